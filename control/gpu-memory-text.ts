@@ -3,7 +3,7 @@ import type { GpuMemory, MemoryHolder } from './messages/gpu.ts';
 
 const GIB = 2 ** 30;
 /** Named one by one. */
-const MOST_HOLDERS = 2;
+const MAX_HOLDERS = 2;
 
 /** `20 of 140 GiB`. */
 export function freeText({ free, total }: Pick<GpuMemory, 'free' | 'total'>): string {
@@ -13,7 +13,7 @@ export function freeText({ free, total }: Pick<GpuMemory, 'free' | 'total'>): st
 /** `pid 4711 python, user bob; pid 4712`. */
 export function holdersText(holders: readonly MemoryHolder[]): string {
   if (holders.length === 0) return 'no process that the driver names';
-  const shown = holders.slice(0, MOST_HOLDERS).map(({ pid, program, user }) => {
+  const shown = holders.slice(0, MAX_HOLDERS).map(({ pid, program, user }) => {
     return `pid ${pid}${program === null ? '' : ` ${program}`}${user === null ? '' : `, user ${user}`}`;
   });
   const more = holders.length - shown.length;

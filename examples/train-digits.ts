@@ -64,9 +64,9 @@ function look(weights: Float64Array, { ink }: Digit): void {
   layer(weights, 0, ink, units);
   for (const [unit, value] of units.entries()) units[unit] = Math.tanh(value);
   layer(weights, secondLayer, units, likely);
-  const most = Math.max(...likely);
+  const max = Math.max(...likely);
   let sum = 0;
-  for (const [label, value] of likely.entries()) sum += likely[label] = Math.exp(value - most);
+  for (const [label, value] of likely.entries()) sum += likely[label] = Math.exp(value - max);
   for (const [label, value] of likely.entries()) likely[label] = value / sum;
 }
 

@@ -1,5 +1,5 @@
 /** argv → command → exit status. */
-import { type CommandName, isCommandName } from './model/command-names.ts';
+import { isCommandName, type CommandName } from './model/command-names.ts';
 import type { Failure } from './model/failure.ts';
 import { exitStatus } from './model/failure-error.ts';
 import { failureOf as failureOfThrown } from './job/system-failure.ts';
@@ -63,8 +63,8 @@ async function report(error: unknown): Promise<number> {
   const stack = process.env['NCCLRUN_DEBUG'] === '1' && error instanceof Error ? `${error.stack}\n` : '';
   const block = failureBlock(failure, makePaint(streams.stderrIsTerminal(), process.env));
   try {
-    await streams.stderr.tell(stack);
-    await streams.stderr.tellPainted(block);
+    await streams.stderr.print(stack);
+    await streams.stderr.printPainted(block);
   } catch {
     // Nobody is left to read it; the status still tells.
   }
@@ -80,13 +80,13 @@ function failureOf(error: unknown): Failure {
 }
 
 /** Whoever reads stderr may be gone; that is no reason to end. */
-async function tellNotes(notes: readonly string[]): Promise<void> {
+async function reportNotes(notes: readonly string[]): Promise<void> {
   const { standardStreams } = await import('./report/standard-streams.ts');
   const { makePaint } = await import('./text/colour.ts');
   const { ourLine } = await import('./report/summary.ts');
   const streams = standardStreams();
   const paint = makePaint(streams.stderrIsTerminal(), process.env);
-  await streams.stderr.tellPainted(notes.map((note) => ourLine(note, paint)).join('')).catch(() => {});
+  await streams.stderr.printPainted(notes.map((note) => ourLine(note, paint)).join('')).catch(() => {});
 }
 
 /** A defect in a callback: say so and end. The hosts' leases and guardians end what runs there. */
@@ -96,7 +96,7 @@ async function crash(error: unknown): Promise<void> {
 
 async function start(): Promise<void> {
   const notes = takeNcclConfiguration();
-  if (notes.length > 0) await tellNotes(notes);
+  if (notes.length > 0) await reportNotes(notes);
   leave(await main(process.argv.slice(2)));
 }
 

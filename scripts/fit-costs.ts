@@ -18,7 +18,7 @@ export const H200_LINKS = 18 * 20.6;
 /** KiB from which on all channels are busy. */
 const FILLS = Array.from({ length: 14 }, (_, power) => 16 * 2 ** power);
 /** Of Lawson's method (Math. Comp. 22, 1968): weighted least squares, again and again, each point weighted by how far it was off. */
-const TURNS = 400;
+const ITERATIONS = 400;
 
 export interface MeasuredTime {
   readonly collective: CollectiveName;
@@ -114,23 +114,23 @@ function fitWith(points: readonly Point[], fillBytes: number, links: number): Fi
   );
   const weights = points.map(() => 1 / points.length);
   let found: Fit | null = null;
-  for (let turn = 0; turn < TURNS; turn++) {
+  for (let iteration = 0; iteration < ITERATIONS; iteration++) {
     const [first = 0, perByte = 0, fill = 0] = leastSquares(
       rows,
-      weights.map((weight, place) => weight * (points[place]?.counts ?? 1) ** 2),
+      weights.map((weight, index) => weight * (points[index]?.counts ?? 1) ** 2),
     );
     const off = rows.map((row) => Math.abs((row[0] ?? 0) * first + (row[1] ?? 0) * perByte + (row[2] ?? 0) * fill - 1));
-    const counted = off.map((one, place) => one * (points[place]?.counts ?? 1));
-    const most = Math.max(...counted);
-    if (most < (found?.counted ?? Infinity)) {
+    const counted = off.map((one, index) => one * (points[index]?.counts ?? 1));
+    const max = Math.max(...counted);
+    if (max < (found?.counted ?? Infinity)) {
       const worst = Math.max(...off);
       const mean = off.reduce((sum, one) => sum + one, 0) / off.length;
       const share = 1 / (perByte * links * 1000);
-      found = { microseconds: first, share, fillMicroseconds: fill, fillBytes, worst, mean, counted: most };
+      found = { microseconds: first, share, fillMicroseconds: fill, fillBytes, worst, mean, counted: max };
     }
-    const sum = counted.reduce((all, one, place) => all + one * (weights[place] ?? 0), 0);
+    const sum = counted.reduce((all, one, index) => all + one * (weights[index] ?? 0), 0);
     if (sum === 0) break;
-    counted.forEach((one, place) => (weights[place] = (one * (weights[place] ?? 0)) / sum));
+    counted.forEach((one, index) => (weights[index] = (one * (weights[index] ?? 0)) / sum));
   }
   if (found === null) throw new RangeError('nothing was measured');
   return found;
@@ -160,29 +160,29 @@ function product(
   weights: readonly number[],
   of: (row: readonly number[]) => number,
 ): number {
-  return rows.reduce((sum, row, place) => sum + of(row) * (weights[place] ?? 0), 0);
+  return rows.reduce((sum, row, index) => sum + of(row) * (weights[index] ?? 0), 0);
 }
 
-/** Gauss's way; the last column is the right side. */
+/** Gaussian elimination; the last column is the right side. */
 function solve(matrix: number[][]): number[] {
   const size = matrix.length;
   for (let column = 0; column < size; column++) {
     const order = matrix.slice(column).toSorted((a, b) => Math.abs(b[column] ?? 0) - Math.abs(a[column] ?? 0));
     matrix.splice(column, size - column, ...order);
     const pivot = matrix[column] ?? [];
-    matrix.forEach((row, place) => {
-      if (place === column) return;
+    matrix.forEach((row, index) => {
+      if (index === column) return;
       const factor = (row[column] ?? 0) / (pivot[column] ?? 1);
       row.forEach((value, at) => (row[at] = value - factor * (pivot[at] ?? 0)));
     });
   }
-  return matrix.map((row, place) => (row[size] ?? 0) / (row[place] ?? 1));
+  return matrix.map((row, index) => (row[size] ?? 0) / (row[index] ?? 1));
 }
 
 /** As INTRA_HOST_COSTS has them: microseconds, share, fill in microseconds and KiB. */
 export function costsText(costs: readonly FittedCost[]): string {
-  const ways = Map.groupBy(costs, ({ pattern, algorithm }) => `${pattern} ${algorithm}`);
-  return [...ways]
+  const groups = Map.groupBy(costs, ({ pattern, algorithm }) => `${pattern} ${algorithm}`);
+  return [...groups]
     .map(([name, own]) => {
       const quads = PROTOCOLS.toSorted((one, other) => ORDER.indexOf(one) - ORDER.indexOf(other)).map((protocol) => {
         const cost = own.find((one) => one.protocol === protocol);

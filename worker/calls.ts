@@ -1,5 +1,5 @@
 /** From a call of the program to an operation of the engine: everything about its arguments is checked here. */
-import { DeviceBuffer, blockOf } from './device/buffer.ts';
+import { blockOf, DeviceBuffer } from './device/buffer.ts';
 import type { Device } from './device/device.ts';
 import { placed } from './device/operands.ts';
 import type { NcclBuffer, OnDevice } from './device/operands.ts';
@@ -122,7 +122,7 @@ export function collectiveOf(member: Member, call: CollectiveCall): Operation | 
     const otherType = typeOf(other, { call: kind, use }, options.type, otherBuffer);
     if (type !== otherType) throw unlike(kind, shape, member, send, receive);
     checkLengths(kind, shape, member, send, receive);
-    if (buffer === otherBuffer) checkPlaces(kind, shape, member, send, receive);
+    if (buffer === otherBuffer) checkOverlap(kind, shape, member, send, receive);
   }
   if (shape.send === 'part per rank' && shape.receive === 'part per rank' && single.length % member.size !== 0)
     throw new UsageError(`${kind}: ${describe(single)} cannot be cut into ${member.size} parts, one per rank`);
@@ -168,7 +168,7 @@ function checkLengths(kind: string, shape: Shape, member: Member, send: NcclBuff
 }
 
 /** Of arrays over one buffer. In place means: where the part belongs. Any other overlap would be written while it is read. */
-function checkPlaces(kind: string, shape: Shape, { rank }: Member, send: NcclBuffer, receive: NcclBuffer): void {
+function checkOverlap(kind: string, shape: Shape, { rank }: Member, send: NcclBuffer, receive: NcclBuffer): void {
   const begin = { send: send.byteOffset, receive: receive.byteOffset };
   const apart = begin.send + send.byteLength <= begin.receive || begin.receive + receive.byteLength <= begin.send;
   if (apart || send.length === 0) return;
@@ -176,9 +176,9 @@ function checkPlaces(kind: string, shape: Shape, { rank }: Member, send: NcclBuf
   if (shape.send === 'part per rank') begin.send += own;
   if (shape.receive === 'part per rank') begin.receive += own;
   if (begin.send === begin.receive) return;
-  const place =
+  const requirement =
     shape.send === shape.receive ? 'they must be the same memory' : `the smaller must be part ${rank} of the larger`;
-  throw new UsageError(`${kind}: ${describe(send)} and ${describe(receive)} overlap; in place, ${place}`);
+  throw new UsageError(`${kind}: ${describe(send)} and ${describe(receive)} overlap; in place, ${requirement}`);
 }
 
 function unlike(kind: string, shape: Shape, { size }: Member, send: NcclBuffer, receive: NcclBuffer): UsageError {

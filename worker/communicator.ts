@@ -16,7 +16,7 @@ import type { DeviceStream } from './device/stream.ts';
 import type { ElementType } from './engine/elements.ts';
 import { Endings } from './endings.ts';
 import type { CommHandle, Native, Operation } from './engine/native.ts';
-import { UsageError, translateError, translated } from './engine/errors.ts';
+import { translated, translateError, UsageError } from './engine/errors.ts';
 import { ExchangeQueue } from './exchange.ts';
 import { addToGroup, inGroup } from './group.ts';
 
@@ -290,13 +290,13 @@ export class Communicator implements AsyncDisposable {
     if (inGroup()) return this.#begin(operation, signal);
     if (!isOnDevice(operation)) return this.#guarded(signal, () => this.#exchange.add(operation));
     this.#exchange.flush();
-    return this.#guarded(signal, () => this.#underWay(operation.queue.transfer(operation.operation)));
+    return this.#guarded(signal, () => this.#track(operation.queue.transfer(operation.operation)));
   }
 
   /** null: it has ended. Throws what the operation would reject with. */
   #begin(operation: Operation | OnDevice, signal: Signal | undefined): Promise<void> | null {
     this.#exchange.flush();
-    if (isOnDevice(operation)) return this.#guarded(signal, () => this.#underWay(this.#queue(operation)));
+    if (isOnDevice(operation)) return this.#guarded(signal, () => this.#track(this.#queue(operation)));
     if (inGroup()) return this.#guarded(signal, () => addToGroup(this.#native, this.#endings, operation));
     if (signal !== undefined) return this.#guarded(signal, () => this.#operate(operation) ?? Promise.resolve());
     try {
@@ -315,7 +315,7 @@ export class Communicator implements AsyncDisposable {
   }
 
   /** Notes what has to end before the communicator is left. */
-  #underWay(ended: Promise<void>): Promise<void> {
+  #track(ended: Promise<void>): Promise<void> {
     this.#queued.add(ended);
     const forget = () => this.#queued.delete(ended);
     ended.then(forget, forget);
@@ -360,8 +360,8 @@ export class Communicator implements AsyncDisposable {
 /** Colours and keys are C's int. */
 const LARGEST = 2 ** 31 - 1;
 
-function isSplitNumber(value: number, least: number): boolean {
-  return Number.isInteger(value) && value >= least && value <= LARGEST;
+function isSplitNumber(value: number, min: number): boolean {
+  return Number.isInteger(value) && value >= min && value <= LARGEST;
 }
 
 function isArray<T extends NcclBuffer>(value: T | RootReduceOptions | null | undefined): value is T {

@@ -3,7 +3,7 @@ import { monotonicMs } from '../control/clock.ts';
 import type { Operation, Watcher } from './engine/native.ts';
 
 /** An operation, or several that begin together, under way. */
-interface UnderWay {
+interface PendingOperations {
   readonly number: number;
   /** The engine uses its arrays: they must not be collected. */
   readonly operations: readonly Operation[];
@@ -15,44 +15,44 @@ interface UnderWay {
  * What ended during its call needs no turn of the event loop. So that timers, sockets and signals have theirs in a program that awaits
  * nothing else, an operation waits for one from time to time. The clock costs something too, so few operations look at it.
  */
-const MS_PER_TURN = 2;
+const MS_PER_TICK = 2;
 const OPERATIONS_PER_LOOK = 16;
 let untilLook = OPERATIONS_PER_LOOK;
-let turnedAt = 0;
+let yieldedAt = 0;
 
-function turnIfDue(): Promise<void> | null {
+function yieldIfDue(): Promise<void> | null {
   if (--untilLook > 0) return null;
   untilLook = OPERATIONS_PER_LOOK;
   const now = monotonicMs();
-  if (now - turnedAt < MS_PER_TURN) return null;
-  turnedAt = now;
+  if (now - yieldedAt < MS_PER_TICK) return null;
+  yieldedAt = now;
   return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Of one communicator, whose operations end in the order in which they begin. */
 export class Endings {
-  #underWay: UnderWay[] = [];
+  #pending: PendingOperations[] = [];
   #first = 0;
 
   /** For commWatch. It keeps nothing but what is under way from the garbage collector. */
   readonly watcher: Watcher = (ended, failures) => {
     const errors = new Map(failures);
-    for (let next = this.#underWay[this.#first]; next !== undefined && next.number <= ended; ) {
+    for (let next = this.#pending[this.#first]; next !== undefined && next.number <= ended; ) {
       const error = errors.get(next.number);
       if (error === undefined) next.resolve();
       else next.reject(error);
-      next = this.#underWay[++this.#first];
+      next = this.#pending[++this.#first];
     }
-    if (this.#first < this.#underWay.length / 2) return;
-    this.#underWay.splice(0, this.#first);
+    if (this.#first < this.#pending.length / 2) return;
+    this.#pending.splice(0, this.#first);
     this.#first = 0;
   };
 
   /** `number` is what native code calls operations that have just begun; 0 if they have ended. null: nothing has to be awaited. */
   of(number: number, ...operations: readonly Operation[]): Promise<void> | null {
-    if (number === 0) return turnIfDue();
+    if (number === 0) return yieldIfDue();
     return new Promise((resolve, reject) => {
-      this.#underWay.push({ number, operations, resolve, reject });
+      this.#pending.push({ number, operations, resolve, reject });
     });
   }
 }

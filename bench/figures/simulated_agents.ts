@@ -21,7 +21,7 @@ export const simulatedAgents: Figure = {
   unavailable: () => null,
   async *run({ samples }) {
     await simulatedStart(100, RANKS_PER_HOST, 'stated'); // compiles
-    const most = { messages: Infinity, bytes: Infinity };
+    const max = { messages: Infinity, bytes: Infinity };
     for (const [hosts, slots] of sizes) {
       const starts = [];
       for (let sample = 0; sample < samples; sample++) starts.push(await simulatedStart(hosts, RANKS_PER_HOST, slots));
@@ -29,7 +29,7 @@ export const simulatedAgents: Figure = {
       if (one === undefined) return;
       const messages = one.traffic.messages / hosts;
       const bytes = one.traffic.bytes / hosts;
-      if (most.messages === Infinity) Object.assign(most, { messages: messages * GROWTH, bytes: bytes * GROWTH });
+      if (max.messages === Infinity) Object.assign(max, { messages: messages * GROWTH, bytes: bytes * GROWTH });
       const row = (what: string, unit: Row['unit'], ours: number | null, bound: number | null): Row => ({
         what: `${hosts} hosts, slots ${slots}: ${what}`,
         unit,
@@ -38,8 +38,8 @@ export const simulatedAgents: Figure = {
         goal: bound === null ? null : { kind: 'at-most', bound: Math.round(bound) },
       });
       yield row('start', 'ms', median(starts.map(({ startMs }) => startMs)), MOST_MS);
-      yield row('for each host', 'messages', messages, most.messages);
-      yield row('for each host', 'B', bytes, most.bytes);
+      yield row('for each host', 'messages', messages, max.messages);
+      yield row('for each host', 'B', bytes, max.bytes);
       yield row('end', 'ms', median(starts.map(({ endMs }) => endMs)), null);
       yield row('one communicator', 'ms', median(starts.map(({ joinMs }) => joinMs)), null);
       yield row('it for each host', 'messages', one.joining.messages / hosts, null);

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { clusterUnavailable } from '../../test/rig/capability.ts';
-import { Cluster, type ClusterHost, repository } from '../../test/rig/cluster.ts';
+import { Cluster, repository, type ClusterHost } from '../../test/rig/cluster.ts';
 import type { Figure, Goal } from '../figure.ts';
 import { interleaved, launchMilliseconds, runCommand } from '../measure.ts';
 
@@ -12,19 +12,24 @@ const goal: Goal = { kind: 'at-most', bound: 3000 };
 interface Kind {
   readonly what: string;
   /** What such hosts get. */
-  readonly form: 'zstd' | 'gzip';
+  readonly format: 'zstd' | 'gzip';
   readonly change: (host: ClusterHost) => Promise<void>;
   readonly goal: Goal | null;
 }
 
 /** One after the other: each change stays. */
 const kinds: readonly Kind[] = [
-  { what: 'usual hosts', form: 'zstd', change: async () => {}, goal },
-  { what: 'no zstd, no openssl', form: 'zstd', change: (host) => replace(host, '/dev/null', 'zstd', 'openssl'), goal },
+  { what: 'usual hosts', format: 'zstd', change: async () => {}, goal },
+  {
+    what: 'no zstd, no openssl',
+    format: 'zstd',
+    change: (host) => replace(host, '/dev/null', 'zstd', 'openssl'),
+    goal,
+  },
   // gzip alone takes longer than the goal where all hosts share two cores.
   {
     what: 'our unpacker does not run',
-    form: 'gzip',
+    format: 'gzip',
     change: (host) => replace(host, '/bin/true', 'chmod'),
     goal: null,
   },
@@ -41,11 +46,11 @@ export const staging: Figure = {
     const own = await mkdtemp('/var/tmp/ncclrun-staging-');
     const environment = { XDG_CACHE_HOME: own };
     try {
-      for (const { what, form, change, goal } of kinds) {
+      for (const { what, format, change, goal } of kinds) {
         await Promise.all(cluster.hosts.map(change));
         const cold = await firstJob(cluster, environment);
         yield { what: `${what}: the first of all`, unit: 'ms', ours: cold, peers: {}, goal: null };
-        const archive = await archiveOf(join(own, 'ncclrun/bundles'), form);
+        const archive = await archiveOf(join(own, 'ncclrun/bundles'), format);
         const medians = await interleaved(
           [
             { name: 'job', measure: () => firstJob(cluster, environment) },
@@ -96,9 +101,9 @@ async function emptyCaches(cluster: Cluster): Promise<void> {
   }
 }
 
-async function archiveOf(directory: string, form: 'gzip' | 'zstd'): Promise<string> {
-  const name = (await readdir(directory)).find((entry) => entry.endsWith(form === 'zstd' ? '.zst' : '.gz'));
-  if (name === undefined) throw new Error(`no ${form} archive in ${directory}: the hosts took another form`);
+async function archiveOf(directory: string, format: 'gzip' | 'zstd'): Promise<string> {
+  const name = (await readdir(directory)).find((entry) => entry.endsWith(format === 'zstd' ? '.zst' : '.gz'));
+  if (name === undefined) throw new Error(`no ${format} archive in ${directory}: the hosts took another form`);
   return join(directory, name);
 }
 

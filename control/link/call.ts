@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { type Invitation, secretTls, tokenOf } from './secret.ts';
+import { secretTls, tokenOf, type Invitation } from './secret.ts';
 import { messageOf } from '../message-of.ts';
 
 /** Of one address, before the next is tried beside it. */
@@ -30,14 +30,14 @@ export async function call(
   const limit = setTimeout(() => deadline.abort(), limitMs); // keeps the process running until somebody has answered
   let calls = 0;
   try {
-    for (let most = FIRST_PAUSE_MS; ; most = Math.min(2 * most, LONGEST_PAUSE_MS)) {
+    for (let max = FIRST_PAUSE_MS; ; max = Math.min(2 * max, LONGEST_PAUSE_MS)) {
       calls += 1;
       try {
         return await callOnce(invitation, identity, deadline.signal);
       } catch (error) {
         const why = messageOf(error);
         if (!(error instanceof ClosedError)) throw error;
-        const pauseMs = most / 2 + Math.random() * (most / 2);
+        const pauseMs = max / 2 + Math.random() * (max / 2);
         if (await passes(pauseMs, deadline.signal)) onRetry?.(why);
         else throw new Error(`${why} (${calls} calls in ${limitMs / 1000} s)`, { cause: error });
       }

@@ -32,7 +32,7 @@ export interface ChannelTables {
   readonly members: Uint32Array;
   /** By host, into members. */
   readonly firstMember: Uint32Array;
-  /** By rank: its place among the ranks of its host. */
+  /** By rank: its index among the ranks of its host. */
   readonly localIndex: Uint32Array;
   /** By host. */
   readonly shapeOf: Uint32Array;

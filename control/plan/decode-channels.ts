@@ -15,7 +15,7 @@ import type { Channel } from './types.ts';
 import { PlanError } from './validate.ts';
 
 /** Of all different rings and trees together: a small file must not fill the memory. */
-const MOST_ENTRIES = 2 ** 27;
+const MAX_ENTRIES = 2 ** 27;
 
 /** What they say of ranks and hosts is not checked: validatePlan does. */
 export function decodeChannels(reader: PlanReader, ranks: number, hosts: number): Channel[] {
@@ -29,7 +29,7 @@ export function decodeChannels(reader: PlanReader, ranks: number, hosts: number)
   const different = new Set(
     channels.flatMap(({ ring, hostRing, tree, hostTree }) => [`r${ring} ${hostRing}`, `t${tree} ${hostTree}`]),
   );
-  if (different.size * ranks > MOST_ENTRIES)
+  if (different.size * ranks > MAX_ENTRIES)
     throw new PlanError(`channelTable: ${different.size} different rings and trees of ${ranks} ranks are too many`);
   return channelsOf({
     members,

@@ -40,7 +40,7 @@ export function encodeLocalTables(
     view.setUint8(at + EDGE_RECORD.transport, TRANSPORTS.indexOf(transport));
     view.setUint8(at + EDGE_RECORD.sends, sends ? 1 : 0);
     if (transport !== 'shm') return;
-    // A connection belongs to its sender, so both ends find the same place.
+    // A connection belongs to its sender, so both ends compute the same offset.
     const sender = localIndex[sends ? rank : peer] ?? 0;
     const connection = channel * ranks.length + sender;
     writeU64(view, at + EDGE_RECORD.segmentOffset, segment.ringOffset + connection * segment.ringStride);

@@ -51,7 +51,7 @@ export function gpuMemoryOf(plan: GpuPlan): GpuMemory {
   return { total: regions + tables, rings, ll, ll128, simple, counters, tables };
 }
 
-/** Of all channels of a pair, one way. */
+/** Of all channels of a pair, in one direction. */
 export function pairBytes({ pairBuffer, gpuBuffers, channels }: GpuPlan): number {
   const { wideChannels, narrowStepBytes, lineSteps, llStepBytes, ll128StepBytes } = gpuBuffers;
   const lines = REGION_HEADER_BYTES + lineSteps * (llStepBytes + ll128StepBytes);

@@ -44,7 +44,7 @@ const planSchema = v.strictObject({
   token: v.optional(v.string(), '0'.repeat(32)),
 });
 
-/** Throws a PlanError that names the place ("tuning.0.variants.1.algorithm: …"); `source` is named too. */
+/** Throws a PlanError that names the field ("tuning.0.variants.1.algorithm: …"); `source` is named too. */
 export function planFromJson(text: string, source: string): WrittenPlan {
   const parsed = v.safeParse(planSchema, parseJson(text, source));
   if (!parsed.success) {
@@ -59,7 +59,7 @@ export function planFromJson(text: string, source: string): WrittenPlan {
   return parsed.output;
 }
 
-const MOST_COLUMNS = 200;
+const MAX_COLUMNS = 200;
 
 /** Lists of numbers and small records on a line of their own. */
 export function planToJson(plan: WrittenPlan): string {
@@ -70,12 +70,12 @@ export function planToJson(plan: WrittenPlan): string {
 /** Where it fits. A line never ends inside a string. */
 function onOneLine(part: string): string {
   const line = part.replaceAll(/\n\s*/gu, ' ');
-  return line.length > MOST_COLUMNS ? part : line;
+  return line.length > MAX_COLUMNS ? part : line;
 }
 
 type Issue = v.InferIssue<typeof planSchema>;
 
-/** An unknown field first: it is mostly a known one misspelt, and then "missing" would point to the wrong place. */
+/** An unknown field first: it is mostly a known one misspelt, and then "missing" would point to the wrong field. */
 function describe(issues: readonly [Issue, ...Issue[]]): string {
   const isUnknown = (issue: Issue): boolean => issue.type === 'strict_object' && issue.expected === 'never';
   const isMissing = (issue: Issue): boolean => issue.path?.at(-1)?.origin === 'key' && !isUnknown(issue);

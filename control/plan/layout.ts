@@ -125,7 +125,7 @@ export const STRIDE = {
   string: 1,
 } as const;
 
-/** Numbers on the wire: the place in these lists. */
+/** Numbers on the wire: the index in these lists. */
 export const ALGORITHMS: readonly AlgorithmName[] = [
   'directOneShot',
   'directTwoShot',

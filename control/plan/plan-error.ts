@@ -1,6 +1,6 @@
 /** What is wrong with a plan. */
 
-/** The plan cannot be carried out; the message names the place in it. */
+/** The plan cannot be carried out; the message names the field. */
 export class PlanError extends Error {
   override readonly name = 'PlanError';
 }

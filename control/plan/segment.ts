@@ -29,7 +29,7 @@ export interface SegmentLayout {
   readonly totalBytes: number;
 }
 
-/** Pages that nobody touches cost nothing, so every pair has its place from the start. `sharedRings`: ring edges inside the host. */
+/** Pages that nobody touches cost nothing, so every pair has its slots from the start. `sharedRings`: ring edges inside the host. */
 export function layOutSegment(plan: CommPlan, localRanks: number, sharedRings: number): SegmentLayout {
   const doorbellOffset = ABORT_BLOCK_BYTES;
   const barrierOffset = doorbellOffset + localRanks * DOORBELL_BYTES;
@@ -39,7 +39,7 @@ export function layOutSegment(plan: CommPlan, localRanks: number, sharedRings: n
   const pairOffset = roundUp(barrierOffset + NODE_BARRIER_BYTES + recordBytes, CONNECTION_ALIGNMENT);
   // GPUs that turn out not to reach each other's memory use this one.
   const gpus = gpuPlanOf(plan);
-  // The place of the pair (j, j) is for j's part of the rings.
+  // The slots of the pair (j, j) hold j's part of the rings.
   const pairStride = gpus === null ? connectionBytes(plan.pairBuffer) : Math.max(pairBytes(gpus), ringBytes(gpus));
   const pairs = onGpus || plan.transports.sameHost === 'shm' ? localRanks * localRanks : 0;
   const ringOffset = pairOffset + pairs * pairStride;

@@ -23,7 +23,7 @@ export type TransportName = 'shm' | 'socket' | 'p2p' | 'ib' | 'plugin';
 /** What must be provable from facts that all ranks share before a variant may be taken. */
 export type Precondition = 'registeredBuffers' | 'notCaptured' | 'publishedAddresses' | 'wholeLines';
 
-/** One way to carry out a collective. */
+/** Algorithm, protocol, channels and threads by which the engine carries out a collective. */
 export interface Variant {
   readonly algorithm: AlgorithmName;
   readonly protocol: ProtocolName;
@@ -60,7 +60,7 @@ export interface PlanPeer {
   readonly listenPort: number;
 }
 
-/** Channels that go the same ways share the arrays. */
+/** Channels with the same ring and tree share the arrays. */
 export interface Channel {
   /** The ranks in ring order; a permutation of 0..n-1 in which the ranks of each host are neighbours. */
   readonly ring: readonly number[];

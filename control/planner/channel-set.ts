@@ -8,9 +8,9 @@ import { ranksByHost } from './input/input.ts';
 import type { PlanInput } from './input/input.ts';
 
 export interface ChannelSet {
-  /** What a search found on the hosts' topologies; null where one is not known. */
+  /** Result of the search on the hosts' topologies; null if a host's topology is unknown. */
   readonly cluster: Cluster | null;
-  /** Those of one cluster, again and again. */
+  /** The first `count` channels; a short set repeats. */
   channels(count: number): Channel[];
 }
 
@@ -33,7 +33,7 @@ function clusterOf(input: PlanInput): Cluster | null {
     if (shape === null) return null;
     const known = found.indexOf(shape);
     const index = known === -1 ? found.push(shape) - 1 : known;
-    // The machine's GPUs have the ranks' places on their host as ranks.
+    // The machine numbers its GPUs by the ranks' indices on their host.
     hosts.push({ shape: index, ranks: shape.routes.machine.gpus.map(({ rank }) => ranks[rank] ?? -1) });
   }
   return new Cluster(found, hosts);

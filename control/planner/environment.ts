@@ -1,4 +1,4 @@
-/** What users say to the planner by NCCL's variables and ours. */
+/** The planner's environment variables, NCCL's and ours. */
 import { UnplannableError } from './input/check.ts';
 import { DEFAULT_SHAPE } from './cluster/host-shape.ts';
 import type { ShapeOptions } from './cluster/host-shape.ts';
@@ -15,7 +15,7 @@ export interface PlannerWishes {
   readonly routes: RouteOptions;
   readonly shape: ShapeOptions;
   readonly limits: ChannelLimits;
-  /** All that was said to the planner, also what preferences.ts and files mean, NAME=value, in the order of the names. */
+  /** All planner variables that are set, also those of preferences.ts and of files: NAME=value, sorted by name. */
   readonly settings: readonly string[];
 }
 

@@ -23,14 +23,14 @@ import { messageOf } from '../message-of.ts';
 
 const REMEMBERED = 64;
 
-/** A machine that can be told to others. */
+/** A machine that an agent can send to other hosts. */
 export interface TellableMachine extends HostMachine {
   readonly wire: Machine;
 }
 
 export interface MachineParts {
   readonly topology: Element;
-  /** The <graphs> of NCCL_GRAPH_FILE, which take the place of a search. */
+  /** The <graphs> of NCCL_GRAPH_FILE, which replace the search. */
   readonly graphs: Element | null;
 }
 
@@ -38,7 +38,7 @@ export interface MachineOptions {
   readonly environment: Environment;
   /** NCCL_GRAPH_DUMP_FILE: gets what was found last. */
   readonly dumpGraphs: string | null;
-  /** Is told that it cannot be written. */
+  /** Receives the error if the file cannot be written. */
   readonly problem: (message: string) => void;
 }
 
@@ -68,13 +68,13 @@ export function knownMachine({ topology, graphs }: MachineParts, options: Machin
   };
 }
 
-/** As another host tells it. Throws TopologyError, UnplannableError. */
+/** Reads a machine that another host has sent. Throws TopologyError, UnplannableError. */
 export function readMachine({ topology, graphs }: Machine, options: MachineOptions): HostMachine {
   const system = readTopology(topology, 'topology').root;
   return knownMachine({ topology: system, graphs: graphs === null ? null : readSentGraphs(graphs) }, options);
 }
 
-/** What another host is told of where graphs come from: the file, as an attribute of theirs. */
+/** Attribute by which a host sends the name of the file that its graphs come from. */
 const FILE = 'file';
 
 function withFile(graphs: Element): Element {

@@ -38,7 +38,7 @@ export function describeMismatch<Some extends Calls>(
 }
 
 /** Remembered places of a communicator's ranks: more can hardly wait at the same time. */
-const PLACES = 64;
+const MAX_CALLS = 64;
 
 /** Calls of ranks on different hosts, which are read at different times: one of each number is kept to compare others with. */
 export class CallComparison<Some extends Calls> {
@@ -52,7 +52,7 @@ export class CallComparison<Some extends Calls> {
         if (mismatch !== null) return mismatch;
       }
       if (!this.#known.some(({ count }) => count === calls.count))
-        this.#known = [...this.#known, calls].toSorted((a, b) => a.count - b.count).slice(-PLACES);
+        this.#known = [...this.#known, calls].toSorted((a, b) => a.count - b.count).slice(-MAX_CALLS);
     }
     return null;
   }

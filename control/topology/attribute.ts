@@ -28,16 +28,16 @@ export function wholeWithin(from: Element, name: string, min: number, max: numbe
   );
 }
 
-export const MOST_LANES = 32;
+export const MAX_LANES = 32;
 /** What the kernel shows for a link of which it knows nothing: all bits of the field. NCCL counts them as lanes, and so does the model. */
 const UNKNOWN_LANES: readonly number[] = [63, 255];
 
 /** Lanes of a PCI link; 0 where nobody knows, for which NCCL may write nothing between the quotes. */
 export function lanes(from: Element): number {
   const number = from.attributes.get('link_width') === '' ? 0 : whole(from, 'link_width', 0);
-  if ((number >= 0 && number <= MOST_LANES) || UNKNOWN_LANES.includes(number)) return number;
+  if ((number >= 0 && number <= MAX_LANES) || UNKNOWN_LANES.includes(number)) return number;
   throw new TopologyError(
-    `${locationOf(from)}: link_width="${number}", expected a number of lanes from 0 to ${MOST_LANES}; unknown is 0, 63 or 255`,
+    `${locationOf(from)}: link_width="${number}", expected a number of lanes from 0 to ${MAX_LANES}; unknown is 0, 63 or 255`,
   );
 }
 

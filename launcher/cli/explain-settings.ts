@@ -2,7 +2,7 @@
 import { nearest } from '../text/nearest.ts';
 import { isSetting, type Option } from '../model/option.ts';
 import { placeOf } from './refusal.ts';
-import { mergeSettings, type Setting, type SettingPlace, type SettingsLayer } from './settings.ts';
+import { mergeSettings, type Setting, type SettingOrigin, type SettingsLayer } from './settings.ts';
 import type { ReadSettings } from './settings-file.ts';
 
 export interface ExplainedSettings {
@@ -34,7 +34,7 @@ interface ExplainedSetting {
   readonly name: string;
   /** As typed; several only of a list, none where nothing is set and there is no default. */
   readonly values: readonly string[];
-  readonly place: SettingPlace | null;
+  readonly origin: SettingOrigin | null;
   /** `-n`, `NCCLRUN_NP`, `ncclrun.json:2:9`, `default`. */
   readonly source: string | null;
   /** What weaker places say, the strongest of them first; defaults are not told. */
@@ -51,10 +51,10 @@ export function explainedSettings(
   const merged = mergeSettings(kept, layers);
   const settings = kept.map(({ name }): ExplainedSetting => {
     const found = merged.get(name);
-    if (found === undefined) return { name, values: [], place: null, source: null, overridden: [] };
-    const said = layers.map((layer) => layer.get(name)).filter((setting) => setting !== undefined);
-    const overridden = said.slice(1).map((setting) => ({ source: sourceOf(setting), values: setting.values }));
-    return { name, values: found.values, place: found.place, source: sourceOf(found), overridden };
+    if (found === undefined) return { name, values: [], origin: null, source: null, overridden: [] };
+    const stated = layers.map((layer) => layer.get(name)).filter((setting) => setting !== undefined);
+    const overridden = stated.slice(1).map((setting) => ({ source: sourceOf(setting), values: setting.values }));
+    return { name, values: found.values, origin: found.origin, source: sourceOf(found), overridden };
   });
   return { schemaVersion: 1, settings, files: files.map(explainedFile), refused: files.flatMap(refusedSettings) };
 }

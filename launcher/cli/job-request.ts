@@ -97,9 +97,9 @@ function hostsElsewhere(settings: Settings<JobOptionName>): boolean {
 function checkPerHost({ ranksPerHost }: ProgramRequest, mapBy: MapBy): void {
   if (ranksPerHost === null || (mapBy.by !== 'ppr' && mapBy.by !== 'seq')) return;
   if (mapBy.by === 'ppr' && mapBy.object === 'node' && mapBy.count === ranksPerHost) return;
-  const said = mapBy.by === 'ppr' ? `ppr:${mapBy.count}:${mapBy.object}` : mapBy.by;
+  const given = mapBy.by === 'ppr' ? `ppr:${mapBy.count}:${mapBy.object}` : mapBy.by;
   throw usageError(
-    `-N ${ranksPerHost} and --map-by ${said} both say how many ranks a host gets`,
+    `-N ${ranksPerHost} and --map-by ${given} both say how many ranks a host gets`,
     'leave one of them out',
   );
 }

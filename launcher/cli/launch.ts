@@ -4,8 +4,8 @@ import { isTerminal } from '../model/terminal.ts';
 import type { JobRequest, JobResult, Reporter } from '../model/types.ts';
 import { composeReporters } from '../report/compose.ts';
 import { PlainReporter } from '../report/plain.ts';
-import { tellUnwritten } from '../report/unwritten.ts';
-import { type StandardStreams, standardStreams } from '../report/standard-streams.ts';
+import { reportUnwritten } from '../report/unwritten.ts';
+import { standardStreams, type StandardStreams } from '../report/standard-streams.ts';
 import type { JobOptionName } from './options.ts';
 import { JobNote } from '../jobs/note.ts';
 import { refuseTask } from './refuse-task.ts';
@@ -31,7 +31,7 @@ export async function launch(request: JobRequest, options: LaunchOptions): Promi
     reporters.push(new JsonResultReporter(streams.stdout));
   }
   const result = await runReported(request, composeReporters(reporters));
-  return tellUnwritten(reporters, streams, result.exitCode);
+  return reportUnwritten(reporters, streams, result.exitCode);
 }
 
 /** Of a command whose job measures: everything but the measurement is told to `others`. */

@@ -2,7 +2,7 @@
 import type { CommandEntry } from './command-table.ts';
 import { checkedWords } from './checked-words.ts';
 import type { Option } from '../model/option.ts';
-import { mergeSettings, type Setting, Settings } from './settings.ts';
+import { mergeSettings, Settings, type Setting } from './settings.ts';
 import { unknownOption } from './split.ts';
 import { usageError } from '../model/usage-error.ts';
 
@@ -46,7 +46,7 @@ export async function readWords<Name extends string>(
     if (values.includes('')) throw usageError(`${flag} needs a value`, `write ${flag} ${option.argument}`);
     layer.set(option.name, {
       values: option.kind.type === 'list' ? values : values.slice(-1),
-      place: 'flag',
+      origin: 'flag',
       source: flag,
     });
   }

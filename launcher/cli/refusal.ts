@@ -46,8 +46,8 @@ function shownPath(path: string): string {
 
 /** `set it with --rsh, with NCCLRUN_RSH or in FILE` */
 function elsewhere({ flags, environment }: Option, userFile: string | null): string {
-  const given = [flags[0], environment[0]].flatMap((place) => (place === undefined ? [] : [`with ${place}`]));
-  const places = userFile === null ? given : [...given, `in ${userFile}`];
-  const [last = '', ...others] = places.toReversed();
+  const given = [flags[0], environment[0]].flatMap((source) => (source === undefined ? [] : [`with ${source}`]));
+  const sources = userFile === null ? given : [...given, `in ${userFile}`];
+  const [last = '', ...others] = sources.toReversed();
   return `set it ${others.length === 0 ? last : `${others.toReversed().join(', ')} or ${last}`}`;
 }

@@ -10,6 +10,6 @@ export function maxRestarts(settings: Settings<JobOptionName>): number {
   const policy = settings.text('on-failure');
   const given = settings.integer('max-restarts');
   const wanted = policy === 'restart' || settings.text('on-hang') === 'restart';
-  if (policy === 'abort' && settings.setting('on-failure')?.place !== 'default') return 0;
+  if (policy === 'abort' && settings.setting('on-failure')?.origin !== 'default') return 0;
   return given ?? (wanted ? USUAL_RESTARTS : 0);
 }

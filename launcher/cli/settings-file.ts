@@ -1,7 +1,7 @@
 /** Settings from ./ncclrun.json and $XDG_CONFIG_HOME/ncclrun/config.json: one object, keys are option names. */
 import { isAbsolute, join } from 'node:path';
 import { readTrusted, type TrustedRead } from '../../control/trusted-file.ts';
-import { type JsonNode, JsonMistake, parseJsonSource, positionOf } from './json-source.ts';
+import { JsonMistake, parseJsonSource, positionOf, type JsonNode } from './json-source.ts';
 import { nearest } from '../text/nearest.ts';
 import { isSetting, type Option } from '../model/option.ts';
 import { type Project, whyNotInProject } from './project-rules.ts';
@@ -93,7 +93,7 @@ export function layerOfJson(
       else refusals.push({ kind: 'value', option, value: text, position: positionOf(path, content, node), reason });
     }
     const nothingLeft = values.length === 0 && items.length > 0;
-    if (!nothingLeft) layer.set(key, { values, place: 'file', source: `"${key}" in ${path}`, position });
+    if (!nothingLeft) layer.set(key, { values, origin: 'file', source: `"${key}" in ${path}`, position });
   }
   return { layer, refusals };
 }

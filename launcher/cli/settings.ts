@@ -7,12 +7,12 @@ import type { DefaultedName } from './options.ts';
 import { usageError } from '../model/usage-error.ts';
 import { parseBytes, parseFlag, parseInteger, parseSeconds, wanted } from '../model/values.ts';
 
-export type SettingPlace = 'flag' | 'environment' | 'file' | 'default';
+export type SettingOrigin = 'flag' | 'environment' | 'file' | 'default';
 
 export interface Setting {
   /** As typed; lists have one per mention. Each has passed its option's check. */
   readonly values: readonly string[];
-  readonly place: SettingPlace;
+  readonly origin: SettingOrigin;
   /** Where it comes from, for messages: `-np`, `NCCLRUN_NP`, `"np" in ncclrun.json`, `default`. */
   readonly source: string;
   /** Of a value in a file. */
@@ -73,7 +73,7 @@ export function mergeSettings(options: readonly Option[], layers: readonly Setti
     const found = layers.map((layer) => layer.get(option.name)).find((setting) => setting !== undefined);
     if (found !== undefined) merged.set(option.name, checked(option, found));
     else if (option.default !== null)
-      merged.set(option.name, { values: [option.default], place: 'default', source: 'default' });
+      merged.set(option.name, { values: [option.default], origin: 'default', source: 'default' });
   }
   return merged;
 }
@@ -99,7 +99,7 @@ export function layerOfFlags(given: readonly GivenOption[]): SettingsLayer {
   const layer = new Map<string, Setting>();
   for (const { option, flag, value } of given) {
     const earlier = option.kind.type === 'list' ? (layer.get(option.name)?.values ?? []) : [];
-    layer.set(option.name, { values: [...earlier, value], place: 'flag', source: flag });
+    layer.set(option.name, { values: [...earlier, value], origin: 'flag', source: flag });
   }
   return layer;
 }
@@ -115,7 +115,7 @@ export function layerOfEnvironment(
       const value = environment[name];
       if (value === undefined || value === '') continue;
       const values = option.kind.type === 'list' ? value.split(',') : [value];
-      layer.set(option.name, { values, place: 'environment', source: name });
+      layer.set(option.name, { values, origin: 'environment', source: name });
     }
   }
   return layer;

@@ -94,7 +94,7 @@ export class Attempts {
     const next = pool.next({ primary, failures: policy.failures, lostSpares: job.lostSpares }, map);
     this.#wanted = next.map;
     const hosts = next.map.hosts.map(({ name }) => name);
-    job.emit({ type: 'restart', attempt: restarts.done, most: request.maxRestarts, failure: primary, hosts });
+    job.emit({ type: 'restart', attempt: restarts.done, limit: request.maxRestarts, failure: primary, hosts });
     for (const message of next.notices) job.emit({ type: 'notice', message });
     this.#current = wireJob(this.#options, this.#hostCount);
     return true;

@@ -7,9 +7,9 @@ import {
   agentPath,
   dialPath,
   guardianPath,
-  INVITED_AGENT,
   installationRoot,
   installedVersion,
+  INVITED_AGENT,
   kernelsDirectory,
   lacksPackagedKernels,
   libraryPath,
@@ -43,14 +43,14 @@ export function startTool(words: readonly string[], changes: readonly string[]):
 /** A tool that reads nothing, to its end. Rejects with a NativeError if it cannot be started. */
 export function runToolToEnd(
   words: readonly string[],
-): Promise<{ readonly waitStatus: number; readonly said: string }> {
+): Promise<{ readonly waitStatus: number; readonly output: string }> {
   return loadNative().toolRun(words);
 }
 
 /** What a tool wrote, on stdout and stderr alike; nothing if it could not be started. */
 export async function runTool(words: readonly string[]): Promise<string> {
   try {
-    return (await runToolToEnd(words)).said;
+    return (await runToolToEnd(words)).output;
   } catch {
     return '';
   }

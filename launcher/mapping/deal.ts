@@ -14,13 +14,14 @@ export function dealToHosts(program: Program, perHost: readonly number[] | null)
   const { ranks } = program.wish;
   const wanted = ranks ?? rooms.reduce((sum, room) => sum + room, 0);
   if (wanted === 0) throw refuseNothingLeft(program);
-  const dealt = program.request.mapBy.by === 'node' ? dealInTurn(program, rooms, wanted) : fill(program, rooms, wanted);
+  const dealt =
+    program.request.mapBy.by === 'node' ? dealRoundRobin(program, rooms, wanted) : fill(program, rooms, wanted);
   if (perHost !== null) checkLimits(program, dealt);
   return dealt;
 }
 
-function dealInTurn(program: Program, rooms: readonly number[], wanted: number): number[] {
-  const dealt = inTurn(rooms, wanted);
+function dealRoundRobin(program: Program, rooms: readonly number[], wanted: number): number[] {
+  const dealt = roundRobin(rooms, wanted);
   return dealt.length === wanted ? dealt : [...dealt, ...surplus(program, rooms, wanted)];
 }
 
@@ -87,7 +88,7 @@ function roomOf(program: Program, index: number, host: HostSlots, rest: number |
 }
 
 /** One rank for each host that has room, again and again. */
-function inTurn(rooms: readonly number[], wanted: number): number[] {
+function roundRobin(rooms: readonly number[], wanted: number): number[] {
   const dealt: number[] = [];
   const left = [...rooms];
   let open = left.flatMap((room, host) => (room > 0 ? [host] : []));
@@ -112,7 +113,7 @@ function surplus(program: Program, dealt: readonly number[], wanted: number): nu
     return Math.max(0, free - (dealt[index] ?? 0));
   });
   const missing = wanted - dealt.reduce((sum, count) => sum + count, 0);
-  const more = inTurn(limits, missing);
+  const more = roundRobin(limits, missing);
   if (more.length < missing) throw refuseInAll(program, wanted);
   return more;
 }
@@ -130,8 +131,8 @@ function refuseOnHost(host: HostSlots, count: number, oversubscribe: boolean): E
   const limit = limitOf(host, oversubscribe);
   const kind = oversubscribe ? 'max_slots' : 'slots';
   const message = `${plural(count, 'rank')} on ${host.name} asked for, but it has ${kind}=${limit} (${host.origin.text})`;
-  const wayOut = oversubscribe ? '' : ', or put more ranks than slots on it with --oversubscribe';
-  return refuse(message, `ask for at most ${limit} per host, raise ${kind}${wayOut}`);
+  const remedy = oversubscribe ? '' : ', or put more ranks than slots on it with --oversubscribe';
+  return refuse(message, `ask for at most ${limit} per host, raise ${kind}${remedy}`);
 }
 
 function refuseInAll(program: Program, ranks: number): Error {
@@ -149,8 +150,8 @@ function refuseInAll(program: Program, ranks: number): Error {
   const sum = hosts.reduce((total, host) => total + limitOf(host, oversubscribe), 0);
   const kind = oversubscribe ? 'max_slots' : 'slots';
   const message = `${whose}${plural(ranks, 'rank')} asked for${beside}, but there are ${sum} ${kind} (${slotTable(hosts, oversubscribe)})`;
-  const wayOut = oversubscribe ? '' : ', or put more ranks than slots on the hosts with --oversubscribe';
-  return refuse(message, `ask for at most -n ${Math.max(0, sum - before)}, state more ${kind}${wayOut}`);
+  const remedy = oversubscribe ? '' : ', or put more ranks than slots on the hosts with --oversubscribe';
+  return refuse(message, `ask for at most -n ${Math.max(0, sum - before)}, state more ${kind}${remedy}`);
 }
 
 function refuseNothingLeft(program: Program): Error {

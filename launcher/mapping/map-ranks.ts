@@ -15,7 +15,7 @@ export interface MappingRequest extends Pick<JobRequest, 'oversubscribe' | 'mapB
 export type Topologies = ReadonlyMap<string, HostTopology>;
 
 /** Where a rank is put before it has its number. */
-export interface Place {
+export interface RankPlacement {
   /** Indexes the allocation's hosts. */
   readonly host: number;
   readonly numa: number | null;
@@ -43,15 +43,15 @@ export function mapRanks(
 ): RankMap | null {
   if (dealsToObjects(request) && (topologies === null || hosts.some((host) => !topologies.has(host.name)))) return null;
   const taken = hosts.map(() => 0);
-  const placed: (Place & { readonly program: number })[] = [];
+  const placed: (RankPlacement & { readonly program: number })[] = [];
   for (const [program, wish] of request.programs.entries()) {
     const only = hostsOf[program]?.(taken) ?? null;
     const may = hosts.map((_, host) => only === null || only.has(host));
     const its = hosts.map((host, index) => atMost(host, only?.get(index) ?? null, taken[index] ?? 0));
-    const places = placeProgram({ hosts: its, may, wish, request, topologies: topologies ?? new Map(), taken });
-    if (places === null) return null;
-    for (const place of order(places, request.rankBy)) placed.push({ ...place, program });
-    for (const { host } of places) taken[host] = (taken[host] ?? 0) + 1;
+    const placements = placeProgram({ hosts: its, may, wish, request, topologies: topologies ?? new Map(), taken });
+    if (placements === null) return null;
+    for (const placement of order(placements, request.rankBy)) placed.push({ ...placement, program });
+    for (const { host } of placements) taken[host] = (taken[host] ?? 0) + 1;
   }
   return number(hosts, placed, taken);
 }
@@ -59,8 +59,8 @@ export function mapRanks(
 /** The host with no more slots than a program's -H states, beside those that are taken; null: with all that it has. */
 function atMost(host: HostSlots, slots: number | null, taken: number): HostSlots {
   if (slots === null) return host;
-  const most = host.origin.kind === 'stated' ? (host.slots ?? Infinity) : Infinity;
-  return { ...host, slots: Math.min(most, taken + slots), origin: { ...host.origin, kind: 'stated' } };
+  const max = host.origin.kind === 'stated' ? (host.slots ?? Infinity) : Infinity;
+  return { ...host, slots: Math.min(max, taken + slots), origin: { ...host.origin, kind: 'stated' } };
 }
 
 export interface Program {
@@ -75,7 +75,7 @@ export interface Program {
 }
 
 /** In the order in which they are dealt. */
-function placeProgram(program: Program): Place[] | null {
+function placeProgram(program: Program): RankPlacement[] | null {
   const { mapBy } = program.request;
   const dealt = mapBy.by === 'seq' ? dealSequence(program) : dealToHosts(program, perHostOf(program));
   if (dealt === null) return null;
@@ -96,18 +96,18 @@ function startOf(mapBy: MapBy, index: number, taken: number): number {
 /** Numbers the ranks; hosts without ranks drop out. */
 function number(
   hosts: readonly HostSlots[],
-  placed: readonly (Place & { readonly program: number })[],
+  placed: readonly (RankPlacement & { readonly program: number })[],
   counts: readonly number[],
 ): RankMap {
   const used: HostSlots[] = [];
   const usedIndex = hosts.map((host, index) => ((counts[index] ?? 0) === 0 ? -1 : used.push(host) - 1));
   const next = hosts.map(() => 0);
-  const ranks = placed.map((place, rank): MappedRank => {
-    const localRank = next[place.host] ?? 0;
-    next[place.host] = localRank + 1;
-    const { program, numa, gpu } = place;
-    const localSize = counts[place.host] ?? 0;
-    return { rank, host: usedIndex[place.host] ?? -1, program, localRank, localSize, numa, gpu };
+  const ranks = placed.map((placement, rank): MappedRank => {
+    const localRank = next[placement.host] ?? 0;
+    next[placement.host] = localRank + 1;
+    const { program, numa, gpu } = placement;
+    const localSize = counts[placement.host] ?? 0;
+    return { rank, host: usedIndex[placement.host] ?? -1, program, localRank, localSize, numa, gpu };
   });
   return { hosts: used, ranks };
 }

@@ -1,5 +1,5 @@
 /** NUMA nodes and GPUs as ranks are dealt to them. */
-import type { Place, Program } from './map-ranks.ts';
+import type { Program, RankPlacement } from './map-ranks.ts';
 import { refuse } from './refusal.ts';
 
 /** GPUs that the program may use on the host: those that the allocation names, else all. */
@@ -44,17 +44,17 @@ export function perHostOf(program: Program): number[] | null {
 }
 
 /** What the host's rank number `index` is dealt to. */
-export function objectsOf(program: Program, host: number, index: number): Pick<Place, 'numa' | 'gpu'> {
+export function objectsOf(program: Program, host: number, index: number): Pick<RankPlacement, 'numa' | 'gpu'> {
   const { mapBy } = program.request;
-  const turn = mapBy.by === 'ppr' ? Math.floor(index / mapBy.count) : index;
+  const slot = mapBy.by === 'ppr' ? Math.floor(index / mapBy.count) : index;
   const object = mapBy.by === 'ppr' ? mapBy.object : mapBy.by;
-  if (object === 'numa') return { numa: pick(numaNumbers(program, host), turn), gpu: null };
+  if (object === 'numa') return { numa: pick(numaNumbers(program, host), slot), gpu: null };
   if (object !== 'gpu' && program.wish.ranksPerHost !== 'gpu') return { numa: null, gpu: null };
-  const gpu = pick(gpuNumbers(program, host), turn);
+  const gpu = pick(gpuNumbers(program, host), slot);
   const gpus = program.topologies.get(program.hosts[host]?.name ?? '')?.gpus;
   return { numa: gpu === null ? null : (gpus?.[gpu]?.numa ?? null), gpu };
 }
 
-function pick(numbers: readonly number[], turn: number): number | null {
-  return numbers[turn % numbers.length] ?? null;
+function pick(numbers: readonly number[], slot: number): number | null {
+  return numbers[slot % numbers.length] ?? null;
 }

@@ -1,51 +1,51 @@
 /** --rank-by: in which order the places of a program are numbered. */
 import type { JobRequest } from '../model/types.ts';
-import type { Place } from './map-ranks.ts';
+import type { RankPlacement } from './map-ranks.ts';
 
 /** `places` as they were dealt; null keeps that order. */
-export function order(places: readonly Place[], rankBy: JobRequest['rankBy']): readonly Place[] {
+export function order(placements: readonly RankPlacement[], rankBy: JobRequest['rankBy']): readonly RankPlacement[] {
   switch (rankBy) {
     case null:
-      return places;
+      return placements;
     case 'slot':
-      return groups(places, (place) => place.host).flatMap((group) =>
+      return groups(placements, (placement) => placement.host).flatMap((group) =>
         group.toSorted((one, other) => objectOf(one) - objectOf(other)),
       );
     case 'node':
-      return inTurn(groups(places, (place) => place.host));
+      return roundRobin(groups(placements, (placement) => placement.host));
     case 'numa':
-      return groups(places, (place) => place.host).flatMap((group) =>
-        inTurn(groups(group, (place) => place.numa ?? 0)),
+      return groups(placements, (placement) => placement.host).flatMap((group) =>
+        roundRobin(groups(group, (placement) => placement.numa ?? 0)),
       );
     default:
       return rankBy satisfies never;
   }
 }
 
-function objectOf({ numa, gpu }: Place): number {
+function objectOf({ numa, gpu }: RankPlacement): number {
   return gpu ?? numa ?? 0;
 }
 
 /** In ascending order of their keys. */
-function groups(places: readonly Place[], keyOf: (place: Place) => number): Place[][] {
-  const byKey = new Map<number, Place[]>();
-  for (const place of places) {
-    const group = byKey.get(keyOf(place));
-    if (group === undefined) byKey.set(keyOf(place), [place]);
-    else group.push(place);
+function groups(placements: readonly RankPlacement[], keyOf: (placement: RankPlacement) => number): RankPlacement[][] {
+  const byKey = new Map<number, RankPlacement[]>();
+  for (const placement of placements) {
+    const group = byKey.get(keyOf(placement));
+    if (group === undefined) byKey.set(keyOf(placement), [placement]);
+    else group.push(placement);
   }
   return [...byKey].toSorted(([one], [other]) => one - other).map(([, group]) => group);
 }
 
 /** The first of each group, the second of each… */
-function inTurn(lists: readonly (readonly Place[])[]): Place[] {
-  const taken: Place[] = [];
+function roundRobin(lists: readonly (readonly RankPlacement[])[]): RankPlacement[] {
+  const taken: RankPlacement[] = [];
   let open = lists;
   for (let index = 0; open.length > 0; index += 1) {
     open = open.filter((list) => index < list.length);
     for (const list of open) {
-      const place = list[index];
-      if (place !== undefined) taken.push(place);
+      const placement = list[index];
+      if (placement !== undefined) taken.push(placement);
     }
   }
   return taken;

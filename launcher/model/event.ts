@@ -21,7 +21,7 @@ export type JobEvent =
     })
   | (Base & { type: 'phase'; phase: Phase })
   | (Base & { type: 'host-connecting'; host: string })
-  /** The host is reached in another way than usual, and why. */
+  /** Another remote shell than the requested one reaches the host; `message` says why. */
   | (Base & { type: 'host-remote-shell'; host: string; message: string })
   /** What the connection to it is about to do; `step` is a few words for people. */
   | (Base & { type: 'host-step'; host: string; step: string })
@@ -53,7 +53,7 @@ export type JobEvent =
   | (Base & { type: 'failure'; failure: Failure; primary: boolean })
   | (Base & { type: 'notice'; message: string })
   /** All ranks are started again, because of `failure`, on `hosts`; `attempt` counts from 1. */
-  | (Base & { type: 'restart'; attempt: number; most: number; failure: Failure; hosts: readonly string[] })
+  | (Base & { type: 'restart'; attempt: number; limit: number; failure: Failure; hosts: readonly string[] })
   /** The `left` other ranks go on after `failure`. */
   | (Base & { type: 'shrink'; failure: Failure; left: number })
   | (Base & { type: 'job-ended'; ok: boolean; reason: string; exitCode: number });

@@ -29,5 +29,5 @@ export async function measuredHere({ cluster }: PlannedCluster, system: Element)
 }
 
 export function problem(message: string): void {
-  void standardStreams().stderr.tellPainted(ourLine(message, makePaint(false, process.env)));
+  void standardStreams().stderr.printPainted(ourLine(message, makePaint(false, process.env)));
 }

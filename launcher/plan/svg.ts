@@ -9,7 +9,7 @@ const ROW = 44;
 interface Line {
   readonly label: string;
   readonly channel: ChannelView;
-  /** Back to where it begins: places in the order of what sends; none: the channel goes on where it ends. */
+  /** Back to where it begins: positions in the order of what sends; none: the channel goes on where it ends. */
   readonly senders: readonly number[];
 }
 

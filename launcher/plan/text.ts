@@ -116,7 +116,7 @@ function inMiB(bytes: number): string {
   return (bytes / MEBIBYTE).toFixed(1);
 }
 
-/** As the engine says it with NCCL_DEBUG=INFO. */
+/** As the engine logs it with NCCL_DEBUG=INFO. */
 function memoryText({ memory }: PlanView): string {
   if (memory === null) return '';
   const { total, rings, ll, ll128, simple, counters, tables } = memory;

@@ -53,12 +53,12 @@ export interface ChannelView {
 }
 
 interface HierarchyView {
-  /** Each the ranks of one place on their hosts. */
+  /** Each the ranks of one local index. */
   readonly rails: number;
   /** GB/s of one rail, and of all. */
   readonly bwInter: number;
   readonly totalBw: number;
-  /** The farthest way to a NIC. */
+  /** The farthest path to a NIC. */
   readonly typeInter: string;
   /** By rail: device number of the first host's NIC. */
   readonly nics: readonly number[];
@@ -106,7 +106,7 @@ export interface PlanView {
   readonly ring: GraphView;
   readonly tree: GraphView;
   readonly collnet: GraphView | null;
-  /** Direct inside hosts, with rings or trees between the ranks of one place; null: one host, or hosts with different numbers of ranks. */
+  /** Direct inside hosts, with rings or trees between the ranks of one local index; null: one host, or hosts with different numbers of ranks. */
   readonly hierarchical: HierarchyView | null;
   /** Each kind of host by itself; the graphs above are what all of them can do, with the orders of the first. */
   readonly shapes: readonly ShapeView[];

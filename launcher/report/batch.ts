@@ -9,11 +9,11 @@ export class Batch {
   /** The memory of a batch that was taken and is written. */
   #spare = Buffer.alloc(0);
 
-  readonly #keptBytes: number;
+  readonly #retainedBytes: number;
 
   /** `keptBytes`: memory up to this size is kept, twice, while nothing waits. */
-  constructor(keptBytes: number) {
-    this.#keptBytes = keptBytes;
+  constructor(retainedBytes: number) {
+    this.#retainedBytes = retainedBytes;
   }
 
   get empty(): boolean {
@@ -44,7 +44,7 @@ export class Batch {
 
   /** What was taken is written. */
   giveBack(): void {
-    if (this.#spare.length > this.#keptBytes) this.#spare = Buffer.alloc(0);
+    if (this.#spare.length > this.#retainedBytes) this.#spare = Buffer.alloc(0);
   }
 
   clear(): void {

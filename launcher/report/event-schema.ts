@@ -107,8 +107,8 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
     fields: { failure: 'failure', primary: 'boolean' },
   },
   restart: {
-    when: 'all ranks are started again, on `hosts`; `attempt` of at most `most`',
-    fields: { attempt: 'number', most: 'number', failure: 'failure', hosts: 'texts' },
+    when: 'all ranks are started again, on `hosts`; `attempt` of at most `limit`',
+    fields: { attempt: 'number', limit: 'number', failure: 'failure', hosts: 'texts' },
   },
   shrink: {
     when: 'a rank failed or a host was lost, and the `left` other ranks go on (`--on-failure shrink`)',

@@ -122,8 +122,8 @@ function unknownFailure(failure: never): FailureText {
 
 /** `rank 3 on node2 (pid 4711, GPU 3 at 0000:1b:00.0)`. */
 function whichRank({ rank, host, pid, gpu }: RankExitFailure | RankSignalFailure): string {
-  const place = gpu?.address === null || gpu === undefined ? '' : ` at ${gpu.address}`;
-  return `rank ${rank} on ${host} (pid ${pid}${gpu === undefined ? '' : `, GPU ${gpu.index}${place}`})`;
+  const address = gpu?.address === null || gpu === undefined ? '' : ` at ${gpu.address}`;
+  return `rank ${rank} on ${host} (pid ${pid}${gpu === undefined ? '' : `, GPU ${gpu.index}${address}`})`;
 }
 
 function memoryText({ outOfMemory }: { readonly outOfMemory: boolean }): string {

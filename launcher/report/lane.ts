@@ -8,7 +8,7 @@ import type { Writer } from './writer.ts';
 
 /** Held chunks up to this many bytes count as taken, so that the rank whose line is open can still get credit to finish it. */
 const heldLimit = 16 * 1024 * 1024;
-const patienceMs = 250;
+const lineTimeoutMs = 250;
 const newline = Uint8Array.of(0x0a);
 
 /** Whoever else wrote the same beside the rank itself, and it: --fold. */
@@ -94,7 +94,7 @@ export class Lane {
       this.#held.push({ chunk, settle: resolve });
       this.#heldBytes += chunk.bytes.length;
       if (this.#heldBytes <= heldLimit) resolve();
-      this.#timer ??= setTimeout(() => this.#breakLine(), patienceMs);
+      this.#timer ??= setTimeout(() => this.#breakLine(), lineTimeoutMs);
     });
   }
 
@@ -112,7 +112,7 @@ export class Lane {
       taken.catch(() => {});
       next.settle(taken);
     }
-    if (this.#held.length > 0) this.#timer = setTimeout(() => this.#breakLine(), patienceMs);
+    if (this.#held.length > 0) this.#timer = setTimeout(() => this.#breakLine(), lineTimeoutMs);
   }
 
   #breakLine(): void {

@@ -46,7 +46,7 @@ export class Live {
   }
 
   /** The line says whom the start waits for; nobody else needs to. */
-  get tellsStart(): boolean {
+  get showsStart(): boolean {
     return this.#timer !== null && this.#text.starting;
   }
 

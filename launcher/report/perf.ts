@@ -39,7 +39,7 @@ export class PerfReporter implements Reporter {
   }
 
   async result(result: JobResult): Promise<void> {
-    if (this.#json) await this.#stdout.tell(`${JSON.stringify(this.#document(result))}\n`);
+    if (this.#json) await this.#stdout.print(`${JSON.stringify(this.#document(result))}\n`);
     else await this.#print(tableRow(this.#outOfPlace, null) + tableFoot(this.rows));
     await this.#inner.result(result);
   }
@@ -67,7 +67,7 @@ export class PerfReporter implements Reporter {
   }
 
   async #print(text: string): Promise<void> {
-    if (!this.#json && text !== '') await this.#stdout.tell(text);
+    if (!this.#json && text !== '') await this.#stdout.print(text);
   }
 
   /** Wrong elements are a failure of a job that ended well. */

@@ -44,8 +44,8 @@ export class PlainReporter implements Reporter {
   #folds: { readonly stdout: Fold; readonly stderr: Fold } | null = null;
   readonly #shown = new Shown();
   #ranks = 1;
-  #told: Failure | null = null;
-  #stagingTold = false;
+  #reported: Failure | null = null;
+  #isStagingReported = false;
   readonly #live: Live | null;
   #paint: Paint | null = null;
 
@@ -84,7 +84,7 @@ export class PlainReporter implements Reporter {
 
   event(event: JobEvent): void {
     this.#live?.event(event);
-    if (this.#options.verbose) this.#sayLine(verboseText(event));
+    if (this.#options.verbose) this.#printLine(verboseText(event));
     switch (event.type) {
       case 'job-started':
         this.#ranks = event.ranks;
@@ -97,31 +97,31 @@ export class PlainReporter implements Reporter {
         this.#stderr.rankEnded(event.rank);
         return;
       case 'failure':
-        if (event.primary) this.#tell(event.failure);
+        if (event.primary) this.#reportFailure(event.failure);
         return;
       case 'notice':
-        this.#sayLine(event.message);
+        this.#printLine(event.message);
         return;
       case 'host-staging':
-        this.#tellStaging(event);
+        this.#reportStaging(event);
         return;
       case 'waiting':
-        if (this.#live?.tellsStart !== true) this.#sayLine(waitingText(event));
+        if (this.#live?.showsStart !== true) this.#printLine(waitingText(event));
         return;
       case 'restart':
         this.#restart(event);
         return;
       case 'shrink':
-        this.#tellShrink(event);
+        this.#reportShrink(event);
         return;
       case 'hang':
-        this.#sayLine(hangText(event));
+        this.#printLine(hangText(event));
         return;
       case 'xid':
-        this.#sayLine(xidText(event));
+        this.#printLine(xidText(event));
         return;
       case 'binding':
-        this.#sayLine(bindingText(event));
+        this.#printLine(bindingText(event));
         return;
       case 'phase':
       case 'host-connecting':
@@ -154,48 +154,48 @@ export class PlainReporter implements Reporter {
       this.#stdout.endLine();
       this.#stderr.endLine();
     }
-    if (!result.ok) this.#say(resultSummary(result, this.#shown.buried ? null : this.#told, this.#colours));
+    if (!result.ok) this.#print(resultSummary(result, this.#shown.buried ? null : this.#reported, this.#colours));
     await Promise.all([this.#options.streams.stdout.flush(), this.#options.streams.stderr.flush()]);
   }
 
   /** One line for all of them: the copies are made at once, and once. */
-  #tellStaging({ host, bytes }: Extract<JobEvent, { type: 'host-staging' }>): void {
-    if (this.#stagingTold) return;
-    this.#stagingTold = true;
-    this.#sayLine(
+  #reportStaging({ host, bytes }: Extract<JobEvent, { type: 'host-staging' }>): void {
+    if (this.#isStagingReported) return;
+    this.#isStagingReported = true;
+    this.#printLine(
       `${host} has no ncclrun of this version: copying it (${megabytes(bytes)}) to all hosts that lack it, once`,
     );
   }
 
-  #tell(failure: Failure): void {
-    this.#told = failure;
-    this.#say(failureBlock(this.#shown.trimmed(failure), this.#colours));
-    this.#shown.told();
+  #reportFailure(failure: Failure): void {
+    this.#reported = failure;
+    this.#print(failureBlock(this.#shown.trimmed(failure), this.#colours));
+    this.#shown.reported();
   }
 
-  #sayLine(text: string | null): void {
-    if (text !== null) this.#say(ourLine(text, this.#colours));
+  #printLine(text: string | null): void {
+    if (text !== null) this.#print(ourLine(text, this.#colours));
   }
 
   /** Whoever reads stderr may be gone; that is no reason to end the job for a message of ours. */
-  #say(text: string): void {
+  #print(text: string): void {
     if (text === '') return;
     this.#endFolding(); // what ranks wrote before comes before
     this.#stderr.endLine();
     if (this.#stdout.lineOpen && this.#options.streams.onOneTerminal()) this.#stdout.endLine();
-    this.#options.streams.stderr.tellPainted(text).catch(() => {});
+    this.#options.streams.stderr.printPainted(text).catch(() => {});
   }
 
-  #restart({ attempt, most }: Extract<JobEvent, { type: 'restart' }>): void {
+  #restart({ attempt, limit }: Extract<JobEvent, { type: 'restart' }>): void {
     this.#endFolding();
     for (const lane of [this.#stdout, this.#stderr]) lane.ranksAgain();
     if (this.#folds !== null) this.#startFolding(this.#ranks);
-    this.#sayLine(`all ranks are started again (${attempt} of at most ${most})`);
+    this.#printLine(`all ranks are started again (${attempt} of at most ${limit})`);
   }
 
-  #tellShrink({ failure, left }: Extract<JobEvent, { type: 'shrink' }>): void {
-    this.#say(failureBlock(this.#shown.trimmed(failure), this.#colours));
-    this.#sayLine(`${counted(left, 'rank')} ${left === 1 ? 'goes' : 'go'} on without it`);
+  #reportShrink({ failure, left }: Extract<JobEvent, { type: 'shrink' }>): void {
+    this.#print(failureBlock(this.#shown.trimmed(failure), this.#colours));
+    this.#printLine(`${counted(left, 'rank')} ${left === 1 ? 'goes' : 'go'} on without it`);
   }
 
   #startFolding(count: number): void {

@@ -1,5 +1,5 @@
 /** The result object: to stdout for --json, to a file for --report. */
-import { type FileHandle, open } from 'node:fs/promises';
+import { open, type FileHandle } from 'node:fs/promises';
 import { printableLines } from '../../control/printable.ts';
 import type { Failure } from '../model/failure.ts';
 import type { JobResult, Reporter } from '../model/types.ts';
@@ -19,7 +19,7 @@ export class JsonResultReporter implements Reporter {
   async output(): Promise<void> {}
 
   async result(result: JobResult): Promise<void> {
-    await this.#writer.tell(`${JSON.stringify(result)}\n`);
+    await this.#writer.print(`${JSON.stringify(result)}\n`);
   }
 }
 

@@ -11,24 +11,24 @@ export class Shown {
   #rank: number | null = null;
   /** Of that rank's stderr, one below the other. */
   #lines = 0;
-  #sinceTold = 0;
+  #linesSinceReport = 0;
 
   /** A piece of output that goes to stderr. */
   chunk({ rank, stream, bytes }: OutputChunk): void {
-    if (this.#sinceTold < BURYING_LINES) this.#sinceTold += lineCount(bytes, BURYING_LINES);
+    if (this.#linesSinceReport < BURYING_LINES) this.#linesSinceReport += lineCount(bytes, BURYING_LINES);
     const source = stream === 'stderr' ? rank : null;
     if (source !== this.#rank) this.#lines = 0;
     this.#rank = source;
     if (this.#lines < ENOUGH_LINES) this.#lines += lineCount(bytes, ENOUGH_LINES);
   }
 
-  told(): void {
-    this.#sinceTold = 0;
+  reported(): void {
+    this.#linesSinceReport = 0;
   }
 
   /** What was told has scrolled away. */
   get buried(): boolean {
-    return this.#sinceTold >= BURYING_LINES;
+    return this.#linesSinceReport >= BURYING_LINES;
   }
 
   /** The failure without last words that stand right above. */

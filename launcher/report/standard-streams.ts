@@ -19,8 +19,8 @@ export interface StandardStreams {
 
 export function standardStreams(): StandardStreams {
   return {
-    stdout: new Writer(() => process.stdout, { keptBytes: KEPT_BYTES, busy: () => widenPipe(1, PIPE_BYTES) }),
-    stderr: new Writer(() => process.stderr, { keptBytes: KEPT_BYTES, busy: () => widenPipe(2, PIPE_BYTES) }),
+    stdout: new Writer(() => process.stdout, { retainedBytes: KEPT_BYTES, busy: () => widenPipe(1, PIPE_BYTES) }),
+    stderr: new Writer(() => process.stderr, { retainedBytes: KEPT_BYTES, busy: () => widenPipe(2, PIPE_BYTES) }),
     stdoutIsTerminal: () => process.stdout.isTTY,
     stderrIsTerminal: () => process.stderr.isTTY,
     columns: () => process.stderr.columns || 80, // 0 where nobody told the terminal its size

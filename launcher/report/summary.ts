@@ -28,11 +28,11 @@ export function failureBlock(failure: Failure, paint: Paint): string {
 }
 
 /** `told`: the primary failure that has been shown already, or null. */
-export function resultSummary(result: JobResult, told: Failure | null, paint: Paint): string {
+export function resultSummary(result: JobResult, shown: Failure | null, paint: Paint): string {
   const [primary, ...others] = result.failures;
   if (primary === undefined) return '';
   if (primary.type === 'interrupt' && primary.signal === 'SIGPIPE') return '';
-  let text = told === primary || isSame(told, primary) ? '' : failureBlock(primary, paint);
+  let text = shown === primary || isSame(shown, primary) ? '' : failureBlock(primary, paint);
   const groups = alike(primary, others);
   for (const line of groups.slice(0, shownFailures)) text += ourLine(line, paint);
   if (groups.length > shownFailures)
@@ -43,10 +43,10 @@ export function resultSummary(result: JobResult, told: Failure | null, paint: Pa
 /** A line per kind of failure: a program that is missing is missing for every rank. */
 function alike(primary: Failure, others: readonly Failure[]): string[] {
   const groups = new Map<string, { first: Failure; ranks: number[] }>([
-    [kindOf(primary), { first: primary, ranks: [] }],
+    [keyOf(primary), { first: primary, ranks: [] }],
   ]);
   for (const failure of others) {
-    const kind = kindOf(failure);
+    const kind = keyOf(failure);
     const group = groups.get(kind) ?? { first: failure, ranks: [] };
     groups.set(kind, group);
     if ('rank' in failure && failure !== group.first) group.ranks.push(failure.rank);
@@ -61,14 +61,14 @@ function alike(primary: Failure, others: readonly Failure[]): string[] {
 }
 
 /** Equal for failures that differ only in the rank, its process, its GPU and its host. */
-function kindOf(failure: Failure): string {
+function keyOf(failure: Failure): string {
   return 'rank' in failure
     ? JSON.stringify({ ...failure, rank: 0, pid: 0, host: '', gpu: null, xids: [], remedy: null, stderrTail: [] })
     : JSON.stringify(failure);
 }
 
-function isSame(told: Failure | null, primary: Failure): boolean {
-  return told !== null && JSON.stringify(told) === JSON.stringify(primary);
+function isSame(shown: Failure | null, primary: Failure): boolean {
+  return shown !== null && JSON.stringify(shown) === JSON.stringify(primary);
 }
 
 function endedSummary(result: JobResult, primary: Failure, paint: Paint): string {

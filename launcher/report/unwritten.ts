@@ -9,7 +9,7 @@ export function unwrittenFile(flag: string, path: string, error: unknown): Failu
 }
 
 /** After the result. `status`: the job's own, which stands unless it is 0. */
-export async function tellUnwritten(
+export async function reportUnwritten(
   reporters: readonly Reporter[],
   streams: StandardStreams,
   status: number,
@@ -24,6 +24,6 @@ export async function tellUnwritten(
   ]);
   const paint = makePaint(streams.stderrIsTerminal(), process.env);
   const text = failures.map((failure) => failureBlock(failure, paint)).join('');
-  await streams.stderr.tellPainted(text).catch(() => {}); // nobody is left to read it; the status still tells
+  await streams.stderr.printPainted(text).catch(() => {}); // nobody is left to read it; the status still tells
   return status === 0 ? exitStatus(first) : status;
 }

@@ -18,7 +18,7 @@ interface Waiter {
 
 interface WriterOptions {
   /** As Batch's. */
-  readonly keptBytes?: number;
+  readonly retainedBytes?: number;
   /** Called once, when more has to be written than a pipe holds. */
   readonly busy?: () => void;
 }
@@ -34,10 +34,10 @@ export class Writer {
   #before: (() => Uint8Array | null) | null = null;
 
   /** `open` is called at the first write: a job without output should not pay for setting up the streams. */
-  constructor(open: () => Writable, { keptBytes = 0, busy = () => {} }: WriterOptions = {}) {
+  constructor(open: () => Writable, { retainedBytes = 0, busy = () => {} }: WriterOptions = {}) {
     this.#open = open;
     this.#onBusy = busy;
-    this.#batch = new Batch(keptBytes);
+    this.#batch = new Batch(retainedBytes);
   }
 
   /** The stream, set up for use. */
@@ -56,12 +56,12 @@ export class Writer {
   }
 
   /** Writes text of ours, in which what others chose (names, reasons, files) controls nothing. As write. */
-  tell(text: string): Promise<void> {
+  print(text: string): Promise<void> {
     return this.write(Buffer.from(printableLines(text)));
   }
 
   /** As tell, of text that has colours of makePaint's. */
-  tellPainted(text: string): Promise<void> {
+  printPainted(text: string): Promise<void> {
     return this.write(Buffer.from(printablePainted(text)));
   }
 

@@ -20,7 +20,7 @@ export function pciLink(pci: Element): PciLink {
   const width = attribute.lanes(pci);
   return {
     generation: GENERATIONS.get(Number.parseFloat(speed)) ?? null,
-    width: width === 0 || width > attribute.MOST_LANES ? null : width,
+    width: width === 0 || width > attribute.MAX_LANES ? null : width,
     bandwidth: laneBandwidth(speed) * (width === 0 ? UNKNOWN_WIDTH : width),
   };
 }

@@ -122,9 +122,9 @@ function gpuRows(gpu: GpuPart, lead: string, below: string): Row[] {
 
 /** A row for each port; the first has the NIC's own link. */
 function nicRows({ busId, link, nets }: NicPart, lead: string): Row[] {
-  return nets.map(({ index, name, megabits, node }, place) => {
+  return nets.map(({ index, name, megabits, node }, position) => {
     const direct = node.gpuDirect || link === null ? '' : ', no GPUDirect';
-    const isFirst = place === 0;
+    const isFirst = position === 0;
     return {
       lead: isFirst ? lead : continued(lead),
       name: `NIC ${index}`,

@@ -1,4 +1,4 @@
-/** The reporter of `ncclrun tune`: rank 0's stdout is the measurement, everything else is told as in any job. */
+/** The reporter of `ncclrun tune`: rank 0's stdout is the measurement, it reports everything else as for any job. */
 import { printable } from '../../control/printable.ts';
 import { usageError } from '../model/usage-error.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
@@ -13,7 +13,7 @@ import { tuneFoot, tuneHead, tuneLine } from './text.ts';
 
 type TuningEvent = Extract<JobEvent, { type: 'tuning' }>;
 
-/** A table that has been written, and what is to be said of it. */
+/** A stored table, and the remark that the reporter prints about it. */
 export interface Stored {
   readonly file: string;
   readonly remark: string;
@@ -79,8 +79,8 @@ export class TuneReporter implements Reporter {
     const { json, stdout, inner } = this.#options;
     const stored = this.#stored;
     const verdict = this.verdict(result);
-    if (json) await stdout.tell(`${JSON.stringify(this.#document(verdict))}\n`);
-    else if (stored !== null) await stdout.tell(`${tuneFoot(this.#bySize)}# ${printable(stored.remark)}\n`);
+    if (json) await stdout.print(`${JSON.stringify(this.#document(verdict))}\n`);
+    else if (stored !== null) await stdout.print(`${tuneFoot(this.#bySize)}# ${printable(stored.remark)}\n`);
     await inner.result(verdict);
   }
 
@@ -122,7 +122,7 @@ export class TuneReporter implements Reporter {
     const head = this.#printed === 0 && this.#head !== null ? tuneHead(this.#head) : '';
     const lines = this.#bySize.slice(this.#printed, count).map(tuneLine);
     this.#printed = count;
-    await this.#options.stdout.tell(head + lines.join(''));
+    await this.#options.stdout.print(head + lines.join(''));
   }
 
   #document({ jobId, ok, reason, exitCode, failures, ranks, hosts }: JobResult) {

@@ -36,7 +36,7 @@ function variantsOf(rows: readonly TuneRow[]): MeasuredVariant[] {
     if (first === undefined) return [];
     const { algorithm, protocol, channels, threads } = first;
     // A variant that stands for one that the GPUs cannot carry out is measured twice.
-    const times = new Map(own.map(({ bytes, timeUs }) => [bytes, Math.max(timeUs, LEAST)] as const));
+    const times = new Map(own.map(({ bytes, timeUs }) => [bytes, Math.max(timeUs, SHORTEST)] as const));
     return [{ algorithm, protocol, channels, threads, times: [...times].toSorted(([one], [other]) => one - other) }];
   });
 }
@@ -46,4 +46,4 @@ function nameOf({ algorithm, protocol, channels, threads }: TuneRow): string {
 }
 
 /** Microseconds; what a clock cannot tell is not nothing. */
-const LEAST = 0.001;
+const SHORTEST = 0.001;

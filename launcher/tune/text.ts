@@ -42,9 +42,8 @@ export function tuneFoot(bySize: readonly (readonly TuneRow[])[]): string {
       const worst = losses.toSorted((one, other) => other.loss - one.loss)[0];
       if (worst === undefined) return '';
       const right = losses.filter(({ loss }) => loss < NOISE).length;
-      const most =
-        worst.loss < NOISE ? '' : `; most at ${worst.bytes} bytes: ${(worst.loss * 100).toFixed(0)} % slower`;
-      return `# ${collective}: what is planned was as fast at ${right} of ${losses.length} sizes${most}\n`;
+      const max = worst.loss < NOISE ? '' : `; most at ${worst.bytes} bytes: ${(worst.loss * 100).toFixed(0)} % slower`;
+      return `# ${collective}: what is planned was as fast at ${right} of ${losses.length} sizes${max}\n`;
     })
     .join('');
 }

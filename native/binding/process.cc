@@ -104,19 +104,19 @@ class ToolRun : public Napi::AsyncWorker {
   Napi::Value promise() const { return deferred_.Promise(); }
 
  protected:
-  void Execute() override { error_ = runTool(words_, said_, waitStatus_); }
+  void Execute() override { error_ = runTool(words_, output_, waitStatus_); }
   void OnOK() override {
     if (error_ != 0) return deferred_.Reject(systemError(Env(), error_, "cannot start " + words_.front()).Value());
     auto result = Napi::Object::New(Env());
     result.Set("waitStatus", Napi::Number::New(Env(), waitStatus_));
-    result.Set("said", said_);
+    result.Set("output", output_);
     deferred_.Resolve(result);
   }
 
  private:
   Napi::Promise::Deferred deferred_;
   const std::vector<std::string> words_;
-  std::string said_;
+  std::string output_;
   int waitStatus_ = 0;
   int error_ = 0;
 };

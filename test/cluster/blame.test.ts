@@ -10,7 +10,7 @@ import { Cluster } from '../rig/cluster.ts';
 import { Command, type Outcome } from '../rig/command.ts';
 import { agentOn, guardianOn } from '../rig/faults.ts';
 import { parseResult } from '../rig/result.ts';
-import { type SteerableRank, Steering } from '../rig/steering.ts';
+import { Steering, type SteerableRank } from '../rig/steering.ts';
 
 interface Running {
   readonly cluster: Cluster;
@@ -36,29 +36,29 @@ async function withJob(slots: readonly number[], body: (running: Running) => Pro
 }
 
 /** The launcher has heard how the rank ended. */
-async function heardOf(command: Command, rank: number): Promise<void> {
+async function receivedFrom(command: Command, rank: number): Promise<void> {
   await command.line('stderr', new RegExp(`rank ${rank} on h\\d: ended`));
 }
 
-type Deed = (rank: SteerableRank) => Promise<unknown>;
-const nothing: Deed = () => Promise.resolve();
+type Action = (rank: SteerableRank) => Promise<unknown>;
+const nothing: Action = () => Promise.resolve();
 /** An agent that does not wait for its guardian has spoken by then. */
-const pause: Deed = () => delay(200);
-const leave: Deed = (rank) => rank.tell({ do: 'close' });
+const pause: Action = () => delay(200);
+const leave: Action = (rank) => rank.tell({ do: 'close' });
 
 /**
  * Rank 0 does its deed; rank 1 fails for it (what it does before it exits is given), and the launcher hears of that alone before anything
  * comes from the process of h1 that is `silent`.
  */
-function whileUnheard(deed: Deed, before = nothing, silent = agentOn): Promise<Result> {
+function whileUnheard(action: Action, before = nothing, silent = agentOn): Promise<Result> {
   return withJob([1, 1], async ({ cluster, command, ranks: [first, second] }) => {
     const agent = silent(cluster, 'h1');
     process.kill(agent, 'SIGSTOP');
-    if (first !== undefined) await deed(first);
+    if (first !== undefined) await action(first);
     await expect(second?.allReduce(1)).rejects.toThrow(/rank 0/);
     if (second !== undefined) await before(second);
     await second?.exit(1);
-    await heardOf(command, 1);
+    await receivedFrom(command, 1);
     process.kill(agent, 'SIGCONT');
   });
 }
@@ -124,8 +124,8 @@ describeIf(clusterUnavailable(), 'the verdict when the exit report of the failin
         await second?.exit(1);
         await expect(third?.allReduce(1)).rejects.toThrow(/rank [01]/);
         await third?.exit(2);
-        await heardOf(command, 1);
-        await heardOf(command, 2);
+        await receivedFrom(command, 1);
+        await receivedFrom(command, 2);
         process.kill(agent, 'SIGCONT');
       });
       expect(failures[0]).toMatchObject({ type: 'rank-signal', rank: 0, signal: 'SIGSEGV' });
@@ -138,7 +138,7 @@ describeIf(clusterUnavailable(), 'the verdict when the exit report of the failin
       await first?.kill('SIGKILL');
       await expect(second?.allReduce(1)).rejects.toThrow(/rank 0/);
       await second?.exit(1);
-      await heardOf(command, 1);
+      await receivedFrom(command, 1);
     });
     expect({ exitCode, failures }).toMatchObject({
       exitCode: 125,

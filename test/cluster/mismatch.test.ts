@@ -23,12 +23,12 @@ describeIf(clusterUnavailable(), 'ranks of several hosts whose calls differ', ()
 
   it.each(['h1:1,h2:1,h3:1', 'h1:2,h2:1'])('ranks on %s name the rank whose call differs', async (hosts) => {
     for (const mismatch of mismatches) {
-      const told = await runMismatch(program, mismatch, ['-H', hosts], cluster);
+      const reported = await runMismatch(program, mismatch, ['-H', hosts], cluster);
       // What a rank sends to one that does not wait for it stops nobody: it may be found when the third is forgotten.
       const later =
         mismatch[0] === 'root' ? /at or before the communicator’s collective number \d+: rank \d .*h\d/ : null;
       const third = /collective number 3: rank \d (?:on host |\()h\d.* called /;
-      expect(told.join('\n')).toSatisfy((text: string) => third.test(text) || later?.test(text) === true);
+      expect(reported.join('\n')).toSatisfy((text: string) => third.test(text) || later?.test(text) === true);
     }
   });
 

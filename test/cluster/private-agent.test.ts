@@ -23,15 +23,15 @@ describeIf(clusterUnavailable(), 'ranks that ncclrun has not started, on two hos
   it('the engine rejects a unique id that another host made, and suggests ncclrun', async () => {
     const first = cluster.host('h1');
     const pid = await run(first, 'RANK=0 WORLD_SIZE=2', '>/dev/null 2>&1 & echo $!');
-    const said = await run(cluster.host('h2'), 'RANK=1 WORLD_SIZE=2', '2>&1 || :');
-    expect(said).toMatch(/ = 5: .*made on another host.*Start the program with: ncclrun -H HOST1:N,HOST2:N PROGRAM/);
+    const output = await run(cluster.host('h2'), 'RANK=1 WORLD_SIZE=2', '2>&1 || :');
+    expect(output).toMatch(/ = 5: .*made on another host.*Start the program with: ncclrun -H HOST1:N,HOST2:N PROGRAM/);
     await first.exec('kill', '-KILL', pid.trim());
     for (const host of cluster.hosts) await host.empty();
   });
 
   it('the engine rejects a LOCAL_WORLD_SIZE below WORLD_SIZE, and suggests ncclrun', async () => {
     ids = null;
-    const said = await run(cluster.host('h1'), 'RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=1', '2>&1 || :');
-    expect(said).toMatch(/ = 5: .*2 ranks, of which 1 is on this host \(LOCAL_WORLD_SIZE\).*ncclrun -H HOST1:N/);
+    const output = await run(cluster.host('h1'), 'RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=1', '2>&1 || :');
+    expect(output).toMatch(/ = 5: .*2 ranks, of which 1 is on this host \(LOCAL_WORLD_SIZE\).*ncclrun -H HOST1:N/);
   });
 });

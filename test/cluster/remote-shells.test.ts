@@ -30,25 +30,27 @@ describeIf(clusterUnavailable(), 'every remote shell', () => {
   afterAll(() => cluster[Symbol.asyncDispose]());
 
   describe.each(['auto', 'ssh2', 'openssh', 'CMD'])('--rsh %s', (name) => {
-    const way = () => ['--rsh', name === 'CMD' ? command : name];
+    const remoteShell = () => ['--rsh', name === 'CMD' ? command : name];
 
     it('the launcher starts ranks on several hosts and returns their exit status', async () => {
       const script = 'echo $RANK $(hostname)';
       const { status, stdout } = await Command.run(
-        [...way(), '-H', 'h2:1,h1:1', '--tag-output=none', 'sh', '-c', script],
+        [...remoteShell(), '-H', 'h2:1,h1:1', '--tag-output=none', 'sh', '-c', script],
         {
           cluster,
         },
       );
       expect(status).toBe(0);
       expect(stdout.trim().split('\n').toSorted()).toEqual(['0 h2', '1 h1']);
-      const failing = await Command.run([...way(), '-H', 'h2:1,h1:1', 'sh', '-c', 'exit $((RANK * 3))'], { cluster });
+      const failing = await Command.run([...remoteShell(), '-H', 'h2:1,h1:1', 'sh', '-c', 'exit $((RANK * 3))'], {
+        cluster,
+      });
       expect(failing.status).toBe(3);
     });
 
     it('the rank receives arguments and environment unchanged', async () => {
       const typed = ['a b', "it's", '$HOME', '*', '"', ';', '\\', 'ü', '', '\n'];
-      const options = [...way(), '-H', 'h1:1', '-x', 'GIVEN=x $(y)'];
+      const options = [...remoteShell(), '-H', 'h1:1', '-x', 'GIVEN=x $(y)'];
       const argv = [...options, 'sh', '-c', 'printf "%s\\0" "$GIVEN" "$@"', 'sh', ...typed];
       const { stdout } = await Command.run(argv, { cluster });
       expect(stdout.split('\0').slice(0, -1)).toEqual(['x $(y)', ...typed]);
@@ -56,14 +58,16 @@ describeIf(clusterUnavailable(), 'every remote shell', () => {
 
     it('several megabytes pass complete in both directions', async () => {
       const text = Array.from({ length: 300_000 }, (_, line) => `line ${line}\n`).join('');
-      await using job = Command.start([...way(), '-H', 'h1:1', 'cat'], { cluster, stdin: 'pipe' });
+      await using job = Command.start([...remoteShell(), '-H', 'h1:1', 'cat'], { cluster, stdin: 'pipe' });
       job.process.stdin?.end(text);
       const { status, stdout } = await job.outcome;
       expect({ status, same: stdout === text }).toEqual({ status: 0, same: true });
     });
 
     it('the launcher names an unknown host', async () => {
-      const { failures, outcome } = await Command.result([...way(), '-H', 'h1:1,nowhere:1', '/bin/true'], { cluster });
+      const { failures, outcome } = await Command.result([...remoteShell(), '-H', 'h1:1,nowhere:1', '/bin/true'], {
+        cluster,
+      });
       expect(failures[0]).toMatchObject({ type: 'host-unreachable', host: 'nowhere', cause: 'unknown-host' });
       expect(outcome.status).toBe(125);
       for (const host of cluster.hosts) await host.empty();
@@ -74,9 +78,12 @@ describeIf(clusterUnavailable(), 'every remote shell', () => {
       await mkdir(empty);
       await cluster.host('h2').exec('mount', '--bind', empty, repository);
       try {
-        const { failures } = await Command.result([...way(), '--stage', 'never', '-H', 'h1:1,h2:1', '/bin/true'], {
-          cluster,
-        });
+        const { failures } = await Command.result(
+          [...remoteShell(), '--stage', 'never', '-H', 'h1:1,h2:1', '/bin/true'],
+          {
+            cluster,
+          },
+        );
         expect(failures[0]).toMatchObject({ type: 'agent', host: 'h2' });
       } finally {
         await cluster.host('h2').exec('umount', repository);
@@ -84,7 +91,7 @@ describeIf(clusterUnavailable(), 'every remote shell', () => {
     });
 
     it.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('no process remains on any host after %s', async (signal) => {
-      await using job = Command.start([...way(), '-H', 'h1:1,h2:1', 'sh', '-c', 'echo up; exec sleep 1000'], {
+      await using job = Command.start([...remoteShell(), '-H', 'h1:1,h2:1', 'sh', '-c', 'echo up; exec sleep 1000'], {
         cluster,
       });
       await job.line('stdout', /\[0\] up/);
@@ -99,7 +106,7 @@ describeIf(clusterUnavailable(), 'every remote shell', () => {
       if (name === 'CMD') return;
       await cluster.host('h3').drop();
       try {
-        await using job = Command.start([...way(), '-v', '-H', 'h1:1,h3:1', '/bin/true'], { cluster });
+        await using job = Command.start([...remoteShell(), '-v', '-H', 'h1:1,h3:1', '/bin/true'], { cluster });
         await job.line('stderr', /h1: up/);
         job.signal('SIGINT');
         expect((await job.outcome).status).toBe(130);

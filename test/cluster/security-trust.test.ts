@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { installedIdentity } from '../../launcher/remote/staging/identity.ts';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
-import { Cluster, type ClusterHost, repository } from '../rig/cluster.ts';
+import { Cluster, repository, type ClusterHost } from '../rig/cluster.ts';
 import { Command, type Outcome } from '../rig/command.ts';
 
 const STRANGER = 12345;
@@ -171,8 +171,8 @@ describeIf(clusterUnavailable(), 'installations that another user may have plant
     await host().exec('mkdir', '-p', root);
     for (const name of ['bin', 'dist', 'build', 'package.json'])
       await host().exec('cp', '-rs', '--preserve=mode', join(repository, name), root);
-    const said = await host().exec('sh', '-c', 'exec "$0" --version 2>&1', join(root, 'bin/ncclrun'));
+    const output = await host().exec('sh', '-c', 'exec "$0" --version 2>&1', join(root, 'bin/ncclrun'));
     untouched();
-    expect(said).toMatch(/^ncclrun \d|^\d/);
+    expect(output).toMatch(/^ncclrun \d|^\d/);
   });
 });

@@ -5,7 +5,7 @@ import { HEADER } from '../../control/plan/layout.ts';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
-import { type SteerableRank, Steering } from '../rig/steering.ts';
+import { Steering, type SteerableRank } from '../rig/steering.ts';
 import { until } from '../rig/until.ts';
 
 const LISTENING = '0A';
@@ -67,8 +67,8 @@ Promise.all(attacks.map(say)).then(() => console.log(bytes));
 `;
 
 /** Bytes that the engines of the rank's host answer. */
-async function answersTo(cluster: Cluster, rank: SteerableRank, ...said: readonly Buffer[]): Promise<number> {
-  const texts = said.map((bytes) => bytes.toString('base64'));
+async function answersTo(cluster: Cluster, rank: SteerableRank, ...output: readonly Buffer[]): Promise<number> {
+  const texts = output.map((bytes) => bytes.toString('base64'));
   const ports = listeningPorts(rank).map(String);
   const answers = ports.map((port) => cluster.inLogin(process.execPath, '-e', attacker, port, ...texts));
   return (await Promise.all(answers)).reduce((sum, answered) => sum + Number(answered), 0);

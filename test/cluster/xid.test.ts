@@ -23,8 +23,8 @@ describeIf(clusterUnavailable() ?? kernelLogUnavailable(), 'an error of a GPU of
     await using command = Command.start(argv, { cluster });
     const [first] = await steering.ranks(2);
     writeKernelLog('NVRM: Xid (PCI:0000:c2:00): 79, pid=1, name=x, GPU has fallen off the bus.');
-    const told = 'h2: GPU 0 (0000:c2:00.0, rank 1) reported Xid 79: GPU has fallen off the bus (pid 1)';
-    expect(await command.line('stderr', /Xid/u)).toBe(`ncclrun: ${told}`);
+    const reported = 'h2: GPU 0 (0000:c2:00.0, rank 1) reported Xid 79: GPU has fallen off the bus (pid 1)';
+    expect(await command.line('stderr', /Xid/u)).toBe(`ncclrun: ${reported}`);
     await first?.exit(3);
     const { stdout, stderr } = await command.outcome;
     expect(parseResult(stdout).failures).toMatchObject([

@@ -1,10 +1,10 @@
 /** What a round is. Everything comes of its seed. */
-import { type Random, seededRandom } from '../rig/random.ts';
-import { type Kind, type Moment, moments } from './kind.ts';
+import { seededRandom, type Random } from '../rig/random.ts';
+import { moments, type Kind, type Moment } from './kind.ts';
 
 export const HOSTS = 4;
-const MOST_SLOTS = 2;
-const ways = ['ssh2', 'openssh'] as const;
+const MAX_SLOTS = 2;
+const remoteShells = ['ssh2', 'openssh'] as const;
 /** Of the stream, in which a rank misbehaves. */
 const operations = { first: 11, count: 100 } as const;
 
@@ -17,7 +17,7 @@ export interface Draw {
   /** Who is struck: an index, and a rank that runs there. */
   readonly host: number;
   readonly rank: number;
-  readonly rsh: (typeof ways)[number];
+  readonly rsh: (typeof remoteShells)[number];
   /** In the middle of the stream. */
   readonly operation: number;
   /** For what is drawn later. */
@@ -31,12 +31,12 @@ export function draw(seed: number, among: readonly Kind[], when: readonly Moment
   const possible = moments.filter((moment) => kind.verdicts[moment] !== undefined);
   const wanted = possible.filter((moment) => when.includes(moment));
   const moment = pick(wanted.length > 0 ? wanted : possible, random);
-  const slots = Array.from({ length: HOSTS }, () => 1 + random(MOST_SLOTS));
+  const slots = Array.from({ length: HOSTS }, () => 1 + random(MAX_SLOTS));
   const host = random(HOSTS);
   const before = slots.slice(0, host).reduce((sum, count) => sum + count, 0);
   const rank = before + random(slots[host] ?? 1);
   const operation = operations.first + random(operations.count);
-  return { seed, kind, moment, slots, host, rank, rsh: pick(ways, random), operation, random };
+  return { seed, kind, moment, slots, host, rank, rsh: pick(remoteShells, random), operation, random };
 }
 
 function pick<Item>(items: readonly Item[], random: Random): Item {

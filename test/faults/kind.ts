@@ -40,10 +40,10 @@ export interface Scene {
 }
 
 /** A job that is about to begin. */
-export type Place = Omit<Scene, 'command'>;
+export type JobSetup = Omit<Scene, 'command'>;
 
 /** What a rank does itself: see test/rig/programs/stream.c. */
-export interface Deed {
+export interface Action {
   readonly ranks: 'victim' | 'all';
   readonly what: string;
   readonly number?: number;
@@ -57,11 +57,11 @@ export interface Kind {
   /** The host's sshd is not told that the connection is over. */
   readonly silences?: true;
   /** More options for ncclrun. */
-  options?(place: Place): readonly string[];
+  options?(setup: JobSetup): readonly string[];
   /** The host as it should be before the job begins. */
-  prepare?(place: Place): Promise<unknown>;
+  prepare?(setup: JobSetup): Promise<unknown>;
   /** What ranks do themselves, at the moment of the fault; before they join where the fault comes from outside. */
-  readonly deed?: Deed;
+  readonly action?: Action;
   /** The fault, where it comes from outside. False: whom it would strike is gone already. */
   inject?(scene: Scene): Promise<boolean>;
   /** Resolves when the job meets a fault that was there before it. */

@@ -2,18 +2,18 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { killHard } from '../rig/faults.ts';
-import { type Kind, type Verdict, fine } from './kind.ts';
+import { fine, type Kind, type Verdict } from './kind.ts';
 
 export interface Planted {
   readonly kind: Kind;
   /** Of one of the round's complaints. */
-  readonly complaint: RegExp;
+  readonly error: RegExp;
 }
 
 /** A process that no job has started. `how`: as planted.c has it, which is at `program`. */
-function left(program: string, how: string, complaint: RegExp): Planted {
+function left(program: string, how: string, error: RegExp): Planted {
   return {
-    complaint,
+    error,
     kind: {
       name: `planted-${how}`,
       class: 'ends',
@@ -30,7 +30,7 @@ function left(program: string, how: string, complaint: RegExp): Planted {
 
 function file(name: string, path: string): Planted {
   return {
-    complaint: new RegExp(`left behind: .*${path}`),
+    error: new RegExp(`left behind: .*${path}`),
     kind: {
       name: `planted-${name}`,
       class: 'ends',
@@ -42,14 +42,14 @@ function file(name: string, path: string): Planted {
 }
 
 /** The job is right, and what is wanted of it wrong. */
-function verdict(name: string, wanted: Verdict, complaint: RegExp): Planted {
+function verdict(name: string, wanted: Verdict, error: RegExp): Planted {
   const kind: Kind = {
     name: `planted-${name}`,
     class: 'ends',
     verdicts: { streaming: [wanted] },
-    deed: { ranks: 'victim', what: 'exit', number: 7 },
+    action: { ranks: 'victim', what: 'exit', number: 7 },
   };
-  return { complaint, kind };
+  return { error, kind };
 }
 
 /** `program`: planted.c, compiled. */
@@ -64,7 +64,7 @@ export function plantedFaults(program: string): readonly Planted[] {
     verdict('status', { status: 8, reason: 'rank-exit', names: 'rank' }, /status 7, reason rank-exit/),
     verdict('reason', { status: 7, reason: 'rank-signal', names: 'rank' }, /status 7, reason rank-exit/),
     verdict('culprit', { status: 7, reason: 'rank-exit', names: 'nobody' }, /wanted 7 rank-exit, named: nobody/),
-    { kind: endless, complaint: /the job had not ended/ },
+    { kind: endless, error: /the job had not ended/ },
   ];
 }
 

@@ -5,7 +5,7 @@ import type { ClusterHost } from '../rig/cluster.ts';
 import type { Command } from '../rig/command.ts';
 import { partsOn } from '../rig/faults.ts';
 import { alive } from '../rig/processes.ts';
-import type { Place } from './kind.ts';
+import type { JobSetup } from './kind.ts';
 
 /** Directories that every host has for itself. */
 const places = ['tmp', 'dev/shm', 'run'];
@@ -16,14 +16,14 @@ const SSH = '0016';
 
 /** What there is on the hosts before a job comes. */
 export class Remains {
-  readonly #place: Place;
+  readonly #place: JobSetup;
   readonly #sshdToo: boolean;
   readonly #before: ReadonlySet<string>;
   /** Of earlier jobs, of whose end it could not be told. */
   readonly #sshd: ReadonlySet<number>;
 
   /** `sshdToo`: the struck host's sshd learns that the connection is over. */
-  constructor(place: Place, sshdToo: boolean) {
+  constructor(place: JobSetup, sshdToo: boolean) {
     const { hosts } = place.cluster;
     this.#place = place;
     this.#sshdToo = sshdToo;

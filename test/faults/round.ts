@@ -10,7 +10,7 @@ import { parseResult } from '../rig/result.ts';
 import { until } from '../rig/until.ts';
 import type { Draw } from './draw.ts';
 import { judge } from './judge.ts';
-import { type Moment, type Place, type Scene, fine } from './kind.ts';
+import { fine, type JobSetup, type Moment, type Scene } from './kind.ts';
 import { reach, streams } from './moment.ts';
 import { Remains } from './remains.ts';
 import { messageOf } from '../../control/message-of.ts';
@@ -18,7 +18,7 @@ import { messageOf } from '../../control/message-of.ts';
 /** From the fault to the end of a job that is to end, and until nothing of it is left anywhere: what the campaign holds jobs to. */
 export const END_MS = 10_000;
 /** For one that goes on, or has to wait for something first; for all, where no time is held to. */
-export const PATIENCE_MS = 60_000;
+export const TIMEOUT_MS = 60_000;
 /** Between looks at everything that there is. */
 const LOOK_MS = 50;
 
@@ -39,13 +39,13 @@ export async function playRound(cluster: Cluster, program: string, drawn: Draw, 
   if (host === undefined) throw new Error(`there is no host ${drawn.host}`);
   const { rank, random, kind } = drawn;
   const enough = (): void => writeFileSync(join(directory, 'enough'), '');
-  const place: Place = { cluster, host, rank, random, directory, enough };
+  const setup: JobSetup = { cluster, host, rank, random, directory, enough };
   try {
     await mkdir(join(directory, 'work'));
-    await kind.prepare?.(place);
-    const remains = new Remains(place, kind.silences !== true);
-    await using command = Command.start(words(place, program, drawn), { cluster });
-    const scene: Scene = { ...place, command };
+    await kind.prepare?.(setup);
+    const remains = new Remains(setup, kind.silences !== true);
+    await using command = Command.start(words(setup, program, drawn), { cluster });
+    const scene: Scene = { ...setup, command };
     const end = await awaitEnd(drawn, scene, endMs);
     await kind.lift?.(scene);
     const clean = await awaitClean(drawn, scene, remains, end, endMs);
@@ -56,19 +56,20 @@ export async function playRound(cluster: Cluster, program: string, drawn: Draw, 
   }
 }
 
-function words(place: Place, program: string, { slots, rsh, kind, moment, rank, operation }: Draw): string[] {
-  const { cluster, directory } = place;
+function words(setup: JobSetup, program: string, { slots, rsh, kind, moment, rank, operation }: Draw): string[] {
+  const { cluster, directory } = setup;
   const hosts = cluster.hosts.map(({ name }, index) => `${name}:${slots[index] ?? 1}`).join(',');
-  const options = ['-v', '--rsh', rsh, '--report', reportOf(place), '--wdir', join(directory, 'work'), '-H', hosts];
-  const { deed } = kind;
-  const when = kind.inject === undefined ? (deedMoments[moment] ?? 'start') : 'start';
-  const who = deed?.ranks === 'all' ? 'all' : String(rank);
-  const misbehaviour = deed === undefined ? [] : [who, when, String(operation), deed.what, String(deed.number ?? 0)];
-  return [...options, ...(kind.options?.(place) ?? []), program, directory, ...misbehaviour];
+  const options = ['-v', '--rsh', rsh, '--report', reportOf(setup), '--wdir', join(directory, 'work'), '-H', hosts];
+  const { action } = kind;
+  const when = kind.inject === undefined ? (actionMoments[moment] ?? 'start') : 'start';
+  const who = action?.ranks === 'all' ? 'all' : String(rank);
+  const misbehaviour =
+    action === undefined ? [] : [who, when, String(operation), action.what, String(action.number ?? 0)];
+  return [...options, ...(kind.options?.(setup) ?? []), program, directory, ...misbehaviour];
 }
 
 /** As stream.c calls them. */
-const deedMoments: Partial<Record<Moment, string>> = { started: 'start', streaming: 'stream', teardown: 'end' };
+const actionMoments: Partial<Record<Moment, string>> = { started: 'start', streaming: 'stream', teardown: 'end' };
 
 interface End {
   readonly wrongs: readonly string[];
@@ -85,7 +86,7 @@ async function awaitEnd({ kind, moment }: Draw, scene: Scene, endMs: number): Pr
     since = await strike(kind, moment, scene);
     if (kind.after !== undefined) await kind.after(scene);
     else if (verdicts.includes(fine)) scene.enough();
-    const limit = kind.class === 'ends' ? endMs - ms() : PATIENCE_MS;
+    const limit = kind.class === 'ends' ? endMs - ms() : TIMEOUT_MS;
     const outcome = await within(limit, command.outcome, 'the job had not ended');
     const ended = ms();
     const result = resultOf(scene);
@@ -95,7 +96,7 @@ async function awaitEnd({ kind, moment }: Draw, scene: Scene, endMs: number): Pr
   } catch (error) {
     const ended = ms();
     command.process.kill('SIGKILL'); // what it has said so far tells more than nothing
-    const outcome = await within(PATIENCE_MS, command.outcome, 'its streams had not ended').catch(() => null);
+    const outcome = await within(TIMEOUT_MS, command.outcome, 'its streams had not ended').catch(() => null);
     return { wrongs: [messageOf(error)], ms: ended, outcome };
   }
 }
@@ -115,7 +116,7 @@ async function strike(kind: Draw['kind'], moment: Moment, scene: Scene): Promise
     scene.enough();
   }
   const file = join(scene.directory, `deed-${scene.rank}`);
-  await until('the rank has misbehaved', () => existsSync(file), PATIENCE_MS);
+  await until('the rank has misbehaved', () => existsSync(file), TIMEOUT_MS);
   return performance.now() - (Date.now() - statSync(file).mtimeMs);
 }
 
@@ -129,8 +130,8 @@ async function awaitClean(
   const started = performance.now();
   const limit = kind.class === 'ends' ? endMs - end.ms : endMs;
   const left = (): string[] => remains.of(scene.command, jobIdOf(end.outcome));
-  const most = kind.lift === undefined ? limit : LEASE_MS;
-  const nothing = until('nothing left', () => left().length === 0, most, LOOK_MS);
+  const max = kind.lift === undefined ? limit : LEASE_MS;
+  const nothing = until('nothing left', () => left().length === 0, max, LOOK_MS);
   const wrongs = await nothing.then(
     () => [],
     () => [`left behind: ${left().join('; ')}`],
@@ -138,12 +139,12 @@ async function awaitClean(
   return { wrongs, ms: performance.now() - started };
 }
 
-function reportOf({ directory }: Place): string {
+function reportOf({ directory }: JobSetup): string {
   return join(directory, 'result.json');
 }
 
-function resultOf(place: Place): JobResult | null {
-  const report = reportOf(place);
+function resultOf(setup: JobSetup): JobResult | null {
+  const report = reportOf(setup);
   const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
   return text === '' ? null : parseResult(text);
 }

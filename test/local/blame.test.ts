@@ -12,12 +12,12 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true }));
 
 /** A program whose rank 1 does `deed` after a first barrier, while the others reduce. */
-async function program(name: string, deed: string, declaration = 'const comm'): Promise<string> {
+async function program(name: string, action: string, declaration = 'const comm'): Promise<string> {
   const path = join(directory, `${name}.ts`);
   const text = `import { init } from 'ncclrun';
 ${declaration} = await init();
 await comm.barrier();
-if (comm.rank === 1) { ${deed} }
+if (comm.rank === 1) { ${action} }
 await comm.allReduce(new Float32Array(1000));
 `;
   await writeFile(path, text);

@@ -99,7 +99,7 @@ const explained = v.object({
     v.strictObject({
       name: v.string(),
       values: v.array(v.string()),
-      place: v.nullable(v.picklist(['flag', 'environment', 'file', 'default'])),
+      origin: v.nullable(v.picklist(['flag', 'environment', 'file', 'default'])),
       source: v.nullable(v.string()),
       overridden: v.array(v.strictObject({ source: v.string(), values: v.array(v.string()) })),
     }),
@@ -128,7 +128,7 @@ describe('settings', () => {
     expect(setting('np')).toEqual({
       name: 'np',
       values: ['4'],
-      place: 'flag',
+      origin: 'flag',
       source: '-np',
       overridden: [
         { source: 'NCCLRUN_NP', values: ['3'] },
@@ -136,11 +136,11 @@ describe('settings', () => {
         { source: `${user}:1:7`, values: ['1'] },
       ],
     });
-    expect(setting('grace')).toMatchObject({ values: ['33'], place: 'environment', source: 'NCCLRUN_GRACE' });
-    expect(setting('timeout')).toMatchObject({ values: ['222'], place: 'file' });
-    expect(setting('wdir')).toMatchObject({ values: ['/usr'], place: 'file' });
-    expect(setting('stdin')).toMatchObject({ values: ['0'], place: 'default', source: 'default' });
-    expect(setting('hostfile')).toMatchObject({ values: [], place: null, source: null });
+    expect(setting('grace')).toMatchObject({ values: ['33'], origin: 'environment', source: 'NCCLRUN_GRACE' });
+    expect(setting('timeout')).toMatchObject({ values: ['222'], origin: 'file' });
+    expect(setting('wdir')).toMatchObject({ values: ['/usr'], origin: 'file' });
+    expect(setting('stdin')).toMatchObject({ values: ['0'], origin: 'default', source: 'default' });
+    expect(setting('hostfile')).toMatchObject({ values: [], origin: null, source: null });
   });
 
   it('ncclrun config lists every setting', async () => {
@@ -161,12 +161,12 @@ describe('settings', () => {
 
   it('ncclrun config explains why it ignores a setting of a project file', async () => {
     write(here, { np: 2, rsh: './ssh', export: ['A=1', 'LD_PRELOAD=./x.so'] });
-    const told = v.parse(explained, JSON.parse(await output(['config', '--json'])));
-    expect(told.files).toEqual([
+    const reported = v.parse(explained, JSON.parse(await output(['config', '--json'])));
+    expect(reported.files).toEqual([
       { path: 'ncclrun.json', found: true, refused: null },
       { path: user, found: false, refused: null },
     ]);
-    expect(told.refused).toEqual([
+    expect(reported.refused).toEqual([
       {
         name: 'rsh',
         value: './ssh',
@@ -192,10 +192,10 @@ describe('settings', () => {
   it('ncclrun config explains why it ignores a settings file that others may change', async () => {
     write(here, { np: 7 });
     chmodSync(here, 0o666);
-    const told = v.parse(explained, JSON.parse(await output(['config', '--json'])));
+    const reported = v.parse(explained, JSON.parse(await output(['config', '--json'])));
     const reason = 'every user may write to it (mode 0666)';
-    expect(told.files[0]).toEqual({ path: 'ncclrun.json', found: true, refused: reason });
-    expect(told.settings.find(({ name }) => name === 'np')).toMatchObject({ values: [], place: null });
+    expect(reported.files[0]).toEqual({ path: 'ncclrun.json', found: true, refused: reason });
+    expect(reported.settings.find(({ name }) => name === 'np')).toMatchObject({ values: [], origin: null });
     expect(await output(['config', '--explain'])).toContain(`ignored: ncclrun.json: ${reason}\n`);
     rmSync(here);
   });
@@ -222,13 +222,13 @@ describe('settings', () => {
       ['sbatch', '--print', '--', '/bin/true'],
       ['-n', '1', '--map-by', 'nonsense', '/bin/true'],
     ];
-    const told = await Promise.all(
+    const reported = await Promise.all(
       commands.map(async (argv) => {
         const { stderr } = await run(argv, { NCCLRUN_DEVICE: 'host' });
         return { argv, lines: stderr.split('\n').filter((line) => line.includes('ignored "rsh"')).length };
       }),
     );
-    expect(told).toEqual(commands.map((argv) => ({ argv, lines: 1 })));
+    expect(reported).toEqual(commands.map((argv) => ({ argv, lines: 1 })));
   });
 
   it('a job uses the settings of files and environment', async () => {
@@ -263,8 +263,8 @@ describeIf(noGroff, 'the manual page', () => {
 
   it('groff formats the manual page without warnings', async () => {
     writeFileSync(page, await output(['man']));
-    const said = execFileSync('sh', ['-c', `groff -man -ww -b -z -Tutf8 ${page} 2>&1`], { encoding: 'utf8' });
-    expect(said).toBe('');
+    const warnings = execFileSync('sh', ['-c', `groff -man -ww -b -z -Tutf8 ${page} 2>&1`], { encoding: 'utf8' });
+    expect(warnings).toBe('');
     const plain = ['-P-c', '-P-b', '-P-o', '-P-u'];
     const text = execFileSync('groff', ['-man', '-Tutf8', '-rLL=78n', ...plain, page], { encoding: 'utf8' });
     for (const { flags } of runCommandLine.options) for (const flag of flags) expect(text).toContain(flag);

@@ -165,9 +165,9 @@ describeIf(
       const bytes = join(otherKernels, 'bytes.fatbin');
       await writeFile(bytes, fatbin(0));
       await chown(bytes, 65_534, 65_534);
-      const said = await say('join', preload(copies.others));
+      const output = await say('join', preload(copies.others));
       await rm(bytes);
-      expect(said).toContain(`the kernels in ${bytes} are not loaded, they may be another user's`);
+      expect(output).toContain(`the kernels in ${bytes} are not loaded, they may be another user's`);
     });
   },
 );

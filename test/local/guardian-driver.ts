@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { Duplex } from 'node:stream';
 import { join } from 'node:path';
-import { FrameDecoder, encodeFrame, makeFrame } from '../../control/messages/codec.ts';
+import { encodeFrame, FrameDecoder, makeFrame } from '../../control/messages/codec.ts';
 import type { FrameFields } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind, OUTPUT_END, OUTPUT_PARTIAL, OUTPUT_STDERR } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -44,7 +44,7 @@ export class GuardianDriver implements AsyncDisposable {
   readonly frames: Frame[] = [];
   /** Exit status of the guardian, or its signal; null while it runs. */
   outcome: number | string | null = null;
-  complaint = '';
+  stderr = '';
   readonly #socket: Duplex;
   #waiters: Waiter[] = [];
   #output = new Map<string, Buffer[]>();
@@ -62,7 +62,7 @@ export class GuardianDriver implements AsyncDisposable {
       this.#look();
     });
     socket.on('error', () => undefined); // the guardian's end is seen by its exit
-    this.process.stderr?.on('data', (chunk: Buffer) => (this.complaint += chunk.toString()));
+    this.process.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
     this.process.on('close', (code, signal) => {
       this.outcome = code ?? signal ?? 'unknown';
       this.#look();
@@ -175,7 +175,7 @@ export class GuardianDriver implements AsyncDisposable {
     this.#waiters = this.#waiters.filter((waiter) => !ready.includes(waiter));
     for (const { resolve } of ready) resolve();
     if (this.outcome === null) return;
-    const tooLate = new Error(`the guardian has ended (${this.outcome}) before this came true: ${this.complaint}`);
+    const tooLate = new Error(`the guardian has ended (${this.outcome}) before this came true: ${this.stderr}`);
     for (const { reject } of this.#waiters) reject(tooLate);
   }
 }

@@ -217,7 +217,7 @@ describe('two simultaneous faults', () => {
     process.kill(ward, 'SIGSTOP');
     await until('nothing left', () => left() === 0 && !alive(ward), GONE_MS);
     await guardian.closed();
-    expect(guardian.complaint).toContain('no sign of life from the guardian');
+    expect(guardian.stderr).toContain('no sign of life from the guardian');
   });
 });
 

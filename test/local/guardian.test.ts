@@ -332,7 +332,7 @@ describe('end of ranks', () => {
     guardian.send(FrameKind.lease, { payload: encodeLease(300) });
     expect(await guardian.closed()).toBe(3);
     expect(Date.now() - start).toBeGreaterThanOrEqual(295);
-    expect(guardian.complaint).toContain('no word from the agent for');
+    expect(guardian.stderr).toContain('no word from the agent for');
     expect(guardian.frames.at(-1)?.kind).toBe(FrameKind.ended);
     expect(survivors()).toBe(0);
   });
@@ -403,7 +403,7 @@ describe('invalid frames', () => {
     await guardian.until(() => guardian.of(FrameKind.spawned).length === 1);
     offend(guardian);
     expect(await guardian.closed()).toBe(2);
-    expect(guardian.complaint).toMatch(/^ncclrun-guardian: .+\n/);
+    expect(guardian.stderr).toMatch(/^ncclrun-guardian: .+\n/);
     expect(survivors()).toBe(0);
   });
 });

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { FrameDecoder, encodeFrame, makeFrame } from '../../control/messages/codec.ts';
+import { encodeFrame, FrameDecoder, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { loadNative } from '../../worker/engine/load.ts';
@@ -259,10 +259,10 @@ describe('connected processes', () => {
       ],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
-    let said = '';
-    child.stdout.on('data', (text) => (said += String(text)));
+    let output = '';
+    child.stdout.on('data', (text) => (output += String(text)));
     expect(await exitOf(child)).toBe(0);
-    expect(said).toContain('closed');
+    expect(output).toContain('closed');
     expect(server.events).toEqual([]);
   });
 });

@@ -190,11 +190,11 @@ describe('output files', () => {
     ['file=x.%z', '"%z" has no meaning'],
     ['file=', 'names no file'],
     ['fil=x', '--output is "fil=x"'],
-  ])('the launcher rejects --output %s before anything starts', async (output, complaint) => {
+  ])('the launcher rejects --output %s before anything starts', async (output, error) => {
     const marker = join(directory, 'started');
     const { status, stderr } = await Command.run(['-n', '2', '--output', output, 'touch', marker], { directory });
     expect(status).toBe(2);
-    expect(stderr).toContain(complaint);
+    expect(stderr).toContain(error);
     await expect(readFile(marker)).rejects.toThrow('ENOENT');
   });
 

@@ -38,5 +38,5 @@ it.each([
 
 it('ncclrun ps rejects arguments', async () => {
   const { status, stderr } = await Command.run(['ps', 'all']);
-  expect({ status, said: stderr.includes('"all"') }).toEqual({ status: 2, said: true });
+  expect({ status, output: stderr.includes('"all"') }).toEqual({ status: 2, output: true });
 });

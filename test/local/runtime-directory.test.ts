@@ -74,7 +74,7 @@ describeIf(notRoot, 'a host with a restricted file system', () => {
       125,
       /no directory can be made for the agent's socket: .*EROFS/,
     ],
-  ])('the agent on a read-only /tmp %s', async (_, readOnly, wanted, said) => {
+  ])('the agent on a read-only /tmp %s', async (_, readOnly, wanted, output) => {
     const mounts = readOnly.map((path) => `mount -t tmpfs -o ro tmpfs ${path}`);
     const script = ['mount --make-rprivate /', ...mounts, 'exec "$@"'].join(' && ');
     const job = [join(repository, 'bin/ncclrun'), '-n', '1', 'sh', '-c', 'echo $NCCLRUN_AGENT'];
@@ -82,7 +82,7 @@ describeIf(notRoot, 'a host with a restricted file system', () => {
     const argv = ['-m', 'sh', '-c', script, 'sh', ...job];
     const { status, stdout, stderr } = await Command.run(argv, { program: 'unshare', environment });
     expect(status).toBe(wanted);
-    expect(stdout + stderr).toMatch(said);
+    expect(stdout + stderr).toMatch(output);
     const [agent = ''] = stdout.split('\n');
     expect(agent === '' || !existsSync(dirname(agent))).toBe(true);
   });

@@ -16,7 +16,7 @@ import { sample } from '../rig/whole.ts';
 const LAUNCH_FAILED = 125;
 const TERMINATED = 143;
 const OFFERED_BYTES = 2 ** 30;
-const MOST_BYTES = 300e6;
+const MAX_BYTES = 300e6;
 const SAMPLE_MS = 5;
 /** On a machine with much else to do. */
 const LIMIT_MS = 100_000;
@@ -36,11 +36,11 @@ function shell(what: string): string {
 }
 
 /** Until it ends, and what it had in memory at most. */
-async function watched(command: Command): Promise<Outcome & { readonly mostBytes: number }> {
-  let mostBytes = 0;
-  const sampling = setInterval(() => (mostBytes = Math.max(mostBytes, residentBytes(command.pid))), SAMPLE_MS);
+async function watched(command: Command): Promise<Outcome & { readonly maxBytes: number }> {
+  let maxBytes = 0;
+  const sampling = setInterval(() => (maxBytes = Math.max(maxBytes, residentBytes(command.pid))), SAMPLE_MS);
   try {
-    return { ...(await command.endedWithin(LIMIT_MS)), mostBytes };
+    return { ...(await command.endedWithin(LIMIT_MS)), maxBytes };
   } finally {
     clearInterval(sampling);
   }
@@ -56,10 +56,10 @@ describe('a host that floods the launcher beyond a bound', () => {
     'the launcher disconnects and names a host that sends endless %s',
     async (what) => {
       await using command = Command.start(['--rsh', shell(what), '-H', 'far:1', '/bin/true']);
-      const { status, stderr, mostBytes } = await watched(command);
-      expect({ status, megabytes: mostBytes / 1e6 }).toEqual({
+      const { status, stderr, maxBytes } = await watched(command);
+      expect({ status, megabytes: maxBytes / 1e6 }).toEqual({
         status: LAUNCH_FAILED,
-        megabytes: expect.toSatisfy((most: number) => most < MOST_BYTES / 1e6),
+        megabytes: expect.toSatisfy((max: number) => max < MAX_BYTES / 1e6),
       });
       expect(stderr).toMatch(/^ncclrun: .*\bfar\b/m);
     },
@@ -75,9 +75,9 @@ describe('a host that floods the launcher within the bounds', () => {
       const watching = watched(command);
       await until('the launcher is busy', () => processorMilliseconds(command.pid) > BUSY_MS, LIMIT_MS);
       command.signal('SIGTERM');
-      const { status, mostBytes } = await watching;
+      const { status, maxBytes } = await watching;
       expect(status).toBe(TERMINATED);
-      expect(mostBytes).toBeLessThan(MOST_BYTES);
+      expect(maxBytes).toBeLessThan(MAX_BYTES);
     },
     TEST_MS,
   );

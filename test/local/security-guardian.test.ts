@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { encodeFrame, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
-import { type Attack, cuts, framesOf, frameKinds, lengths, noFrames } from '../rig/attack/bytes.ts';
+import { cuts, frameKinds, framesOf, lengths, noFrames, type Attack } from '../rig/attack/bytes.ts';
 import { alive } from '../rig/processes.ts';
 import { GuardianDriver, rankOf, shell } from './guardian-driver.ts';
 import { sample } from '../rig/whole.ts';
@@ -25,9 +25,9 @@ async function survives({ name, bytes }: Attack, hasRank: boolean): Promise<void
   guardian.raw(bytes);
   guardian.finish();
   const status = await guardian.closed();
-  expect({ name, complaint: guardian.complaint, orderly: ORDERLY.some((one) => one === status) }).toEqual({
+  expect({ name, stderr: guardian.stderr, orderly: ORDERLY.some((one) => one === status) }).toEqual({
     name,
-    complaint: expect.stringMatching(/^(ncclrun-guardian: [^\n]*\n)*$/),
+    stderr: expect.stringMatching(/^(ncclrun-guardian: [^\n]*\n)*$/),
     orderly: true,
   });
   if (rank !== null) expect({ name, lives: alive(rank) }).toEqual({ name, lives: false });

@@ -10,8 +10,8 @@ import { BOOTSTRAP_PROTOCOL } from '../../control/messages/bootstrap.ts';
 import { ByteWriter } from '../../control/messages/bytes.ts';
 import { encodeFrame, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
-import { cuts, framesOf, frameKinds, lengths, noFrames } from '../rig/attack/bytes.ts';
-import { answersTo, leaveAfter, NOBODY, record, ROOT, saidBy } from '../rig/attack/socket.ts';
+import { cuts, frameKinds, framesOf, lengths, noFrames } from '../rig/attack/bytes.ts';
+import { answersTo, leaveAfter, NOBODY, record, repliesOf, ROOT } from '../rig/attack/socket.ts';
 import { ranksOfJob, ranksOfShell, type Victim } from '../rig/attack/victims.ts';
 import { describeIf } from '../rig/capability.ts';
 import { repository } from '../rig/cluster.ts';
@@ -41,9 +41,9 @@ function helloOf(jobId: string, protocol = BOOTSTRAP_PROTOCOL): Uint8Array {
 async function recordedHello(): Promise<Uint8Array> {
   const program = await compileWithEngine('native/test/init_barrier.c', directory);
   const socket = join(await mkdtemp(join(directory, 'r-')), 'agent');
-  const { said } = await record(socket);
+  const { said: output } = await record(socket);
   await Command.run(['-n', '1', 'env', `NCCLRUN_AGENT=${socket}`, program]);
-  return said;
+  return output;
 }
 
 /** Where the kernel would keep another user out, somebody has opened what keeps it out. */
@@ -123,12 +123,12 @@ describe.each<[string, () => Promise<Victim>]>([
   describeIf(notRoot, 'a process of another user', () => {
     it('the socket closes a connection of another user even if the file mode allows it', () =>
       opened(victim.path, async () => {
-        expect(await saidBy(NOBODY, victim.path, helloOf(victim.jobId))).toEqual(['closed']);
-        expect(await saidBy(ROOT, victim.path, helloOf(victim.jobId))).toEqual(['was answered', 'closed']);
+        expect(await repliesOf(NOBODY, victim.path, helloOf(victim.jobId))).toEqual(['closed']);
+        expect(await repliesOf(ROOT, victim.path, helloOf(victim.jobId))).toEqual(['was answered', 'closed']);
       }));
 
     it('the file mode or the server keeps another user out', async () => {
-      const says = await saidBy(NOBODY, victim.path, helloOf(victim.jobId));
+      const says = await repliesOf(NOBODY, victim.path, helloOf(victim.jobId));
       expect(says).toEqual(victim.path.startsWith('\0') ? ['closed'] : ['may not', 'closed']);
     });
   });

@@ -61,8 +61,8 @@ describeIf(noCompiler, 'jobs on the GPUs of the stand-in driver', () => {
     expect(run.status).toBe(0);
     expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
     // Each rank says of its first such operation that it is one.
-    const said = new RegExp(`${called} of \\d+ bytes, and what follows it, by copy engines`, 'g');
-    expect(run.stderr.match(said)).toHaveLength(3);
+    const output = new RegExp(`${called} of \\d+ bytes, and what follows it, by copy engines`, 'g');
+    expect(run.stderr.match(output)).toHaveLength(3);
   });
 
   // Its own part a GPU copies in rows of 256 KiB, and what is left of them in two.

@@ -127,7 +127,7 @@ describe('a child process that runs to its end', () => {
   it('toolRun returns the output of both streams and the wait status', async () => {
     expect(await native.toolRun(['sh', '-c', 'echo one; echo two >&2; exit 3'])).toEqual({
       waitStatus: 3 << 8,
-      said: 'one\ntwo\n',
+      output: 'one\ntwo\n',
     });
   });
 

@@ -113,12 +113,12 @@ async function refused(...argv: string[]): Promise<string> {
 }
 
 describe('invalid topology files', () => {
-  it.each(wrong)('ncclrun topo rejects an invalid file with its position (%s)', async (name, content, said) => {
+  it.each(wrong)('ncclrun topo rejects an invalid file with its position (%s)', async (name, content, output) => {
     writeFileSync(join(directory, `${name}.xml`), content);
     for (const format of ['text', 'xml']) {
       const told = await refused('--from', `${name}.xml`, '--format', format);
       expect(told).toContain(`ncclrun: ${name}.xml:`);
-      expect(told).toContain(said);
+      expect(told).toContain(output);
     }
   });
 

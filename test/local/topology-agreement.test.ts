@@ -58,10 +58,10 @@ it.each<[string, string, string]>([
   ],
   ['with a duplicate address', device('').replace('</cpu>', '<pci busid="0000:01:00.0"/></cpu>'), ': is there twice'],
   ['of two hosts', TWO_HOSTS, ':5:3: <cpu>: host_hash="0xaa02", and "0xaa01" before: the file describes 2 hosts'],
-])('topo, plan and a job reject a file %s with the same message', async (_, content, said) => {
+])('topo, plan and a job reject a file %s with the same message', async (_, content, output) => {
   const [topo = '', plan, job] = await sayings(content);
   expect({ plan, job }).toEqual({ plan: topo, job: topo });
-  for (const part of said.split(' is there ')) expect(topo).toContain(part.trim());
+  for (const part of output.split(' is there ')) expect(topo).toContain(part.trim());
 });
 
 it.each(['255', '63', '0', ''])('topo, plan and a job accept a link of "%s" lanes', async (width) => {

@@ -54,12 +54,12 @@ describe('the unpacker', () => {
     const pieces = Array.from({ length: Math.ceil(archive.length / PIECE_BYTES) }, (_, index) =>
       archive.subarray(index * PIECE_BYTES, (index + 1) * PIECE_BYTES),
     );
-    const said: Frame[] = [];
+    const output: Frame[] = [];
     let given = 0;
     let stderr = '';
     const send = (payload: Buffer) => child.stdin.write(encodeFrame(makeFrame(FrameKind.staging, { payload })));
     const decoder = new FrameDecoder((frame) => {
-      said.push(frame);
+      output.push(frame);
       if (frame.flags === StagingMessage.wanted) return send(Buffer.from(`${pieces.length} 0 0 ${hash}\n`));
       const piece = given === cutBefore ? undefined : pieces[given];
       given += 1;
@@ -69,14 +69,14 @@ describe('the unpacker', () => {
     child.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()));
     child.stdin.on('error', () => {}); // it has ended before the last piece
     await once(child, 'close');
-    return { status: child.exitCode, stderr, said, pieces: pieces.length };
+    return { status: child.exitCode, stderr, output, pieces: pieces.length };
   }
 
   it('the unpacker creates the packed files with their modes', async () => {
-    const { status, stderr, said, pieces } = await unpack({ archive: pack(tar) });
+    const { status, stderr, output, pieces } = await unpack({ archive: pack(tar) });
     expect({ status, stderr }).toEqual({ status: UnpackerStatus.unpacked, stderr: '' });
-    expect(said[0]).toMatchObject({ flags: StagingMessage.wanted, subject: ArchiveCompression.zstd });
-    expect(said.filter(({ flags }) => flags === StagingMessage.next)).toHaveLength(pieces);
+    expect(output[0]).toMatchObject({ flags: StagingMessage.wanted, subject: ArchiveCompression.zstd });
+    expect(output.filter(({ flags }) => flags === StagingMessage.next)).toHaveLength(pieces);
     for (const { path, mode, content } of files) {
       expect(Buffer.compare(await readFile(join(directory, path)), content)).toBe(0);
       expect((await stat(join(directory, path))).mode & 0o777).toBe(mode);
@@ -112,7 +112,10 @@ describe('the unpacker', () => {
     await mkdir(libraries);
     await writeFile(join(libraries, library), '');
     if (library.startsWith('libcrypto')) await writeFile(join(libraries, 'libcrypto.so.1.1'), '');
-    const { status, said, stderr } = await unpack({ archive: pack(tar), environment: { LD_LIBRARY_PATH: libraries } });
-    expect({ status, said, stderr }).toEqual({ status: UnpackerStatus.cannotServe, said: [], stderr: '' });
+    const { status, output, stderr } = await unpack({
+      archive: pack(tar),
+      environment: { LD_LIBRARY_PATH: libraries },
+    });
+    expect({ status, output, stderr }).toEqual({ status: UnpackerStatus.cannotServe, output: [], stderr: '' });
   });
 });

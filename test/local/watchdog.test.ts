@@ -1,5 +1,5 @@
 /** The watchdog beside an agent that starts: what it ends, what it leaves alone, and what it tells the launcher. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { until } from '../rig/until.ts';
 
 const WATCHDOG = join(import.meta.dirname, '../../build/ncclrun-watchdog');
 /** Longer than a program may stand still. */
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 interface Started {
   readonly child: ChildProcess;
@@ -55,7 +55,7 @@ describe('the watchdog', () => {
       expect(words.at(-1)).toBe(StagingMessage.hung);
       expect(words.filter((word) => word === StagingMessage.alive).length).toBeGreaterThan(2);
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   );
 
   it.each([
@@ -63,12 +63,12 @@ describe('the watchdog', () => {
     ['waits for input that never arrives', 'process.stdin.resume()', /waited for 5 s without reading anything/],
   ])(
     'the watchdog ends a program that %s',
-    async (_, program, complaint) => {
+    async (_, program, error) => {
       const { signal, stderr } = await start(program).ended;
       expect(signal).toBe('SIGVTALRM');
-      expect(stderr).toMatch(complaint);
+      expect(stderr).toMatch(error);
     },
-    2 * PATIENCE_MS,
+    2 * TIMEOUT_MS,
   );
 
   it(
@@ -78,7 +78,7 @@ describe('the watchdog', () => {
       expect((await ended).signal).toBe('SIGVTALRM');
       expect(words).toEqual([]);
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   );
 
   it(
@@ -89,7 +89,7 @@ describe('the watchdog', () => {
       setTimeout(() => (clearInterval(bytes), child.stdin?.end()), 8000);
       expect(await ended).toEqual({ status: 7, signal: null, stderr: '' });
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   );
 
   it(
@@ -101,7 +101,7 @@ describe('the watchdog', () => {
       expect(words).not.toContain(StagingMessage.hung);
       expect(stderr).toContain(`process ${child.pid}`);
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   );
 
   it.each([
@@ -124,10 +124,10 @@ describe('the watchdog', () => {
 
   it('the watchdog reports why the program cannot be started', async () => {
     const child = spawn(WATCHDOG, ['launched', '/nonexistent/node'], { stdio: ['ignore', 'ignore', 'pipe'] });
-    const said: Buffer[] = [];
-    child.stderr.on('data', (bytes: Buffer) => said.push(bytes));
+    const output: Buffer[] = [];
+    child.stderr.on('data', (bytes: Buffer) => output.push(bytes));
     await once(child, 'close');
     expect(child.exitCode).toBe(127);
-    expect(Buffer.concat(said).toString()).toContain('cannot start /nonexistent/node: No such file or directory');
+    expect(Buffer.concat(output).toString()).toContain('cannot start /nonexistent/node: No such file or directory');
   });
 });

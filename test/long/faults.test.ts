@@ -5,7 +5,7 @@ import { playAll } from '../faults/campaign.ts';
 import { kinds } from '../faults/kinds.ts';
 import { draw } from '../faults/draw.ts';
 import { plantedFaults } from '../faults/planted.ts';
-import { PATIENCE_MS } from '../faults/round.ts';
+import { TIMEOUT_MS } from '../faults/round.ts';
 import { failureText } from '../faults/table.ts';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { compile } from '../rig/compile.ts';
@@ -13,7 +13,7 @@ import { compile } from '../rig/compile.ts';
 const SEED = 1;
 /** Here nobody holds a job to the time that it takes to end; the campaign does. */
 const SHORT_MS = 6000;
-const PACE = { jobs: 2, endMs: PATIENCE_MS };
+const PACE = { jobs: 2, endMs: TIMEOUT_MS };
 
 describeIf(clusterUnavailable(), 'the fault campaign', () => {
   it('every kind of fault ends its job as expected and leaves nothing behind', { timeout: 900_000 }, async () => {
@@ -29,11 +29,11 @@ describeIf(clusterUnavailable(), 'the fault campaign', () => {
       const planted = plantedFaults(await compile('test/rig/programs/planted.c', directory));
       const draws = planted.map(({ kind }, index) => draw(SEED + index, [kind]));
       const results = await playAll(draws, { ...PACE, endMs: SHORT_MS }, () => {});
-      const seen = planted.map(({ kind, complaint }) => {
+      const seen = planted.map(({ kind, error }) => {
         const found = results.find((result) => result.draw.kind === kind);
         return {
           name: kind.name,
-          complains: (found?.wrongs ?? []).some((wrong) => complaint.test(wrong)),
+          complains: (found?.wrongs ?? []).some((wrong) => error.test(wrong)),
           wrongs: found?.wrongs,
         };
       });

@@ -7,7 +7,7 @@
  *     await Command.run(['-H', 'h1:1,h2:1', 'hostname'], { cluster });
  *     await cluster.host('h2').cut();
  */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, watch } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -16,16 +16,16 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import {
+  makeStateDirectory,
   type HostAddress,
   type SshClient,
   type SshClientOptions,
-  makeStateDirectory,
   writeClusterFiles,
   writeSshClient,
 } from './cluster/files.ts';
 import { delayCable } from './cluster/delay.ts';
 import { freeze } from './freezer.ts';
-import { type ProcessEntry, alive, inPidNamespaceOf } from './processes.ts';
+import { alive, inPidNamespaceOf, type ProcessEntry } from './processes.ts';
 import { until } from './until.ts';
 
 const execFileAsync = promisify(execFile);
@@ -275,16 +275,16 @@ export class Cluster implements AsyncDisposable {
   /** Resolves when the host's sshd has written its pid file, which it does once it listens. */
   async listening(name: string): Promise<void> {
     const directory = join(this.state, name);
-    const patience = new AbortController();
+    const timeout = new AbortController();
     const timer = setTimeout(
-      () => patience.abort(new Error(`sshd of ${name} does not listen: see ${directory}`)),
+      () => timeout.abort(new Error(`sshd of ${name} does not listen: see ${directory}`)),
       20_000,
     );
-    const watcher = watch(directory, { signal: patience.signal });
+    const watcher = watch(directory, { signal: timeout.signal });
     const file = join(directory, 'sshd.pid');
     try {
       // Looked up without an await in between: no change can slip through before the watcher is asked again.
-      while (!existsSync(file)) await once(watcher, 'change', { signal: patience.signal });
+      while (!existsSync(file)) await once(watcher, 'change', { signal: timeout.signal });
     } finally {
       clearTimeout(timer);
       watcher.close();

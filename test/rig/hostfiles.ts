@@ -1,14 +1,14 @@
 /** Random hostfiles of every grammar, each with the hosts that it must mean. */
 import type { GrammarName } from '../../launcher/allocation/print/grammar-names.ts';
 import type { HostSlots } from '../../launcher/model/types.ts';
-import { type Random, shuffled } from './random.ts';
+import { shuffled, type Random } from './random.ts';
 
 /** What a hostfile says of a host. */
-export type SaidHost = Pick<HostSlots, 'name' | 'user' | 'port' | 'slots' | 'maxSlots'>;
+export type StatedHost = Pick<HostSlots, 'name' | 'user' | 'port' | 'slots' | 'maxSlots'>;
 
 export interface RandomHostfile {
   readonly text: string;
-  readonly hosts: readonly SaidHost[];
+  readonly hosts: readonly StatedHost[];
 }
 
 export const hostfileGrammars = [
@@ -66,9 +66,9 @@ interface Wishes {
 }
 
 /** Hosts with several mentions each, in any order. */
-function mentions(random: Random, wishes: Wishes, line: (host: SaidHost, random: Random) => string): RandomHostfile {
+function mentions(random: Random, wishes: Wishes, line: (host: StatedHost, random: Random) => string): RandomHostfile {
   const names = randomNames(random, wishes.address ?? false);
-  const parts = names.flatMap((name): SaidHost[] => {
+  const parts = names.flatMap((name): StatedHost[] => {
     const times = 1 + (random(4) === 0 ? random(3) : 0);
     const stated = {
       user: wishes.user && random(3) === 0 ? pick(['alice', 'bob@corp', '_x.y'], random) : null,
@@ -85,7 +85,7 @@ function mentions(random: Random, wishes: Wishes, line: (host: SaidHost, random:
   return { text, hosts: summed(ordered) };
 }
 
-function openMpiLine(host: SaidHost, random: Random): string {
+function openMpiLine(host: StatedHost, random: Random): string {
   const settings = [
     ...(host.slots === null ? [] : [[pick(['slots', 'count', 'cpu'], random), host.slots]]),
     ...(host.maxSlots === null ? [] : [[pick(['max_slots', 'max-slots', 'slots-max'], random), host.maxSlots]]),
@@ -94,11 +94,11 @@ function openMpiLine(host: SaidHost, random: Random): string {
   return [login(host), ...shuffled(settings, random)].join(pick([' ', '\t', '   '], random));
 }
 
-function mpichLine(host: SaidHost): string {
+function mpichLine(host: StatedHost): string {
   return host.slots === null ? login(host) : `${login(host)}:${host.slots}`;
 }
 
-function login({ name, user }: SaidHost): string {
+function login({ name, user }: StatedHost): string {
   const host = name.includes(':') ? `[${name}]` : name;
   return user === null ? host : `${user}@${host}`;
 }
@@ -108,7 +108,7 @@ function withComment(line: string, random: Random): string {
 }
 
 /** What several mentions come to: a mention without a count is one slot beside others. */
-function summed(parts: readonly SaidHost[]): SaidHost[] {
+function summed(parts: readonly StatedHost[]): StatedHost[] {
   const names = [...new Set(parts.map(({ name }) => name))];
   return names.map((name) => {
     const own = parts.filter((part) => part.name === name);
@@ -123,7 +123,7 @@ function summed(parts: readonly SaidHost[]): SaidHost[] {
   });
 }
 
-function said(name: string, rest: Partial<SaidHost>): SaidHost {
+function said(name: string, rest: Partial<StatedHost>): StatedHost {
   return { name, user: null, port: null, slots: null, maxSlots: null, ...rest };
 }
 

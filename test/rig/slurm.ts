@@ -6,7 +6,7 @@
  *     await using slurm = await Slurm.start(cluster, { gpus: 4 });
  *     await slurm.run(['salloc', '-N2', '--ntasks-per-node=2', ncclrun, 'hostname']);
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, openSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { clusterUnavailable, findProgram } from './capability.ts';
-import { type Cluster, LOGIN_ADDRESS } from './cluster.ts';
+import { LOGIN_ADDRESS, type Cluster } from './cluster.ts';
 import { Command, type Outcome } from './command.ts';
 import { accountingSettings, writeAccounting } from './slurm-accounting.ts';
 import { until } from './until.ts';
@@ -216,9 +216,9 @@ export class Slurm implements AsyncDisposable {
       if (daemon.exitCode !== null || daemon.signalCode !== null) continue;
       const ended = once(daemon, 'exit');
       daemon.kill('SIGTERM');
-      const patience = setTimeout(() => daemon.kill('SIGKILL'), 5000);
+      const timeout = setTimeout(() => daemon.kill('SIGKILL'), 5000);
       await ended;
-      clearTimeout(patience);
+      clearTimeout(timeout);
     }
   }
 }

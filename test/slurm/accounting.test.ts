@@ -34,8 +34,8 @@ describeIf(slurmUnavailable() ?? accountingUnavailable(), "Slurm's accounting", 
     const options = ['--nodes=2', '--ntasks-per-node=1', `--output=${directory}/output`];
     const { status, stdout } = await slurm.run([ncclrun, 'sbatch', '--wait', ...options, '--', 'sh', '-c', script]);
     const job = /Submitted batch job ([0-9]+)/.exec(stdout)?.[1] ?? '';
-    const told = await slurm.run(['sacct', '-n', '-P', '-j', job, '-o', 'JobID,State,ExitCode']);
-    const rows = told.stdout.split('\n').slice(0, 2);
+    const reported = await slurm.run(['sacct', '-n', '-P', '-j', job, '-o', 'JobID,State,ExitCode']);
+    const rows = reported.stdout.split('\n').slice(0, 2);
     expect({ status, rows }).toEqual({ status: expected, rows: [`${job}|${ofJob}`, `${job}.batch|${ofScript}`] });
   });
 });

@@ -73,10 +73,10 @@ describeIf(slurmUnavailable(), 'a job in a Slurm allocation', () => {
     const output = join(directory, 'cancel');
     const script = 'trap "echo rank $RANK ends; exit 0" TERM; echo up; while :; do sleep 0.05; done';
     const job = await submitted(['--nodes=2', '--ntasks-per-node=1', `--output=${output}`], script);
-    await told(output, /up/g, 2);
+    await reported(output, /up/g, 2);
     await slurm.run(['scancel', job]);
     await slurm.jobReaches(job, 'JobState', 'CANCELLED');
-    await told(output, /rank [01] ends/g, 2);
+    await reported(output, /rank [01] ends/g, 2);
     expect(await slurm.jobField(job, 'ExitCode')).toBe('143:0');
     for (const name of ['h1', 'h2']) await onlySlurm(name);
   });
@@ -88,9 +88,9 @@ describeIf(slurmUnavailable(), 'a job in a Slurm allocation', () => {
     const output = join(directory, `usr1-${whom.length}`);
     const script = 'trap "echo rank $RANK got it" USR1; echo up; while :; do sleep 0.05; done';
     const job = await submitted(['--nodes=2', '--ntasks-per-node=1', `--output=${output}`], script);
-    await told(output, /up/g, 2);
+    await reported(output, /up/g, 2);
     await slurm.run(['scancel', '--signal=USR1', ...whom, job]);
-    await told(output, /rank [01] got it/g, 2);
+    await reported(output, /rank [01] got it/g, 2);
     expect(await slurm.jobField(job, 'JobState')).toBe('RUNNING');
     await slurm.run(['scancel', job]);
     await slurm.jobReaches(job, 'JobState', 'CANCELLED');
@@ -307,7 +307,7 @@ describeIf(slurmUnavailable(), 'a job in a Slurm allocation', () => {
 });
 
 /** Resolves when the file has that many lines of the kind. */
-async function told(path: string, pattern: RegExp, times: number): Promise<void> {
+async function reported(path: string, pattern: RegExp, times: number): Promise<void> {
   await expect
     .poll(async () => [...(await readFile(path, 'utf8').catch(() => '')).matchAll(pattern)].length, {
       timeout: 15_000,

@@ -5,13 +5,19 @@ import { parseHostfile } from '../../launcher/allocation/grammar/hostfile.ts';
 import { foldNames } from '../../launcher/text/fold-names.ts';
 import { printHosts } from '../../launcher/allocation/print/grammars.ts';
 import type { HostSlots } from '../../launcher/model/types.ts';
-import { hostfileGrammars, randomHostfile, type SaidHost } from '../rig/hostfiles.ts';
+import { hostfileGrammars, randomHostfile, type StatedHost } from '../rig/hostfiles.ts';
 import { seededRandom } from '../rig/random.ts';
 import { fakeMachine } from './allocation-machine.ts';
 
 const machine = fakeMachine();
 const read = (text: string): readonly HostSlots[] => addUp(parseHostfile(text, 'hosts'), machine).hosts;
-const said = ({ name, user, port, slots, maxSlots }: HostSlots): SaidHost => ({ name, user, port, slots, maxSlots });
+const stated = ({ name, user, port, slots, maxSlots }: HostSlots): StatedHost => ({
+  name,
+  user,
+  port,
+  slots,
+  maxSlots,
+});
 
 /** Another one with NCCLRUN_TEST_SEED=N. */
 const firstSeed = Number(process.env['NCCLRUN_TEST_SEED'] ?? 20_000);
@@ -22,11 +28,11 @@ describe('a thousand random hostfiles', () => {
       const { text, hosts } = randomHostfile(grammar, seededRandom(seed));
       const where = `seed ${seed}:\n${text}`;
       const first = read(text);
-      expect(first.map(said), where).toEqual(hosts);
+      expect(first.map(stated), where).toEqual(hosts);
       const printed = printHosts(first, grammar);
       expect(printed.lost, where).toEqual([]);
       const second = read(printed.text);
-      expect(second.map(said), `${where}\nprinted:\n${printed.text}`).toEqual(hosts);
+      expect(second.map(stated), `${where}\nprinted:\n${printed.text}`).toEqual(hosts);
       expect(printHosts(second, grammar).text, where).toBe(printed.text);
     }
   });
@@ -39,7 +45,7 @@ describe('a thousand random hostfiles', () => {
         for (const to of hostfileGrammars) {
           const { text, lost } = printHosts(hosts, to);
           if (lost.length > 0) continue;
-          expect(read(text).map(said), `seed ${seed}, ${from} to ${to}:\n${text}`).toEqual(hosts.map(said));
+          expect(read(text).map(stated), `seed ${seed}, ${from} to ${to}:\n${text}`).toEqual(hosts.map(stated));
           compared += 1;
         }
       }

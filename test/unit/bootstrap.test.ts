@@ -201,8 +201,8 @@ describe('a communicator that one rank leaves by ncclCommAbort', () => {
     await Promise.all(clients.map((client, rank) => client.join(key, 4, rank)));
     clients[1]?.leave(key, 1, LeftHow.abortedAlone, 'loss is NaN');
     const sentence = `rank 1 (node0, pid ${process.pid}) aborted the communicator: loss is NaN`;
-    const told = [{ rank: 1, result: NcclResult.remoteError, sentence }];
-    await vi.waitFor(() => expect(clients.map(({ gone }) => gone)).toEqual([told, [], [], []]));
+    const reported = [{ rank: 1, result: NcclResult.remoteError, sentence }];
+    await vi.waitFor(() => expect(clients.map(({ gone }) => gone)).toEqual([reported, [], [], []]));
     const late = clients[3]?.gather({ ...key, round: 1 }, 4, 3, 'x'); // needs all
     expect(refusal((await late) ?? raise('no answer'))).toEqual({ result: NcclResult.remoteError, sentence });
     expect(clients.flatMap(({ aborts }) => aborts)).toEqual([]);

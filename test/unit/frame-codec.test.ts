@@ -50,8 +50,8 @@ describe('frames', () => {
     for (let round = 0; round < 200; round++) {
       const frames = Array.from({ length: 1 + random(10) }, () => randomFrame(random));
       const bytes = Buffer.concat(frames.map((frame) => encodeFrame(frame)));
-      const most = 1 + random(round % 2 === 0 ? 5 : 500);
-      const decoded = decodeAll(bytes, (left) => 1 + random(Math.min(left, most)));
+      const max = 1 + random(round % 2 === 0 ? 5 : 500);
+      const decoded = decodeAll(bytes, (left) => 1 + random(Math.min(left, max)));
       expect(decoded.map(comparable)).toEqual(frames.map(comparable));
     }
   });

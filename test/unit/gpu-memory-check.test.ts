@@ -53,32 +53,32 @@ describe('free memory', () => {
   });
 
   it('the check reports once, after all hosts have answered', () => {
-    const told: string[] = [];
-    const check = new GpuMemoryCheck({ clock: steadyClock, report: (sentence) => told.push(sentence) });
+    const reported: string[] = [];
+    const check = new GpuMemoryCheck({ clock: steadyClock, report: (sentence) => reported.push(sentence) });
     check.receive('b', taken);
     check.expect(['a', 'b', 'c']);
     check.receive('c', fine);
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     check.receive('a', fine);
-    expect(told).toEqual([expect.stringContaining(': a, c: 139 of 140 GiB; b: 20 of 140 GiB on GPU 3')]);
+    expect(reported).toEqual([expect.stringContaining(': a, c: 139 of 140 GiB; b: 20 of 140 GiB on GPU 3')]);
     check.receive('b', taken);
-    expect(told).toHaveLength(1);
+    expect(reported).toHaveLength(1);
   });
 });
 
 describe('the wait for memory of ended ranks', () => {
   const before = [gpu(0, 139), gpu(3, 139)];
   const wait = async (answers: readonly (readonly GpuMemory[])[], limitMs: number): Promise<[number, string[]]> => {
-    const told: string[] = [];
+    const reported: string[] = [];
     let asked = 0;
     await memoryIsBack({
       before: Promise.resolve(before),
       now: () => Promise.resolve(answers[Math.min(asked++, answers.length - 1)] ?? []),
       isWanted: () => asked < 3,
-      report: (message) => told.push(message),
+      report: (message) => reported.push(message),
       limitMs,
     });
-    return [asked, told];
+    return [asked, reported];
   };
   const left = [gpu(0, 139), gpu(3, 20, [bob])];
 
@@ -99,16 +99,16 @@ describe('the wait for memory of ended ranks', () => {
     ['the process that holds the memory', [left], 'GPU 3 has 20 of 140 GiB free (held by pid 4711 python, user bob)'],
     ['that NVML does not answer', [], 'NVML has not said how much is free'],
   ])('the wait ends at the limit and reports %s', async (_name, answers, what) => {
-    const told: string[] = [];
+    const reported: string[] = [];
     let asked = 0;
     await memoryIsBack({
       before: Promise.resolve(before),
       now: () =>
         answers.length > 0 ? Promise.resolve(answers[asked++ % answers.length] ?? []) : new Promise(() => {}),
       isWanted: () => true,
-      report: (message) => told.push(message),
+      report: (message) => reported.push(message),
       limitMs: 10,
     });
-    expect(told).toEqual([`the ranks start although ${what}, 0.01 s after those before had ended`]);
+    expect(reported).toEqual([`the ranks start although ${what}, 0.01 s after those before had ended`]);
   });
 });

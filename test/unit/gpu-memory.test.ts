@@ -27,9 +27,9 @@ function memoryOf(plan: CommPlan): GpuMemory {
 describe('the memory of a communicator', () => {
   test('the memory stays below its budget for every number of ranks, channels and communicators', () => {
     for (const ranks of COUNTS) {
-      for (const most of ['1', '4', '16', '64']) {
+      for (const max of ['1', '4', '16', '64']) {
         for (const communicators of [0, 4]) {
-          const plan = planAfter(communicators, ranks, new Planner(null, { NCCL_MAX_NCHANNELS: most }));
+          const plan = planAfter(communicators, ranks, new Planner(null, { NCCL_MAX_NCHANNELS: max }));
           validatePlan(plan);
           expect(memoryOf(plan).total).toBeLessThanOrEqual(budgetOf({ ranks, isLater: communicators > 0 }));
         }

@@ -6,7 +6,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { call } from '../../control/link/call.ts';
-import { type Invitation, secretTls, tokenOf } from '../../control/link/secret.ts';
+import { secretTls, tokenOf, type Invitation } from '../../control/link/secret.ts';
 import { invite, type Invited } from '../rig/invited.ts';
 import { until } from '../rig/until.ts';
 
@@ -108,10 +108,10 @@ async function answerTo({ port }: Invitation, token: Buffer, key: Buffer, identi
   const error: Promise<string> = new Promise((resolve) => {
     tls.once('error', (one) => resolve('code' in one ? String(one.code) : one.message));
   });
-  const said = await error;
+  const output = await error;
   bytes = socket.bytesRead;
   tls.destroy();
-  return { said, bytes };
+  return { output, bytes };
 }
 
 it('the port answers an unknown identity like a wrong key', async () => {
@@ -120,7 +120,7 @@ it('the port answers an unknown identity like a wrong key', async () => {
   const wrongKey = await answerTo(invitation, token, randomBytes(32), 'h1');
   const wrongName = await answerTo(invitation, token, randomBytes(32), 'h9');
   const bothWrong = await answerTo(invitation, token, secret, 'h9');
-  expect(wrongKey.said).toMatch(/ERR_SSL/);
+  expect(wrongKey.output).toMatch(/ERR_SSL/);
   expect(wrongName).toEqual(wrongKey);
   expect(bothWrong).toEqual(wrongKey);
 });

@@ -87,8 +87,8 @@ describe('a rank that fails', () => {
     await turn();
     agents[0]?.ended();
     expect(await result()).toMatchObject({ exitCode: 1, failures: [{ rank: 1 }, { rank: 3 }, { rank: 2 }] });
-    const told = events.filter((event) => event.type === 'failure').map((event) => event.primary);
-    expect(told).toEqual([true, false, false]);
+    const reported = events.filter((event) => event.type === 'failure').map((event) => event.primary);
+    expect(reported).toEqual([true, false, false]);
   });
 
   test('the exit status is 128 plus the signal number, or 127 for a missing program', async () => {

@@ -19,11 +19,11 @@ const someFrame = makeFrame(FrameKind.merged);
 /** The launcher's side; `read` counts what was told. */
 function launcher(fails = false) {
   const sent: (readonly [host: number, kind: FrameKind])[] = [];
-  const told: string[] = [];
+  const reported: string[] = [];
   const problems: string[] = [];
   const machines = new Machines({
     async read({ topology }): Promise<HostMachine> {
-      told.push(topology);
+      reported.push(topology);
       if (fails) throw new Error('garbage');
       return topology === one.wire.topology ? one : other;
     },
@@ -37,12 +37,12 @@ function launcher(fails = false) {
     await Promise.resolve();
     await Promise.resolve();
   };
-  return { machines, sent, told, problems, announce, tell };
+  return { machines, sent, reported, problems, announce, tell };
 }
 
 describe('the launcher', () => {
   test('the launcher requests each machine once and then releases all hosts of its kind', async () => {
-    const { machines, sent, told, announce, tell } = launcher();
+    const { machines, sent, reported, announce, tell } = launcher();
     for (const host of [0, 1, 2]) announce(host, one);
     announce(3, other);
     expect(sent).toEqual([
@@ -55,7 +55,7 @@ describe('the launcher', () => {
     expect(sent.at(-1)).toEqual([4, FrameKind.machineKnown]);
     await tell(3, other);
     expect(sent.at(-1)).toEqual([3, FrameKind.machineKnown]);
-    expect(told).toHaveLength(2);
+    expect(reported).toHaveLength(2);
     expect([0, 1, 2, 3, 4, 5].map((host) => machines.of(host))).toEqual([one, one, one, other, one, null]);
     expect(machines.receive(0, someFrame)).toBe(false);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { allocate } from '../../launcher/allocation/allocate.ts';
 import { withDetectedSlots } from '../../launcher/allocation/detected.ts';
-import { type MappingRequest, mapRanks } from '../../launcher/mapping/map-ranks.ts';
+import { mapRanks, type MappingRequest } from '../../launcher/mapping/map-ranks.ts';
 import { failureFrom } from './failure-from.ts';
 
 const machine = { hostName: 'head', userName: () => 'me', readFile: (content: string) => content };
@@ -112,12 +112,12 @@ describe('rejected mappings', () => {
       '3 ranks asked for, but there are 2 max_slots (a: 2)',
       'state more max_slots',
     ],
-  ])('the hosts %s with %o are rejected with both numbers and a suggestion', (content, wishes, message, wayOut) => {
+  ])('the hosts %s with %o are rejected with both numbers and a suggestion', (content, wishes, message, remedy) => {
     const failure = failureFrom(() => countsOf(content, wishes));
     expect(failure.type).toBe('allocation');
     if (failure.type !== 'allocation') return;
     expect(failure.message).toContain(message);
-    expect(failure.remedy).toContain(wayOut);
+    expect(failure.remedy).toContain(remedy);
   });
 
   test('the message shortens a long list of hosts', () => {

@@ -79,8 +79,8 @@ function tableOf(key: TableKey, collectives: Table['collectives']): Table {
 }
 
 type AlgorithmAndProtocol = Pick<MeasuredVariant, 'algorithm' | 'protocol'> & Partial<MeasuredVariant>;
-function measured(way: AlgorithmAndProtocol, ...times: [number, number][]): MeasuredVariant {
-  return { channels: 1, threads: 64, ...way, times };
+function measured(variant: AlgorithmAndProtocol, ...times: [number, number][]): MeasuredVariant {
+  return { channels: 1, threads: 64, ...variant, times };
 }
 
 let stores = 0;

@@ -34,7 +34,7 @@ describe('the live line', () => {
     for (const event of [phase('spawn'), began(0)]) text.event(event);
     text.event({ time: 2000, type: 'binding', rank: 0, host: 'node1', bound: false, cpus: [0], numa: null, gpu: null });
     expect(text.line(80, 13_000)).toBe('1/8 ranks started');
-    text.event({ time: 0, type: 'restart', attempt: 1, most: 1, failure: { type: 'timeout', seconds: 1 }, hosts: [] });
+    text.event({ time: 0, type: 'restart', attempt: 1, limit: 1, failure: { type: 'timeout', seconds: 1 }, hosts: [] });
     text.event(connecting('node1'));
     expect(text.line(20, 13_000)).toMatch(/^0\/1 host up/);
   });
@@ -63,7 +63,7 @@ describe('the live line', () => {
       const options = { stderr, stdout: null, columns: () => 80, mayDraw: () => !lineOpen };
       const live = new Live({ ...options, paint: () => (_format, text) => text });
       live.event(connecting('a'));
-      expect(live.tellsStart).toBe(true);
+      expect(live.showsStart).toBe(true);
       await vi.advanceTimersByTimeAsync(450);
       expect(seen.text).toContain('\r\u001B[K0/1 host up; waiting for a (queued, ');
       seen.text = '';

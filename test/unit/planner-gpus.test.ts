@@ -89,20 +89,20 @@ describe('the planner for GPUs', () => {
     expect(new Set(allReduce.map(({ variants }) => variants[0]?.algorithm))).toEqual(new Set(['tree']));
   });
 
-  test.each([4, 8, 16])('the plan uses at most %i SMs and switches to Simple earlier', (most) => {
+  test.each([4, 8, 16])('the plan uses at most %i SMs and switches to Simple earlier', (max) => {
     for (const ranks of [2, 4, 8]) {
       const wide = gpuPlan(ranks);
-      const plan = new Planner(null, { NCCLRUN_MAX_SMS: String(most) }).plan(gpuInput(ranks), true);
+      const plan = new Planner(null, { NCCLRUN_MAX_SMS: String(max) }).plan(gpuInput(ranks), true);
       validatePlan(plan);
-      expect(plan.channels).toHaveLength(most);
+      expect(plan.channels).toHaveLength(max);
       for (const { collective, variants } of plan.tuning) {
-        for (const { channels } of variants) expect(channels).toBeLessThanOrEqual(most);
+        for (const { channels } of variants) expect(channels).toBeLessThanOrEqual(max);
         const [first] = variants;
         // Where it becomes messages, it has a block for each of them, and some for copies.
         const messages = 2 * (ranks - 1);
-        const isInMessages = most - plan.copyChannels >= messages && first?.protocol === 'simple';
+        const isInMessages = max - plan.copyChannels >= messages && first?.protocol === 'simple';
         if (isInMessages && collective === 'allToAll')
-          expect(messages * first.channels + plan.copyChannels).toBeLessThanOrEqual(most);
+          expect(messages * first.channels + plan.copyChannels).toBeLessThanOrEqual(max);
       }
       for (const collective of ['allReduce', 'allGather', 'reduceScatter'] as const) {
         expect(lastWithLines(plan.tuning, collective)).toBeLessThan(lastWithLines(wide.tuning, collective));

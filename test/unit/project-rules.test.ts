@@ -181,10 +181,10 @@ describe('a refused value', () => {
       ['np', ['2']],
       ['export', ['A=1']],
     ]);
-    const told = refusals.map((refusal) =>
+    const reported = refusals.map((refusal) =>
       refusal.kind === 'value' ? [refusal.option.name, refusal.value, refusal.position.line] : [],
     );
-    expect(told).toEqual([
+    expect(reported).toEqual([
       ['export', 'LD_PRELOAD=x', 3],
       ['rsh', './ssh', 4],
       ['output', 'dir=/tmp', 4],

@@ -317,7 +317,7 @@ const calls = (rank: number, hash: number, waitingFor: number | null = null) => 
   last: `call ${hash}`,
   waitingFor,
 });
-const told = (sent: readonly Sent[]) =>
+const reported = (sent: readonly Sent[]) =>
   sent
     .filter(({ frame }) => frame.kind === FrameKind.broken)
     .map(({ host, frame }) => ({ host, ...decodeBroken(frame.payload) }));
@@ -343,7 +343,7 @@ describe('a rank that is gone while others continue', () => {
       const { hub, sent, key, waits } = withWaiter();
       const leaves = (): void => hub.receive(1, left(key, rank, how, sentence));
       for (const step of first === 'wait' ? [waits, leaves] : [leaves, waits]) step();
-      expect(told(sent)).toEqual([{ host: 0, key, ...invalidUsage, sentence }]);
+      expect(reported(sent)).toEqual([{ host: 0, key, ...invalidUsage, sentence }]);
       expect(sent.map(({ frame }) => frame.flags)).toEqual([RANK_GONE]);
       hub.close();
     }
@@ -354,7 +354,7 @@ describe('a rank that is gone while others continue', () => {
     hub.receive(1, left(key, 3, LeftHow.abortedAlone, 'rank 3 aborted the communicator'));
     expect(sent).toEqual([]);
     waits();
-    expect(told(sent)).toEqual([
+    expect(reported(sent)).toEqual([
       { host: 0, key, rank: 3, result: NcclResult.remoteError, sentence: 'rank 3 aborted the communicator' },
     ]);
     hub.close();
@@ -387,7 +387,7 @@ describe('mismatched calls', () => {
       hub.receive(host, makeFrame(FrameKind.calls, { payload: encodeCalls(key, [calls(rank, hash)]) }));
     const sentence =
       'the ranks’ calls differ from the communicator’s collective number 3: rank 0 (node0, pid 1000) called call 7; rank 5 (node2, pid 1005) called call 8';
-    expect(told(sent)).toEqual(
+    expect(reported(sent)).toEqual(
       [0, 1, 2].map((host) => ({ host, key, rank: NO_RANK, result: NcclResult.invalidUsage, sentence })),
     );
     hub.close();

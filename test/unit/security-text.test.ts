@@ -21,7 +21,7 @@ import { tagOf } from '../../launcher/report/tag.ts';
 import { Writer } from '../../launcher/report/writer.ts';
 import { hostNamed } from '../rig/host-slots.ts';
 import { plainReporter, type PlainReporterRig } from '../rig/plain-reporter.ts';
-import { HOSTILE, harmlessTexts, hostileEvents, hostileFailures, obeyed } from '../rig/hostile.ts';
+import { harmlessTexts, HOSTILE, hostileEvents, hostileFailures, obeyed } from '../rig/hostile.ts';
 
 /** A plain reporter, whose stderr is a terminal with colours, and what it wrote there. */
 function rig(options: Partial<PlainOptions> = {}): PlainReporterRig {
@@ -172,10 +172,10 @@ describe('the output of commands', () => {
   test('bash reads a quoted line as the original words', async () => {
     const { execFileSync } = await import('node:child_process');
     const words = ['a b', "it's", '\\n\u001B[31m\n\'"$(x)', 'é\u009B\u202E\u007F1', ''];
-    const said = execFileSync('bash', ['-c', `printf '%s\\0' ${shellLine(words)}`], {
+    const output = execFileSync('bash', ['-c', `printf '%s\\0' ${shellLine(words)}`], {
       env: { ...process.env, LC_ALL: 'C.UTF-8' },
     });
-    expect(said.toString().split('\0').slice(0, -1)).toEqual(words);
+    expect(output.toString().split('\0').slice(0, -1)).toEqual(words);
   });
 
   test('every module of the launcher prints through the sanitizing writer', () => {

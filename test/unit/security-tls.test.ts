@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { call, callOnce } from '../../control/link/call.ts';
 import { LinkServer } from '../../control/link/link-server.ts';
-import { type Invitation, TOKEN_BYTES } from '../../control/link/secret.ts';
+import { TOKEN_BYTES, type Invitation } from '../../control/link/secret.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import { StreamLink } from '../../control/link/stream-link.ts';
@@ -61,13 +61,13 @@ async function open(): Promise<Port> {
 }
 
 /** Somebody between the agent and the port, who may change what the agent says. */
-async function between(target: number, change: (said: Buffer, before: number) => Buffer) {
-  const said: Buffer[] = [];
+async function between(target: number, change: (output: Buffer, before: number) => Buffer) {
+  const output: Buffer[] = [];
   const server = createServer((agent: Socket) => {
     let bytes = 0; // of each call: an agent that is cut off calls again
     const launcher = connect(target, '127.0.0.1');
     agent.on('data', (chunk) => {
-      said.push(chunk);
+      output.push(chunk);
       launcher.write(change(chunk, bytes));
       bytes += chunk.length;
     });
@@ -86,7 +86,7 @@ async function between(target: number, change: (said: Buffer, before: number) =>
   closers.push(() => server.close());
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');
-  return { port: address.port, said: () => Buffer.concat(said) };
+  return { port: address.port, output: () => Buffer.concat(output) };
 }
 
 /** Calls and says a heartbeat; null if the key was not shown. */
@@ -117,7 +117,7 @@ async function stranger(bytes: Uint8Array): Promise<void> {
   await closed;
 }
 
-const same = (said: Buffer): Buffer => said;
+const same = (output: Buffer): Buffer => output;
 
 /** All that an agent says from its first byte to a frame, as somebody between saw it. */
 async function recorded(): Promise<Buffer> {
@@ -127,17 +127,17 @@ async function recorded(): Promise<Buffer> {
   await speak({ ...port.invitation, port: relay.port });
   await heard(1);
   port = other;
-  return relay.said();
+  return relay.output();
 }
 
 it("a replay of an agent's bytes opens no link at its own port or at that of another job", async () => {
   const relay = await between(port.invitation.port, same);
   await speak({ ...port.invitation, port: relay.port });
   await heard(1);
-  await stranger(relay.said());
+  await stranger(relay.output());
   expect(port.callers).toEqual([HOST]);
   await heard(1);
-  const words = relay.said();
+  const words = relay.output();
   port = await open();
   await stranger(words);
   expect(port.callers).toEqual([]);
@@ -154,8 +154,8 @@ it("an agent's bytes with any flipped bit deliver no frame", async () => {
   const length = (await recorded()).length;
   for (let at = 0; at < length; at += 1) {
     port = await open();
-    const relay = await between(port.invitation.port, (said, before) => {
-      const changed = Buffer.from(said);
+    const relay = await between(port.invitation.port, (output, before) => {
+      const changed = Buffer.from(output);
       const index = at - before;
       if (index >= 0 && index < changed.length) changed.writeUInt8(changed.readUInt8(index) ^ 1, index);
       return changed;

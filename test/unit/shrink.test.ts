@@ -140,8 +140,8 @@ describe.each([
     for (const client of world.clients) {
       expect(await client.nextAbort()).toMatchObject({ rank: 0, result: NcclResult.remoteError });
     }
-    const told = /ended the operations of the communicator: rank 0 called ncclCommRevoke$/;
-    if (split !== undefined) expect(refusal(await split).sentence).toMatch(told);
+    const reported = /ended the operations of the communicator: rank 0 called ncclCommRevoke$/;
+    if (split !== undefined) expect(refusal(await split).sentence).toMatch(reported);
     const answers = await Promise.all(world.shrink([...others, last], () => []));
     expect(answers.map(place)).toEqual([...others, last].map((rank) => `${rank} of ${size}`));
   });

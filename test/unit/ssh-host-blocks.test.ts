@@ -78,8 +78,13 @@ describe.skipIf(findProgram('ssh') === null)("SshConfiguration with the system's
 
     const kinds = prepare('kinds', 'Host n*\n  User ann\n  HostName %h.lab\nHost github.com\n  Port 443\n');
     const hosts = ['n1', 'm1', 'n2', 'n3'];
-    const said = await Promise.all(hosts.map((name) => kinds.configuration.of(to(name))));
-    expect(said.map(({ settings }) => settings.get('hostname'))).toEqual([['n1.lab'], ['m1'], ['n2.lab'], ['n3.lab']]);
+    const output = await Promise.all(hosts.map((name) => kinds.configuration.of(to(name))));
+    expect(output.map(({ settings }) => settings.get('hostname'))).toEqual([
+      ['n1.lab'],
+      ['m1'],
+      ['n2.lab'],
+      ['n3.lab'],
+    ]);
     expect(kinds.asked()).toEqual(['localhost', 'n1']);
   });
 

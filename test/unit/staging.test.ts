@@ -48,8 +48,8 @@ it('tar extracts the archive with the packed contents and modes', () => {
     { path: 'top/empty', mode: 0o644, content: Buffer.alloc(0) },
   ];
   writeFileSync(join(directory, 'a.tar'), Buffer.concat(tarPieces(files)));
-  const complaints = execFileSync('tar', ['-xvf', 'a.tar'], { cwd: directory, encoding: 'utf8' });
-  expect(complaints.trim().split('\n')).toEqual(files.map(({ path }) => path));
+  const errors = execFileSync('tar', ['-xvf', 'a.tar'], { cwd: directory, encoding: 'utf8' });
+  expect(errors.trim().split('\n')).toEqual(files.map(({ path }) => path));
   for (const { path, mode, content } of files) {
     expect(readFileSync(join(directory, path))).toEqual(content);
     expect(statSync(join(directory, path)).mode & 0o777).toBe(mode);

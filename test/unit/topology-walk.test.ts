@@ -11,8 +11,8 @@ describe('a device below switches', () => {
     const path = `sys/devices/pci0000:00/${[10, 11, 12, 13, 14, 15, 16, 17].map(bus).join('/')}`;
     using sysfs = new FakeSysfs();
     sysfs.addPci(path, { numa_node: '1' });
-    const { places, numa } = walkUp(sysfs.root, bus(17));
-    expect(places.map(({ busId }) => busId)).toEqual([bus(17), bus(15), bus(13), bus(11)]);
+    const { devices, numa } = walkUp(sysfs.root, bus(17));
+    expect(devices.map(({ busId }) => busId)).toEqual([bus(17), bus(15), bus(13), bus(11)]);
     expect(numa).toBe('1');
   });
 
@@ -31,7 +31,7 @@ describe('a device below switches', () => {
   test('walkUp returns an unknown device without a path', () => {
     using sysfs = new FakeSysfs();
     expect(walkUp(sysfs.root, '00000000:1B:00.0')).toEqual({
-      places: [{ busId: '0000:1b:00.0', path: null }],
+      devices: [{ busId: '0000:1b:00.0', path: null }],
       numa: '-1',
     });
   });

@@ -8,7 +8,7 @@ import { isHeartbeat, notice, PlayedTree, suspension, terms } from '../rig/playe
 /** With radix 2: h1 and h2 from the launcher, h3 and h5 by way of h1, h4 and h6 of h2, h7 of h3. */
 const names = Array.from({ length: 7 }, (_, index) => `h${index + 1}`);
 /** A lease is over at the first heartbeat after it; the last sign of life came up to one before. */
-const MOST_SILENT_MS = terms.leaseMs + 2 * terms.heartbeatMs;
+const MAX_SILENT_MS = terms.leaseMs + 2 * terms.heartbeatMs;
 
 let tree: PlayedTree;
 beforeEach(async () => {
@@ -45,7 +45,7 @@ describe('leases', () => {
     tree.cut.add('h7');
     await pass(terms.leaseMs);
     expect({ silent: silent(), leaving: leaving() }).toEqual({ silent: [], leaving: [] });
-    await pass(MOST_SILENT_MS - terms.leaseMs);
+    await pass(MAX_SILENT_MS - terms.leaseMs);
     expect({ silent: silent(), closed: closed(), leaving: leaving() }).toEqual({
       silent: ['h7'],
       closed: ['h7'],
@@ -58,7 +58,7 @@ describe('leases', () => {
 
   test('the loss of an inner host takes the hosts behind it, and only that host is reported', async () => {
     tree.cut.add('h3');
-    await pass(MOST_SILENT_MS);
+    await pass(MAX_SILENT_MS);
     expect({ silent: silent(), closed: closed(), leaving: leaving() }).toEqual({
       silent: ['h3'],
       closed: ['h3', 'h7'],
@@ -69,7 +69,7 @@ describe('leases', () => {
 
   test('the loss of a direct host takes the hosts behind it, and only that host is reported', async () => {
     tree.cut.add('h1');
-    await pass(MOST_SILENT_MS);
+    await pass(MAX_SILENT_MS);
     const branch = ['h1', 'h3', 'h5', 'h7'];
     expect({ silent: silent(), closed: closed(), leaving: leaving() }).toEqual({
       silent: ['h1'],
@@ -82,7 +82,7 @@ describe('leases', () => {
     tree.stopLauncher();
     await pass(terms.leaseMs - terms.heartbeatMs);
     expect(leaving()).toEqual([]);
-    await pass(MOST_SILENT_MS - terms.leaseMs + terms.heartbeatMs);
+    await pass(MAX_SILENT_MS - terms.leaseMs + terms.heartbeatMs);
     expect(leaving()).toEqual(names);
   });
 
@@ -90,7 +90,7 @@ describe('leases', () => {
     tree.stopLauncher();
     await pass(terms.leaseMs - terms.heartbeatMs);
     for (const name of ['h3', 'h4', 'h7']) tree.cut.add(name);
-    await pass(MOST_SILENT_MS - terms.leaseMs + terms.heartbeatMs);
+    await pass(MAX_SILENT_MS - terms.leaseMs + terms.heartbeatMs);
     expect(leaving()).toEqual(names);
   });
 
@@ -106,7 +106,7 @@ describe('leases', () => {
     await pass(terms.leaseMs);
     expect({ silent: silent(), closed: closed(), leaving: leaving() }).toEqual({ silent: [], closed: [], leaving: [] });
     tree.cut.add('h6');
-    await pass(MOST_SILENT_MS);
+    await pass(MAX_SILENT_MS);
     expect(silent()).toEqual(['h6']);
   });
 
@@ -115,7 +115,7 @@ describe('leases', () => {
     await pass(60 * terms.heartbeatMs);
     expect({ silent: silent(), leaving: leaving() }).toEqual({ silent: [], leaving: [] });
     tree.cut.add('h1');
-    await pass(MOST_SILENT_MS);
+    await pass(MAX_SILENT_MS);
     expect(closed()).toEqual(['h1', 'h3', 'h5', 'h7']);
   });
 });

@@ -1,7 +1,7 @@
 import { elementBytes, elementTypes, typeOfArray } from '../engine/elements.ts';
 import type { ElementType, NcclArray } from '../engine/elements.ts';
-import type { DevicePlace, MemoryHandle, Native } from '../engine/native.ts';
-import { UsageError, translateError, translated } from '../engine/errors.ts';
+import type { DeviceAddress, MemoryHandle, Native } from '../engine/native.ts';
+import { translated, translateError, UsageError } from '../engine/errors.ts';
 import type { Device } from './device.ts';
 import { gpuOf, queueOf } from './stream.ts';
 import type { DeviceStream } from './stream.ts';
@@ -18,7 +18,7 @@ export interface StreamOptions {
 }
 
 /** For this package: where a buffer begins; UsageError if it was closed. */
-export let placeOf: (buffer: DeviceBuffer, call: string) => DevicePlace;
+export let addressOf: (buffer: DeviceBuffer, call: string) => DeviceAddress;
 /** For this package. */
 export let deviceOf: (buffer: DeviceBuffer) => Device;
 /** For this package: the same for buffers that share memory. */
@@ -41,7 +41,7 @@ export class DeviceBuffer implements Disposable {
   readonly #block: Block;
 
   static {
-    placeOf = (buffer, call) => [buffer.#open(call), buffer.byteOffset];
+    addressOf = (buffer, call) => [buffer.#open(call), buffer.byteOffset];
     deviceOf = (buffer) => buffer.#device;
     blockOf = (buffer) => buffer.#block;
   }

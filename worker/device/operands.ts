@@ -3,7 +3,7 @@ import type { Member } from '../calls.ts';
 import type { NcclArray } from '../engine/elements.ts';
 import type { Operation } from '../engine/native.ts';
 import { UsageError } from '../engine/errors.ts';
-import { DeviceBuffer, deviceOf, placeOf } from './buffer.ts';
+import { addressOf, DeviceBuffer, deviceOf } from './buffer.ts';
 import type { StreamQueue, Unqueued } from './queue.ts';
 import { gpuOf, queueOf } from './stream.ts';
 import type { DeviceStream } from './stream.ts';
@@ -40,7 +40,7 @@ export function placed(
     const operation: Unqueued = [handle, kind, null, null, ...rest];
     return { queue: queueFor(member, call, stream), operation };
   }
-  const place = (buffer: NcclBuffer | null) => {
+  const addressIn = (buffer: NcclBuffer | null) => {
     if (buffer === null) return null;
     if (!(buffer instanceof DeviceBuffer))
       throw new UsageError(`${call}: one buffer is on a device, the other is a ${buffer[Symbol.toStringTag]}`);
@@ -48,9 +48,9 @@ export function placed(
       throw new UsageError(
         `${call}: the buffer is on ${nameOf(deviceOf(buffer))}, the communicator on ${nameOf(device)}`,
       );
-    return placeOf(buffer, call);
+    return addressOf(buffer, call);
   };
-  const operation: Unqueued = [handle, kind, place(send), place(receive), ...rest];
+  const operation: Unqueued = [handle, kind, addressIn(send), addressIn(receive), ...rest];
   return { queue: queueFor(member, call, stream), operation };
 }
 

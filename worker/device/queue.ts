@@ -1,6 +1,6 @@
 /** What a stream of a device does for the classes that programs see: queues, and promises that settle when it has come so far. */
 import type { CommHandle, GraphHandle, Native, StreamHandle, StreamOperation } from '../engine/native.ts';
-import { UsageError, translateError, translated } from '../engine/errors.ts';
+import { translated, translateError, UsageError } from '../engine/errors.ts';
 
 /** An operation that still lacks its stream. */
 export type Unqueued = StreamOperation extends readonly [...infer Start, StreamHandle] ? Readonly<Start> : never;
@@ -34,7 +34,7 @@ export class StreamQueue {
   }
 
   /** Queues what `work` does; resolves when it has ended, in a graph at once. `kept` is what it uses of JavaScript's. */
-  queue(comm: CommHandle | null, work: () => void, kept?: unknown): Promise<void> {
+  queue(comm: CommHandle | null, work: () => void, held?: unknown): Promise<void> {
     this.flush();
     try {
       work();
@@ -43,9 +43,9 @@ export class StreamQueue {
       throw error;
     }
     const ended = this.ended(comm);
-    if (kept === undefined) return ended;
-    this.#captured?.arrays.push(kept);
-    return ended.then(() => void kept);
+    if (held === undefined) return ended;
+    this.#captured?.arrays.push(held);
+    return ended.then(() => void held);
   }
 
   launch({ graph, arrays, comms }: Captured): Promise<void> {

@@ -21,7 +21,7 @@ export interface ProcessExit {
 }
 
 /** A child that was let go has so long. */
-const FAREWELL_MS = 2000;
+const EXIT_GRACE_MS = 2000;
 
 export class NativeLink implements Link {
   readonly #native: Native;
@@ -105,8 +105,8 @@ export class NativeLink implements Link {
    */
   letGo(): void {
     this.close();
-    const patience = setTimeout(() => this.killAlone(), FAREWELL_MS);
-    void this.died.then(() => clearTimeout(patience));
+    const timer = setTimeout(() => this.killAlone(), EXIT_GRACE_MS);
+    void this.died.then(() => clearTimeout(timer));
   }
 
   /** The last call, after the death. Until then it keeps the event loop, and so this process, running. */
@@ -118,7 +118,7 @@ export class NativeLink implements Link {
     switch (event.type) {
       case 'frame': {
         const { kind } = event;
-        if (isFrameKind(kind)) this.#hear({ ...event, kind });
+        if (isFrameKind(kind)) this.#receive({ ...event, kind });
         else this.#cut(`the frame's kind, ${kind}, is unknown`);
         return;
       }
@@ -135,7 +135,7 @@ export class NativeLink implements Link {
     }
   }
 
-  #hear(frame: Frame): void {
+  #receive(frame: Frame): void {
     try {
       this.#handler?.frame(frame);
     } catch (error) {

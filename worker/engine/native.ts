@@ -90,7 +90,7 @@ export type Operation = readonly [
 export type MemoryHandle = { readonly __deviceMemory: unique symbol };
 
 /** Where a buffer begins in memory of a device; `offset` in bytes. */
-export type DevicePlace = readonly [memory: MemoryHandle, offset: number];
+export type DeviceAddress = readonly [memory: MemoryHandle, offset: number];
 
 export type StreamHandle = { readonly __deviceStream: unique symbol };
 export type EventHandle = { readonly __deviceEvent: unique symbol };
@@ -100,8 +100,8 @@ export type GraphHandle = { readonly __deviceGraph: unique symbol };
 export type StreamOperation = readonly [
   comm: CommHandle,
   kind: number,
-  send: DevicePlace | null,
-  receive: DevicePlace | null,
+  send: DeviceAddress | null,
+  receive: DeviceAddress | null,
   count: number,
   type: number,
   operator: number,
@@ -181,8 +181,8 @@ export interface Native {
   tcpEnd(descriptor: number): void;
   /** A descriptor of the kernel's log whose reads give one record each, from now on, and do not wait. Its owner closes it. */
   kernelLogOpen(): number;
-  /** Runs a program of the PATH that reads nothing to its end; `said` is what it wrote, on stdout and stderr alike. */
-  toolRun(words: readonly string[]): Promise<{ readonly waitStatus: number; readonly said: string }>;
+  /** Runs a program of the PATH that reads nothing to its end; `output` is what it wrote, on stdout and stderr alike. */
+  toolRun(words: readonly string[]): Promise<{ readonly waitStatus: number; readonly output: string }>;
   /**
    * Whether this thread leaves SIGUSR1 pending. Node does so from its start to its end where the signal must not open a debugger
    * (--disable-sigusr1), and then listens in vain.

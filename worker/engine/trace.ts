@@ -22,22 +22,22 @@ export function traceTo(native: Native, write: (line: string) => void): Native {
       return (...given: unknown[]): unknown => {
         const call = `ncclrun native [${process.pid}] ${String(name)}(${given.map(shown).join(', ')})`;
         const begun = process.hrtime.bigint();
-        const tell = (outcome: string) => {
+        const log = (outcome: string) => {
           const microseconds = Number(process.hrtime.bigint() - begun) / 1000;
           write(`${call} ${outcome} ${microseconds.toFixed(1)} us\n`);
         };
         try {
           const result: unknown = Reflect.apply(member, target, given);
-          tell('took');
+          log('took');
           if (result instanceof Promise) {
             result.then(
-              () => tell('resolved after'),
-              (error: unknown) => tell(`rejected (${String(error)}) after`),
+              () => log('resolved after'),
+              (error: unknown) => log(`rejected (${String(error)}) after`),
             );
           }
           return result;
         } catch (error) {
-          tell(`threw (${String(error)}) after`);
+          log(`threw (${String(error)}) after`);
           throw error;
         }
       };

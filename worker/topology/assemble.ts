@@ -44,15 +44,15 @@ class Assembly {
 
   /** The element of a device, with the switches above it; each is made once. */
   pci(address: string, otherwise: string): Element {
-    const { places, numa } = walkUp(this.#root, address);
-    const known = places.findIndex(({ busId }) => this.#devices.has(busId));
-    let above = this.#devices.get(places[known]?.busId ?? '') ?? this.#cpu(numa);
-    for (const place of places.slice(0, known === -1 ? places.length : known).toReversed()) {
+    const { devices, numa } = walkUp(this.#root, address);
+    const known = devices.findIndex(({ busId }) => this.#devices.has(busId));
+    let above = this.#devices.get(devices[known]?.busId ?? '') ?? this.#cpu(numa);
+    for (const device of devices.slice(0, known === -1 ? devices.length : known).toReversed()) {
       const one = element('pci');
-      const deviceClass = place === places[0] ? otherwise : '';
-      for (const [name, value] of pciAttributes(this.#root, place, deviceClass)) one.attributes.set(name, value);
-      this.#devices.set(place.busId, one);
-      insert(above, one, place.busId);
+      const deviceClass = device === devices[0] ? otherwise : '';
+      for (const [name, value] of pciAttributes(this.#root, device, deviceClass)) one.attributes.set(name, value);
+      this.#devices.set(device.busId, one);
+      insert(above, one, device.busId);
       above = one;
     }
     return above;
@@ -85,8 +85,8 @@ class Assembly {
 
 /** Before the first PCI device with a higher address. */
 function insert(parent: Element, child: Element, busId: string): void {
-  const place = parent.children.findIndex(
+  const index = parent.children.findIndex(
     (other) => other.kind === 'element' && (other.attributes.get('busid') ?? '') > busId,
   );
-  parent.children.splice(place === -1 ? parent.children.length : place, 0, child);
+  parent.children.splice(index === -1 ? parent.children.length : index, 0, child);
 }

@@ -1,9 +1,9 @@
 /** What sysfs says of a PCI device, as attributes of NCCL's `pci` element. */
 import { readText } from './system-files.ts';
-import type { PciPlace } from './walk.ts';
+import type { PciDevice } from './walk.ts';
 
 /** In NCCL's order; files that are not there give no attribute. `otherwise`: the class where sysfs does not say it. */
-export function pciAttributes(root: string, { busId, path }: PciPlace, otherwise: string): [string, string][] {
+export function pciAttributes(root: string, { busId, path }: PciDevice, otherwise: string): [string, string][] {
   const attributes: [string, string][] = [['busid', busId]];
   if (path === null) return [...attributes, ['class', otherwise], ['link_speed', ''], ['link_width', '0']];
   const deviceClass = readText(root, `${path}/class`) || otherwise;

@@ -6,7 +6,7 @@ import { realpathSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { readText } from './system-files.ts';
 
-export interface PciPlace {
+export interface PciDevice {
   /** Lower case. */
   readonly busId: string;
   /** Directory, from the root; null: sysfs does not have the device. */
@@ -15,7 +15,7 @@ export interface PciPlace {
 
 interface Walk {
   /** The device first, then the switches above it. */
-  readonly places: readonly PciPlace[];
+  readonly devices: readonly PciDevice[];
   /** NUMA node as the device says it, -1 where it says none. */
   readonly numa: string;
 }
@@ -50,9 +50,9 @@ export function realPath(root: string, path: string): string | null {
 export function walkUp(root: string, address: string): Walk {
   const busId = sysfsAddress(address);
   const path = pathOf(root, busId);
-  if (path === null) return { places: [{ busId, path }], numa: '-1' };
+  if (path === null) return { devices: [{ busId, path }], numa: '-1' };
   const switches = switchesAbove(path).map((directory) => ({ busId: basename(directory), path: directory }));
-  return { places: [{ busId, path }, ...switches], numa: readText(root, `${path}/numa_node`) || '-1' };
+  return { devices: [{ busId, path }, ...switches], numa: readText(root, `${path}/numa_node`) || '-1' };
 }
 
 /** Directories of the switches' upstream ports, from the device on. Exported for tests. */

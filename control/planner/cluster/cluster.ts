@@ -1,6 +1,6 @@
 /**
  * The channels of a whole job: what each rank's neighbours are in every channel. Nothing is written down per rank but where it is, so that a
- * hundred thousand ranks cost no more than their numbers: neighbours follow from the host's shape and its place among the hosts.
+ * hundred thousand ranks cost no more than their numbers: neighbours follow from the host's shape and its index among the hosts.
  *
  * Channels are the hosts' common ones, twice: the second half goes the same rings, and the other one of the two trees.
  */
@@ -15,11 +15,11 @@ import type { ChannelLimits } from '../input/limits.ts';
 export interface ClusterHost {
   /** Index into the shapes. */
   readonly shape: number;
-  /** By the GPU's place in the shape's machine. */
+  /** By the GPU's index in the shape's machine. */
   readonly ranks: ArrayLike<number>;
 }
 
-/** A neighbour, and the NICs (places in the machines' lists) by which one gets there; -1: on the same host. */
+/** A neighbour, and the NICs (indices in the machines' lists) of the connection; -1: on the same host. */
 export interface Neighbour {
   readonly rank: number;
   readonly ownNic: number;
@@ -47,7 +47,7 @@ export class Cluster {
   /** By rank: its host, and its GPU there. */
   readonly #hostOf: Int32Array;
   readonly #gpuOf: Int32Array;
-  /** By shape and channel before doubling: GPU → its place in the order. */
+  /** By shape and channel before doubling: GPU → its position in the order. */
   readonly #ringPositions: readonly (readonly Int32Array[])[];
   readonly #treePositions: readonly (readonly Int32Array[])[];
 
@@ -97,7 +97,7 @@ export class Cluster {
     };
   }
 
-  /** The GPU at `place` of a host's order; before its beginning or behind its end the neighbouring host's nearest. */
+  /** The GPU at `position` of a host's order; before its beginning or behind its end the neighbouring host's nearest. */
   #ringStep(host: number, channel: number, position: number, order: readonly number[]): Neighbour {
     const gpu = order[position];
     if (gpu !== undefined) return local(this.#rankAt(host, gpu));
@@ -136,7 +136,7 @@ export class Cluster {
     return { parent: this.#far(tree.parent, channel, at, nets?.[0] ?? -1), children };
   }
 
-  /** The GPU at `place` of another host's chain. Parents are reached by their outgoing NIC. */
+  /** The GPU at `position` of another host's chain. Parents are reached by their outgoing NIC. */
   #far(host: number, channel: number, position: number, ownNic: number): Neighbour {
     const { order, nets } = this.#treeChannel(host, channel);
     return { rank: this.#rankAt(host, order[position] ?? 0), ownNic, otherNic: nets?.[position === 0 ? 0 : 1] ?? -1 };

@@ -1,6 +1,6 @@
 /**
  * Two binary trees over the same hosts, such that none is inside both (but for one of an odd number): each carries half of the data, and every host
- * hands on about as much as it gets. P. Sanders, J. Speck, J. L. Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan,
+ * sends about as much as it receives. P. Sanders, J. Speck, J. L. Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan,
  * Parallel Computing 35 (2009).
  */
 interface TreePosition {
@@ -18,7 +18,7 @@ interface TreeChild {
 }
 
 /**
- * Of `place` among `count` in the first tree (`which` 0) or the second. Shape of the first, of 8:
+ * Neighbours of `position` among `count` in the first tree (`which` 0) or the second. Shape of the first, of 8:
  *
  *     0 ────────── 4
  *              ┌───┴───┐
@@ -28,7 +28,7 @@ interface TreeChild {
  */
 export function positionInDoubleTree(count: number, position: number, which: 0 | 1): TreePosition {
   if (which === 0) return positionInTree(count, position);
-  // The second is the first with all places moved by one, or, of an even number, seen in a mirror.
+  // The second is the first with all positions moved by one, or, of an even number, seen in a mirror.
   const isOdd = count % 2 === 1;
   const there = (at: number): number => (isOdd ? (at + count - 1) % count : count - 1 - at);
   const back = (at: number): number => (isOdd ? (at + 1) % count : count - 1 - at);
@@ -51,7 +51,7 @@ function positionInTree(count: number, position: number): TreePosition {
   const children: TreeChild[] = [];
   if (bit > 1) {
     children.push({ position: position - (bit >> 1), number: 0 });
-    // Behind the end of the last, incomplete part of the tree the next smaller part takes its place.
+    // Behind the end of the last, incomplete part of the tree the next smaller part replaces it.
     for (let half = bit >> 1; half > 0; half >>= 1) {
       if (position + half >= count) continue;
       children.push({ position: position + half, number: 1 });

@@ -1,6 +1,6 @@
 /**
  * Direct inside hosts, rings or trees between: the ranks of a host reduce among themselves, each an equal part, and every part goes from host to
- * host on a rail of its own, the ranks with one place on their hosts, each by the NIC next to it. Hosts have to have equally many ranks.
+ * host on a rail of its own, the ranks with the same local index, each by the NIC next to it. Hosts have to have equally many ranks.
  */
 import { distance } from '../machine/path.ts';
 import type { PathType } from '../machine/path.ts';
@@ -8,7 +8,7 @@ import type { Cluster, RingNeighbours, TreeNeighbours } from './cluster.ts';
 import { positionInDoubleTree } from './double-tree.ts';
 import type { HostShape } from './host-shape.ts';
 
-/** A rank's way to the network. */
+/** A rank's path to the network. */
 interface RailEnd {
   /** Place in the machine's list of nets. */
   readonly nic: number;
@@ -19,7 +19,7 @@ interface RailEnd {
 
 export class Hierarchy {
   readonly rails: number;
-  /** Of the slowest rail, MB/s, and the farthest way to a NIC. */
+  /** Of the slowest rail, MB/s, and the farthest path to a NIC. */
   readonly bandwidth: number;
   readonly type: PathType;
   readonly #cluster: Cluster;
@@ -44,7 +44,7 @@ export class Hierarchy {
     this.type = all.reduce<PathType>((far, { type }) => (distance(type) > distance(far) ? type : far), 'LOC');
   }
 
-  /** The rail of a rank: its GPU's place on its host. */
+  /** The rail of a rank: its GPU's index on its host. */
   railOf(rank: number): number {
     const ranks = this.#cluster.hosts[this.#cluster.hostOf(rank)]?.ranks ?? [];
     return Array.from(ranks).indexOf(rank);

@@ -12,7 +12,7 @@ import { linkLoads, shareOf } from '../verify/link-loads.ts';
 import { hasSplitNvlinks } from './split-nvlink.ts';
 
 /** Of CollNet's direct form: a head is connected to all others. */
-const MOST_HEADS = 9;
+const MAX_HEADS = 9;
 
 export interface HostShape {
   readonly routes: Routes;
@@ -57,7 +57,7 @@ export function shapeOf(routes: Routes, acrossHosts: boolean, options: ShapeOpti
     ring,
     tree,
     collnetChain: given.collnetChain ?? (reduces ? find('tree', count, count, true) : null),
-    collnetDirect: given.collnetDirect ?? (reduces ? find('collnetDirect', 1, Math.min(MOST_HEADS, gpus), true) : null),
+    collnetDirect: given.collnetDirect ?? (reduces ? find('collnetDirect', 1, Math.min(MAX_HEADS, gpus), true) : null),
   };
 }
 

@@ -13,8 +13,8 @@ interface PointToPoint {
 
 /** MB/s that a channel carries to the network. */
 const NET_BANDWIDTH_OF_A_CHANNEL = 14_000;
-/** Peers that a channel serves in one turn. */
-const PEERS_PER_TURN = 8;
+/** Number of peers that a channel serves in one round. */
+const PEERS_PER_ROUND = 8;
 /** Of what is neither NVLink nor a network. */
 const FEWEST = 2;
 
@@ -25,8 +25,8 @@ export function pointToPoint({ shapes, hosts, ranks, channels }: Cluster): Point
   );
   let perPeer = Math.min(powerOfTwo(Math.min(...wanted)), all);
   if (hosts.length > 1) {
-    // All peers in one turn, where that can be.
-    while (perPeer > 1 && perPeer * Math.ceil(ranks / PEERS_PER_TURN) > all) perPeer /= 2;
+    // All peers in one round, where that is possible.
+    while (perPeer > 1 && perPeer * Math.ceil(ranks / PEERS_PER_ROUND) > all) perPeer /= 2;
   }
   return { channels: all, perPeer };
 }

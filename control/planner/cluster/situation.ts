@@ -6,7 +6,7 @@ import { agree } from './agreement.ts';
 import type { Cluster } from './cluster.ts';
 import type { HostShape } from './host-shape.ts';
 
-/** `blocks`: multiprocessors that an operation may have. Throws a RangeError for a cluster without hosts. */
+/** `blocks`: number of SMs that an operation may use. Throws a RangeError for a cluster without hosts. */
 export function situationOf({ shapes, ranks, hosts, ring, tree }: Cluster, blocks: number): Situation {
   const machines = shapes.map((shape) => shape.routes.machine);
   const capability = Math.min(
@@ -28,7 +28,7 @@ export function situationOf({ shapes, ranks, hosts, ring, tree }: Cluster, block
   };
 }
 
-/** GB/s that each GPU sends to others, all GPUs at once: over its NVLinks where all GPUs have such ways to each other, else what rings carry. */
+/** GB/s that each GPU sends to others, all GPUs at once: over its NVLinks where NVLinks connect every pair, else what rings carry. */
 function linksOf({ routes, ring }: HostShape): number {
   const { gpus } = routes.machine;
   if (gpus.length < 2) return 0;

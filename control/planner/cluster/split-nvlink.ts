@@ -1,9 +1,9 @@
-/** Machines whose NVLinks join GPUs in two groups, with a slower way in between, such as that from socket to socket. */
+/** Machines whose NVLinks join GPUs in two groups, with a slower path between them, such as from socket to socket. */
 import type { Routes } from '../machine/routes.ts';
 
 /**
- * True if exactly two groups of GPUs are joined by NVLinks. One chain through both crosses the slower way in one direction only, so a second channel
- * the other way round doubles what trees carry. NCCL's model has the same rule (src/graph/paths.cc).
+ * True if exactly two groups of GPUs are joined by NVLinks. One chain through both crosses the slower path in one direction only, so a second channel
+ * in the other direction doubles what trees carry. NCCL's model has the same rule (src/graph/paths.cc).
  */
 export function hasSplitNvlinks(routes: Routes): boolean {
   const { gpus } = routes.machine;

@@ -32,7 +32,7 @@ const STEPS = 4;
 /**
  * The largest first, then what costs least is given up first: rings, which carry the largest reductions, keep their slots longest. Two ranks
  * have no others than those of the pair, and get the first of these (docs/performance-gpus.md: 256 KiB instead of 128 save a tenth; with 96 KiB of LL128
- * twice as large operations are launches of one turn, which take 10 µs instead of 14).
+ * twice as large operations are single-step launches, which take 10 µs instead of 14).
  */
 const LADDER: readonly Sizes[] = [
   { ring: 256, wide: 256, narrow: 256, lineSteps: 4, ll: 16, ll128: 96 },

@@ -21,12 +21,12 @@ const COPIED_WHOLE_BYTES = 2 ** 40;
 /** Beyond it no variant becomes the fastest any more. */
 const LARGEST = 2 ** 36;
 
-/** Up to so many bytes (null: all larger ones) this way, of those that the engine has. Sizes are of the larger of a rank's two buffers. */
+/** Algorithm and protocol up to `upToBytes` (null: all larger sizes). A size is that of the larger of a rank's two buffers. */
 interface Step extends AlgorithmAndProtocol {
   readonly upToBytes: number | null;
   /** null: of operations without data. */
   readonly choice: Choice | null;
-  /** By copy engines, if all ranks come in time to agree on it; otherwise as the rest says. */
+  /** Copy engines, if all ranks agree in time; otherwise the kernels above. */
   readonly copies: Choice | null;
 }
 
@@ -46,7 +46,7 @@ export function tuningOnGpus(situation: Situation, budget: ChannelBudget, prefer
   });
 }
 
-/** What the model says nothing of: a single rank. */
+/** Fallback where the model has no prediction: a single rank. */
 function anyhow(collective: CollectiveName): Step {
   const protocol = collective === 'barrier' ? 'll' : 'simple';
   return { upToBytes: null, algorithm: 'directOneShot', protocol, choice: null, copies: null };
@@ -117,7 +117,7 @@ function rowsOf(collective: CollectiveName, step: Step, from: number, budget: Ch
   return rows;
 }
 
-/** What another chooser has to know of the variants: how many channels one may have, and what it is made of. */
+/** Makes variants for the device `cuda`; also the tables of measured times use it. */
 export const variantsOnGpus = {
   maxChannels: channelsFor,
   make({ algorithm, protocol }: AlgorithmAndProtocol, { channels, threads }: Effort, ranks: number): Variant {
@@ -165,7 +165,7 @@ function isInPairs(
 }
 
 /**
- * What a message has of the channels: those of a group share the multiprocessors. Only of a broadcast's message is it known that the ranks have
+ * What a message has of the channels: those of a group share the SMs. Only of a broadcast's message is it known that the ranks have
  * no other.
  */
 export function channelsOfMessage(collective: CollectiveName, ranks: number, channels: number): number {

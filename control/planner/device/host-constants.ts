@@ -7,15 +7,15 @@
 /** A waiting rank polls this long before it sleeps: about twice what a sleeping thread takes to wake. */
 export const SPIN_NANOSECONDS = 50_000;
 
-/** The same between hosts: a peer that has to be woken itself answers after two wake-ups and a way through the network. */
+/** The same between hosts: a peer that has to be woken itself answers after two wake-ups and one network transfer. */
 export const SPIN_BETWEEN_HOSTS_NANOSECONDS = 500_000;
 
 /**
- * The same divided by the ranks per core, where they take turns on the cores: a rank that polls offers its core again and again, which costs
+ * The same divided by the ranks per core, where the ranks share the cores: a rank that polls offers its core again and again, which costs
  * a tenth of putting it to sleep and waking it (4 ranks on 2 cores, 16 B: 9 µs against 75 to 168). The more ranks, the longer each waits for
  * its turn, and the less polling helps.
  */
-export const SPIN_IN_TURNS_NANOSECONDS = 1_000_000;
+export const SHARED_CORE_SPIN_NANOSECONDS = 1_000_000;
 
 /** Slots of a connection: large enough to amortise the hand-over, small enough that all slots of a pair stay in a core's L2 cache. */
 export const RING_BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
@@ -44,7 +44,7 @@ export const DIRECT_MAX_RANKS = 32;
 /** Between hosts: beyond this many bytes a ring, whose every edge carries the data only twice, wins over all pairs at once. */
 export const DIRECT_BETWEEN_HOSTS_BYTES = 4 * 1024;
 
-/** With one rank on each of so few hosts every pair has a way of its own: two steps, whatever the size, with no more bytes than a ring. */
+/** With one rank on each of so few hosts every pair has a connection of its own: two steps, whatever the size, with no more bytes than a ring. */
 export const DIRECT_MAX_LONE_RANKS = 8;
 
 /**

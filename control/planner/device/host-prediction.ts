@@ -1,10 +1,10 @@
 /**
- * How long a variant takes on the host device, by a simple model: what it hands over one after the other, and the bytes that the busiest rank
- * sends. It comes within a factor of two of docs/performance.md's tables, and says nothing of ways that nobody has measured: between hosts.
+ * How long a variant takes on the host device, by a simple model: its number of hops, and the bytes that the busiest rank
+ * sends. It comes within a factor of two of docs/performance.md's tables, and has no estimate between hosts, where nothing was measured.
  */
 import type { CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 
-/** Microseconds of the first hand-over and of each further one, and what a rank sends, in bytes per microsecond. */
+/** Microseconds of the first hop and of each further one, and bytes per microsecond that a rank sends. */
 interface Speed {
   readonly first: number;
   readonly further: number;
@@ -51,7 +51,7 @@ export function rounded(microseconds: number): number {
   return Math.max(1, Math.round(microseconds * 64)) / 64;
 }
 
-/** How often data are handed over before the last rank has its result. */
+/** Number of hops in sequence until the last rank has its result. */
 function hops(collective: CollectiveName, { algorithm }: Variant, ranks: number): number {
   const both = collective === 'allReduce' || collective === 'barrier' ? 2 : 1;
   if (algorithm === 'directTwoShot') return 2;

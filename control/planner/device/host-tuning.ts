@@ -65,13 +65,13 @@ function allReduce(ranks: number, hosts: number): Choice[] {
     const oneShotBytes = Math.floor(ONE_SHOT_BYTES_TIMES_RANKS / ranks);
     return [simple(oneShotBytes, 'directOneShot'), simple(null, 'directTwoShot')];
   }
-  // Two ranks exchange all they have in one step, with as many bytes as in any other way.
+  // Two ranks exchange all they have in one step, and no algorithm sends fewer bytes.
   if (ranks === 2) return [simple(null, 'directOneShot')];
   if (ranks === hosts && ranks <= DIRECT_MAX_LONE_RANKS) {
     return [simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot'), simple(null, 'directTwoShot')];
   }
   const direct = simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot');
-  // Between two hosts a tree carries the data once each way, a ring nearly twice.
+  // Between two hosts a tree carries the data once in each direction, a ring nearly twice.
   if (hosts === 2) return [direct, simple(null, 'tree')];
   return [direct, simple(TREE_BYTES, 'tree'), simple(null, 'ring')];
 }
@@ -116,7 +116,7 @@ function preferred(collective: CollectiveName, best: readonly Choice[], preferen
   });
 }
 
-/** Only a ring has a way of its own on each channel. */
+/** Only rings differ from channel to channel. */
 function rowOf(collective: CollectiveName, channels: number): (choice: Choice) => TuningRow {
   return (choice) => ({
     collective,

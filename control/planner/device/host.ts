@@ -6,8 +6,8 @@ import type { ChannelSet } from '../channel-set.ts';
 import {
   PAIR_BUFFER,
   RING_BUFFER,
+  SHARED_CORE_SPIN_NANOSECONDS,
   SPIN_BETWEEN_HOSTS_NANOSECONDS,
-  SPIN_IN_TURNS_NANOSECONDS,
   SPIN_NANOSECONDS,
 } from './host-constants.ts';
 import { withPredictions } from './host-prediction.ts';
@@ -39,7 +39,7 @@ export function decideOnHosts(input: PlanInput, channelSet: ChannelSet, preferen
 
 function spinNanosecondsOf(input: PlanInput): number {
   const load = ranksPerCore(input);
-  if (load > 1) return Math.round(SPIN_IN_TURNS_NANOSECONDS / load);
+  if (load > 1) return Math.round(SHARED_CORE_SPIN_NANOSECONDS / load);
   return input.hosts.length > 1 ? SPIN_BETWEEN_HOSTS_NANOSECONDS : SPIN_NANOSECONDS;
 }
 

@@ -1,4 +1,4 @@
-/** What takes the place of a choice that the user does not prefer, on either device. */
+/** Replaces a choice that the user's preferences exclude, on either device. */
 import { ALGORITHMS_OF } from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
 import { isPreferred } from '../input/preferences.ts';

@@ -33,7 +33,7 @@ export function checkDevices(input: PlanInput, gpusShared = false): void {
   });
 }
 
-/** Whether the ranks as they are can carry out a plan that was written beforehand. What it says by itself is checked when it is read. */
+/** Whether the ranks as they are can carry out a plan that was written beforehand. validate.ts has checked the plan by itself. */
 export function checkGiven({ source, plan }: GivenPlan, input: PlanInput): void {
   input.peers.forEach((peer, rank) => {
     if (peer.device === plan.device) return;
@@ -44,7 +44,7 @@ export function checkGiven({ source, plan }: GivenPlan, input: PlanInput): void 
   });
   if (plan.device === 'host') return;
   checkOneHost(input);
-  // Blocks wait for each other across GPUs: all of a launch have to be on multiprocessors at once.
+  // Blocks wait for each other across GPUs: all of a launch have to be resident on SMs at once.
   const ranksOf = ranksByGpu(input.peers);
   input.peers.forEach(({ host, busId, smCount }, rank) => {
     const sharing = ranksOf.get(busId) ?? 1;
@@ -52,7 +52,7 @@ export function checkGiven({ source, plan }: GivenPlan, input: PlanInput): void 
     if (plan.channels.length <= max) return;
     const shared = sharing === 1 ? '' : `, which ${sharing} ranks share`;
     throw new UnplannableError(
-      `the plan in ${source} has ${plan.channels.length} channels, a multiprocessor each, and the GPU of rank ${rank} ` +
+      `the plan in ${source} has ${plan.channels.length} channels, one SM each, and the GPU of rank ${rank} ` +
         `(${input.hosts[host]?.name}) has ${smCount}${shared}: give a plan of at most ${max} channels, or leave --plan out`,
     );
   });

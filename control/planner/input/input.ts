@@ -69,7 +69,7 @@ export function ranksByHost({ hosts, peers }: Members): number[][] {
   return members;
 }
 
-/** By bus id: how many of the ranks use it. Of ranks of one host; ranks that share a GPU wait for each other on its multiprocessors. */
+/** By bus id: how many of the ranks use it. For ranks of one host; ranks that share a GPU share its SMs. */
 export function ranksByGpu(peers: readonly PlannedPeer[]): Map<string, number> {
   const ranks = new Map<string, number>();
   for (const { busId } of peers) ranks.set(busId, (ranks.get(busId) ?? 0) + 1);

@@ -7,7 +7,7 @@ import type { ChannelLimits } from './limits.ts';
 import { anyNumber, valueOf, wholeNumber } from './variables.ts';
 import type { Environment } from './variables.ts';
 
-/** A variant, as far as a user chooses it. */
+/** The part of a variant that a user chooses. */
 export interface AlgorithmAndProtocol {
   readonly algorithm: AlgorithmName;
   readonly protocol: ProtocolName;
@@ -70,7 +70,7 @@ function gpusReachEachOther(environment: Environment): boolean {
 }
 
 /**
- * How many channels the user wants; each takes a multiprocessor of a GPU. As with NCCL more than there can be are as many as there can be, and
+ * How many channels the user wants; each takes an SM of a GPU. As with NCCL more than there can be are as many as there can be, and
  * less than one is one: a script's NCCL_MIN_NCHANNELS=0 or -1 asks for nothing. Throws UnplannableError.
  */
 export function channelLimits(environment: Environment): ChannelLimits {

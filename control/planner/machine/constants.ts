@@ -34,7 +34,7 @@ export const UNKNOWN_WIDTH = 16;
 /** Network speed where the file says none, or -1, in Mbit/s. */
 export const UNKNOWN_NET_MEGABITS = 10_000;
 
-/** Traffic between GPUs that an Intel root complex hands on takes a fifth more of the PCI links: it is cut into packets of 64 bytes. */
+/** Traffic between GPUs that an Intel root complex forwards takes a fifth more of the PCI links: it is cut into packets of 64 bytes. */
 export const INTEL_ROOT_COMPLEX_FACTOR = 6 / 5;
 
 export type Architecture = 'x86_64' | 'arm64' | 'ppc64' | 'unknown';

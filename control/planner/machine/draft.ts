@@ -1,7 +1,7 @@
 /** A machine being put together: nodes and links can still change. */
 import type { Link, LinkKind, Machine, MachineNode } from './node.ts';
 
-/** What a node is, before its place and links are known. */
+/** A node before its index and links are known. */
 type Facts<Node> = Node extends MachineNode ? Omit<Node, 'index' | 'links'> : never;
 type NodeFacts = Facts<MachineNode>;
 
@@ -25,13 +25,13 @@ export class Draft {
     return node;
   }
 
-  /** Both ways. */
+  /** Adds a link in both directions. */
   join(one: DraftNode, other: DraftNode, kind: LinkKind, bandwidth: number): void {
     this.connect(one, other, kind, bandwidth);
     this.connect(other, one, kind, bandwidth);
   }
 
-  /** One way. Links of one kind between the same nodes become one; the fastest come first. */
+  /** Adds a link in one direction. Links of one kind between the same nodes become one; the fastest come first. */
   connect(from: DraftNode, to: DraftNode, kind: LinkKind, bandwidth: number): void {
     const known = from.links.find((link) => link.to === to && link.kind === kind);
     const others = from.links.filter((link) => link !== known);

@@ -1,4 +1,4 @@
-/** The way from one node of a machine to another. */
+/** Paths from one node of a machine to another. */
 import { LOCAL_BANDWIDTH } from './constants.ts';
 import type { Link, Machine, MachineNode } from './node.ts';
 
@@ -40,7 +40,7 @@ export interface Path {
   readonly links: readonly Link[];
 }
 
-/** In place of an index. */
+/** Stands for a missing index. */
 const NONE = -1;
 
 export const NO_PATH: Path = { type: 'DIS', bandwidth: 0, links: [] };
@@ -188,7 +188,7 @@ function unreachable(kind: never): never {
   throw new RangeError(`no such link: ${String(kind)}`);
 }
 
-/** By link index: the same link the other way. */
+/** By link index: the link in the opposite direction. */
 export type ReverseLinks = readonly (Link | undefined)[];
 
 export function reverseLinks({ links }: Machine): ReverseLinks {

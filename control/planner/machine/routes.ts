@@ -1,4 +1,4 @@
-/** How ranks of a machine really reach each other and the network: paths, where GPUs may use them, and ways round where not. */
+/** How ranks of a machine reach each other and the network: direct paths where GPUs may use them, detours where not. */
 import type { CpuNode, GpuNode, Machine, MachineNode, NetNode } from './node.ts';
 import { mirrored } from './mirrored.ts';
 import { distance, farther, NO_PATH, PATH_TYPES, PathsTo, reverseLinks } from './path.ts';
@@ -29,7 +29,7 @@ export const DEFAULT_ROUTES: RouteOptions = {
 export class Routes {
   readonly machine: Machine;
   readonly #options: RouteOptions;
-  /** The same links the other way. */
+  /** The same links in the opposite direction. */
   readonly reverse: ReverseLinks;
   /** By index of the node where they end; undefined: none ends there. */
   readonly #paths: (PathsTo | undefined)[];

@@ -9,7 +9,7 @@ export const FORMAT_VERSION = 1;
 export interface TableKey {
   readonly device: DeviceName;
   readonly ranks: number;
-  /** A hash of all that the model knows of the ways between the ranks; null: nothing is known. */
+  /** A hash of all that the model knows of the paths between the ranks; null: nothing is known. */
   readonly topology: string | null;
   /** On processors: their name, and how many cores ranks may run on. */
   readonly processor: string | null;

@@ -51,7 +51,7 @@ function rowFor(rows: readonly TuningRow[], bytes: number): TuningRow | undefine
 
 type IsPlanned = (variant: MeasuredVariant, bytes: number) => boolean;
 
-/** What is taken for a size, and its time; null: the table says nothing of this size. */
+/** The variant for a size, and its time; null: the table has no entry for this size. */
 export function measuredAt(
   variants: readonly MeasuredVariant[],
   bytes: number,
@@ -79,7 +79,7 @@ function isEligible(
   const { min: minChannels, max } = preferences.channels;
   if (!has(collective, variant) || !isPreferred(collective, variant, preferences)) return false;
   if (variant.channels > Math.min(channels, max)) return false;
-  // Some ways have no more channels.
+  // Some variants have fewer channels than the minimum.
   const alike = all.filter(
     ({ algorithm, protocol }) => algorithm === variant.algorithm && protocol === variant.protocol,
   );

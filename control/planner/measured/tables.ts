@@ -15,7 +15,7 @@ import { findTable } from './store.ts';
 import type { FoundTable } from './store.ts';
 import { TableError } from './table.ts';
 
-/** What a host says of itself; null: nobody knows. */
+/** Hardware names that a host reports; null: unknown. */
 export interface HardwareNames {
   processor(): string | null;
   /** By bus id, hexadecimal. */
@@ -38,7 +38,7 @@ interface TablesOptions {
   /** Plans are for measuring. */
   readonly measures: boolean;
   readonly used: (use: TableUse) => void;
-  /** Is told of a file that is no table. */
+  /** Receives the error if a file is no valid table. */
   readonly problem: (message: string) => void;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What has been tried on one machine. Two attempts whose speeds fill every link equally often go the same way, step by step: with 20 and with 18 GB/s
+ * What has been tried on one machine. Two attempts whose speeds fill every link equally often take the same steps: with 20 and with 18 GB/s
  * a link of 40 carries two channels. And patterns differ only where channels leave the host. So the second need not be gone.
  */
 import type { Candidates } from './candidates.ts';

@@ -1,4 +1,4 @@
-/** The best channels that a search has found so far. */
+/** The best channels that a search has found so far, copied from its working arrays. */
 import type { FoundChannel } from './graph.ts';
 
 export class BestChannels {

@@ -17,7 +17,7 @@ export class Bounds {
   readonly #chains: Chains;
   /** By distance inside: the first links of each GPU's paths to the others. */
   readonly #inside = new Map<number, readonly (readonly Gate[])[]>();
-  /** By distance between: each way between a GPU and a NIC has one of these links at a GPU. */
+  /** By distance between: each path between a GPU and a NIC has one of these links at a GPU. */
   readonly #entering = new Map<number, readonly Gate[]>();
   readonly #leaving = new Map<number, readonly Gate[]>();
 
@@ -58,11 +58,11 @@ export class Bounds {
       sum += carried;
     });
     if (pattern === 'ring' && !acrossHosts) return narrowest;
-    // All GPUs but one hand on inside the host.
+    // All GPUs but one forward inside the host.
     return Math.min(bound, Math.floor(sum / (gpus - 1)));
   }
 
-  /** Where all channels go through the GPUs in the same order: how often the widest way carries one. */
+  /** Where all channels go through the GPUs in the same order: how many channels the widest path carries. */
   maxCopies({ inside, distanceInside }: Attempt): number {
     let widest = 0;
     this.#uses.between.forEach(({ distance, hops, bandwidth }) => {
@@ -109,7 +109,7 @@ class Gates {
     this.#uses = uses;
   }
 
-  /** `place`: in the table of uses. */
+  /** `position`: in the table of uses. */
   add(position: number, link: number): void {
     const factor = this.#uses.factors[position] ?? 1;
     const known = this.#factors.get(link);

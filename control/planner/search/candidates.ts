@@ -3,7 +3,7 @@ import type { NextGpus } from './next-gpus.ts';
 import type { Uses } from './loads.ts';
 import type { SearchContext } from './context.ts';
 
-/** Numbers are places in the machine's lists of GPUs and nets. */
+/** Numbers are indices in the machine's lists of GPUs and nets. */
 export class Candidates {
   readonly gpus: number;
   readonly nets: number;

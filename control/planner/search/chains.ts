@@ -8,7 +8,7 @@ const STEPS = 1 << 10;
 export class Chains {
   readonly #gpus: number;
   readonly #uses: Uses;
-  /** By speed and distance; and by the ways that are wide and near enough. */
+  /** By speed and distance; and by the paths that are wide and near enough. */
   readonly #known = new Map<number, boolean>();
   readonly #knownByPaths = new Map<string, boolean>();
   #steps = 0;
@@ -18,7 +18,7 @@ export class Chains {
     this.#uses = uses;
   }
 
-  /** False: there is certainly none of such ways, each by itself. */
+  /** False if no chain of such paths exists. */
   mayBe(speed: number, farthest: number): boolean {
     const key = speed * 16 + farthest;
     const known = this.#known.get(key);

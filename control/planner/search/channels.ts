@@ -21,7 +21,7 @@ export interface Attempt {
   readonly distanceBetween: number;
   readonly sameChannels: boolean;
   readonly crossNic: 0 | 1 | 2;
-  /** Of chains inside one host: the way up, from each GPU to the one before it, takes what it carries too (phases.ts). */
+  /** Of chains inside one host: the reverse path, from each GPU to the one before it, takes what it carries too (phases.ts). */
   readonly bothDirections: boolean;
   /** More than so many are not asked for. */
   readonly maxChannels: number;
@@ -54,9 +54,9 @@ export class ChannelSearch {
   /** After so many GPUs beside the first a channel goes out; -1: it does not. */
   readonly #stepOfReturn: number;
   readonly #loads: Loads;
-  /** What the way up leaves of the links; null where it is not looked at. */
+  /** What the reverse paths leave of the links; null if the attempt does not consider them. */
   readonly #loadsUp: Loads | null;
-  /** MB/s by place of the port. */
+  /** MB/s by port index. */
   readonly #ports: number[];
   /** [channel × gpus + step]: GPU. */
   readonly #orders: Int32Array;
@@ -321,7 +321,7 @@ export class ChannelSearch {
     this.#giveInside(use);
   }
 
-  /** False: the way up has not as much left, and nothing has changed. Of the data alone, without answers. */
+  /** Takes the reverse path, for data alone, without answers. False if it has too little bandwidth left; nothing has changed then. */
   #takeUp(gpu: number, next: number): boolean {
     if (this.#loadsUp === null) return true;
     const back = this.#candidates.uses.between[next * this.#gpus + gpu] ?? NO_USE;
@@ -351,7 +351,7 @@ export class ChannelSearch {
     this.#giveInside(use);
   }
 
-  /** CollNet's direct form: the head exchanges a share with each other GPU, both ways. */
+  /** CollNet's direct form: the head exchanges a share with each other GPU, in both directions. */
   #reachAll(head: number): void {
     const gpus = this.#gpus;
     let reached = 0;

@@ -17,7 +17,7 @@ export class SearchContext {
   readonly attempts = new Attempts();
   /** MB/s of the links. */
   readonly bandwidths: Int32Array;
-  /** MB/s of the NICs' ports, and the place of each net's port. */
+  /** MB/s of the NICs' ports, and the index of each net's port. */
   readonly ports: readonly number[];
   readonly portOf: readonly number[];
   /** By net: the GPU that uses it first, or -1; and all that are nearest, that one first. */
@@ -28,7 +28,7 @@ export class SearchContext {
   /** Of paths between GPUs, and between them and NICs: those that there are, the nearest first. */
   readonly distancesInside: readonly number[];
   readonly distancesBetween: readonly number[];
-  /** Of the ways between NICs and their nearest GPUs. */
+  /** Of the paths between NICs and their nearest GPUs. */
   readonly nearDistances: readonly number[];
   /** The least of all GPUs. */
   readonly computeCapability: number;

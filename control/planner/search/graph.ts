@@ -13,9 +13,9 @@ export const PATTERN_NAMES = ['ring', 'balancedTree', 'splitTree', 'tree', 'coll
 export type Pattern = (typeof PATTERN_NAMES)[number];
 
 export interface FoundChannel {
-  /** Places in the machine's list of GPUs. */
+  /** Indices in the machine's list of GPUs. */
   readonly order: readonly number[];
-  /** Where the channel comes in and goes out: places in the machine's list of nets; null inside one host. */
+  /** Where the channel comes in and goes out: indices in the machine's list of nets; null inside one host. */
   readonly nets: readonly [number, number] | null;
 }
 
@@ -40,7 +40,7 @@ export interface Graph extends Terms {
   readonly channels: readonly FoundChannel[];
 }
 
-/** Channels × what the slower of the two ways carries, MB/s. */
+/** Channels × what the slower of its two parts carries, MB/s. */
 export function totalBandwidth(channels: number, { inside, between }: Terms, acrossHosts: boolean): number {
   return channels * (acrossHosts ? Math.min(inside, between) : inside);
 }

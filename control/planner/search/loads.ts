@@ -12,14 +12,14 @@ export interface Use {
   readonly hops: number;
   /** MB/s. */
   readonly bandwidth: number;
-  /** Places in the tables of all uses: from `first` on the links of the path itself, then, up to `end`, answers. */
+  /** Positions in the tables of all uses: from `first` on the links of the path itself, then, up to `end`, answers. */
   readonly first: number;
   readonly end: number;
   /** It takes what it carries, of each link. */
   readonly isEven: boolean;
 }
 
-/** All flows that a search may lay: between GPUs and NICs, by their places in the machine's lists. */
+/** All flows that a search may lay: between GPUs and NICs, by their indices in the machine's lists. */
 export interface Uses {
   /** [from × GPUs + to] */
   readonly between: readonly Use[];

@@ -4,7 +4,7 @@ import type { Pattern } from './graph.ts';
 import { NO_USE } from './loads.ts';
 import type { Use, Uses } from './loads.ts';
 
-/** Of one machine; numbers are places in its lists of GPUs and nets. */
+/** Of one machine; numbers are indices in its lists of GPUs and nets. */
 export class NextGpus {
   readonly #gpus: number;
   readonly #nets: number;

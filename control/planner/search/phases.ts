@@ -1,6 +1,6 @@
 /**
- * Trees carry data down (from the parent) and up. A search lays the way down; where a machine's ways differ in the two directions (a GPU that
- * sends by another GPU's NIC receives past it), the way up has to be looked at by itself; of the data alone, without answers.
+ * Trees carry data down (from the parent) and up. A search lays the path down; where a machine's paths differ in the two directions (a GPU that
+ * sends by another GPU's NIC receives past it), the search has to check the path up by itself; of the data alone, without answers.
  */
 import type { Candidates } from './candidates.ts';
 import type { Attempt } from './channels.ts';

@@ -1,4 +1,4 @@
-/** Graphs from a file in NCCL's form (NCCL_GRAPH_FILE): they take the place of what a search would find. */
+/** Graphs from a file in NCCL's form (NCCL_GRAPH_FILE): they replace the search. */
 import * as attribute from '../../topology/attribute.ts';
 import { elementsOf, locationOf, TopologyError } from '../../topology/element.ts';
 import type { Element } from '../../topology/element.ts';

@@ -189,7 +189,7 @@ class Search {
     return isAll ? 'best possible' : 'gain';
   }
 
-  /** What can be carried in both directions. Where only the way down fits, both are laid at once; between hosts that is not tried. */
+  /** What can be carried in both directions. Where only the path down fits, the search lays both at once; between hosts that is not tried. */
   #run(candidates: Candidates, attempt: Attempt, bound: number, steps: number): SearchResult {
     const { attempts } = this.#context;
     const down = attempts.run(candidates, attempt, bound, steps);
@@ -202,8 +202,8 @@ class Search {
   }
 
   /**
-   * What so many GPUs, each with a way to many others, would only show after all the steps that an attempt may take. They count as taken: where NICs or
-   * ways are the bottleneck, there are many attempts at every speed, and later ones shall have few steps.
+   * What so many GPUs, each with a path to many others, would only show after all the steps that an attempt may take. They count as taken: where NICs or
+   * paths are the bottleneck, there are many attempts at every speed, and later ones shall have few steps.
    */
   #isFutile(attempt: Attempt, candidates: Candidates): boolean {
     const { pattern, acrossHosts, inside, sameChannels, crossNic } = attempt;

@@ -148,7 +148,7 @@ export const INTRA_HOST_COSTS: Readonly<
  */
 export const FILLING_BLOCKS: ByProtocol<number> = { ll: 40, ll128: 40, simple: 24 };
 
-/** Microseconds of each further cost-over on the way round a ring or down a tree, and of each further peer at once: estimates. */
+/** Microseconds of each further cost-over around a ring or down a tree, and of each further peer at once: estimates. */
 export const FURTHER: ByProtocol<number> = { ll: 1.1, ll128: 1.2, simple: 4.3 };
 export const FURTHER_PEER = 0.2;
 /** Microseconds of a barrier of two ranks, in a graph. */
@@ -172,10 +172,10 @@ export const COPY_ENGINES = { latency: 20, messageLatency: 15, share: 1.055 } as
  * many there are at most.
  */
 export const PULLS = { latency: 33, share: 0.918, fillingBlocks: 10, blocks: 16 } as const;
-/** They take a fourth of the multiprocessors: for so much longer than the fastest they may take. */
+/** They take a fourth of the SMs: for so much longer than the fastest they may take. */
 export const PULLS_MAY_TAKE = 1.02;
 /**
- * What copy engines alone do leaves the multiprocessors to the program: of as many bytes as a program computes beside, it may take so much longer than
+ * What copy engines alone do leaves the SMs to the program: of as many bytes as a program computes beside, it may take so much longer than
  * the fastest. Not of a gather or scatter, where NCCL's kernels would be faster.
  */
 export const COPIES_MAY_TAKE = 1.17;

@@ -75,7 +75,7 @@ export function patternOf(collective: CollectiveName): TrafficPattern {
   }
 }
 
-/** How often data are handed over before the last rank has its result. */
+/** Number of hops in sequence until the last rank has its result. */
 function hops(collective: CollectiveName, algorithm: 'ring' | 'tree', ranks: number): number {
   const both = collective === 'allReduce' ? 2 : 1;
   return algorithm === 'ring' ? both * (ranks - 1) : both * Math.ceil(Math.log2(ranks));

@@ -86,7 +86,7 @@ function busBandwidthOf(
   { hosts, generation, processors, hasPlainTree }: Situation,
 ): number {
   const column = Math.min(hosts, 3) - 1;
-  // Between two hosts a tree's chains inside are what counts: up and down go by different ways.
+  // Between two hosts a tree's chains inside are what counts: up and down take different links.
   const perChannel = (hosts <= 2 || algorithm === 'collnet' ? inside : between) / 1000;
   const all = channels * perChannel;
   const limits = LL_BETWEEN_HOSTS[processors === 'amd' ? 'amd' : 'other'];

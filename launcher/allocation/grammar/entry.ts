@@ -17,6 +17,6 @@ export interface HostEntry {
 }
 
 /** `hosts:4`, or `-H`: where an entry stands, for sentences. */
-export function placeOf({ source, line }: SourcePosition): string {
+export function locate({ source, line }: SourcePosition): string {
   return source.startsWith('-') ? source : `${source}:${line}`;
 }

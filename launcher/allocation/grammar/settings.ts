@@ -96,7 +96,7 @@ function readPair(
   const equals = tokens[start + 1];
   if (equals?.text !== '=' || key.text === '=') {
     const message = `"${key.text}" is not a setting of a host`;
-    throw hostfileError(message, positionIn(line, key.offset, key.text.length), wayOut(host, key.text));
+    throw hostfileError(message, positionIn(line, key.offset, key.text.length), remedy(host, key.text));
   }
   const value = tokens[start + 2];
   if (value === undefined || value.text === '=') {
@@ -106,7 +106,7 @@ function readPair(
 }
 
 /** What is likely to be meant by a bare word after a host. */
-function wayOut(host: string, word: string): string {
+function remedy(host: string, word: string): string {
   if (/^[0-9]+$/u.test(word)) return `write ${host} slots=${word}, or ${host}:${word}`;
   const asSlots = /^slots:?([0-9]+)$/u.exec(word);
   if (asSlots !== null) return `write slots=${asSlots[1]}`;

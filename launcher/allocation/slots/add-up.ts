@@ -1,7 +1,7 @@
 /** Mentions of hosts → hosts: the same host twice adds up, excluded hosts go. */
 import type { HostSlots } from '../../model/types.ts';
 import { hostfileError } from '../grammar/diagnostic.ts';
-import { type HostEntry, placeOf } from '../grammar/entry.ts';
+import { locate, type HostEntry } from '../grammar/entry.ts';
 import { isLocal, type Machine } from '../grammar/machine.ts';
 import { maximumSlots } from '../grammar/number.ts';
 import { originOf } from './origin.ts';
@@ -43,7 +43,7 @@ export function addUp(entries: readonly HostEntry[], machine: Machine): Hosts {
     const by = excluded.get(key);
     if (first === undefined) continue;
     if (by === undefined) hosts.push(merge(first.entry, group, machine));
-    else leftOut.push({ name: first.entry.name, reason: `excluded at ${placeOf(by.position)}` });
+    else leftOut.push({ name: first.entry.name, reason: `excluded at ${locate(by.position)}` });
   }
   return { hosts, leftOut };
 }

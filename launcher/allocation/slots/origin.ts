@@ -1,6 +1,6 @@
 /** Sentences about where hosts and counts come from: for --explain, and for messages about too few slots. */
 import type { SlotOrigin } from '../../model/types.ts';
-import { type HostEntry, placeOf } from '../grammar/entry.ts';
+import { locate, type HostEntry } from '../grammar/entry.ts';
 
 /** Mentions told one by one before the rest becomes a number. */
 const shown = 4;
@@ -8,15 +8,15 @@ const shown = 4;
 /** `mentions` are those of one host, at least one. `slots`: their sum, or null if it is not known yet. */
 export function originOf(mentions: readonly HostEntry[], slots: number | null, unlimited: boolean): SlotOrigin {
   const host = several([...new Set(mentions.map(placeWithRange))]);
-  const places = several([...new Set(mentions.map(({ position }) => placeOf(position)))]);
+  const locations = several([...new Set(mentions.map(({ position }) => locate(position)))]);
   if (unlimited) return { kind: 'localhost-unlimited', text: 'localhost without a count has no limit', host };
-  if (slots !== null) return { kind: 'stated', text: statedText(mentions, places), host };
-  return { kind: 'detected', text: `no count at ${places}: as many as the host has GPUs, or cores if none`, host };
+  if (slots !== null) return { kind: 'stated', text: statedText(mentions, locations), host };
+  return { kind: 'detected', text: `no count at ${locations}: as many as the host has GPUs, or cores if none`, host };
 }
 
-function statedText(mentions: readonly HostEntry[], places: string): string {
-  if (mentions.length === 1) return `stated at ${places}`;
-  return several(mentions.map((entry) => `${countOf(entry)} at ${placeOf(entry.position)}`));
+function statedText(mentions: readonly HostEntry[], locations: string): string {
+  if (mentions.length === 1) return `stated at ${locations}`;
+  return several(mentions.map((entry) => `${countOf(entry)} at ${locate(entry.position)}`));
 }
 
 function countOf({ slots }: HostEntry): string {
@@ -24,11 +24,11 @@ function countOf({ slots }: HostEntry): string {
 }
 
 function placeWithRange({ position, range }: HostEntry): string {
-  return range === null ? placeOf(position) : `${placeOf(position)}, one of ${range}`;
+  return range === null ? locate(position) : `${locate(position)}, one of ${range}`;
 }
 
 function several(parts: readonly string[]): string {
-  const told = parts.slice(0, shown);
-  const rest = parts.length - told.length;
-  return told.join(' + ') + (rest === 0 ? '' : ` + ${rest} more`);
+  const named = parts.slice(0, shown);
+  const rest = parts.length - named.length;
+  return named.join(' + ') + (rest === 0 ? '' : ` + ${rest} more`);
 }

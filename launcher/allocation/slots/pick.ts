@@ -4,7 +4,7 @@ import type { SourcePosition } from '../../model/failure.ts';
 import type { HostSlots } from '../../model/types.ts';
 import { addUp, hostKey, type Hosts, type LeftOutHost } from './add-up.ts';
 import { hostfileError } from '../grammar/diagnostic.ts';
-import { type HostEntry, placeOf } from '../grammar/entry.ts';
+import { locate, type HostEntry } from '../grammar/entry.ts';
 import type { ListItem, RelativeHost } from '../grammar/host-list.ts';
 import type { Machine } from '../grammar/machine.ts';
 
@@ -107,7 +107,7 @@ function numbered(defined: readonly HostSlots[], item: RelativeHost, file: strin
   if (item.which === 'empty') return null;
   const host = defined[item.which];
   if (host !== undefined) return host;
-  const message = `${placeOf(item.position)} asks for host number ${item.which}, ${file} has ${defined.length}`;
+  const message = `${locate(item.position)} asks for host number ${item.which}, ${file} has ${defined.length}`;
   throw hostfileError(message, item.position, `they count from +n0 to +n${defined.length - 1}`);
 }
 

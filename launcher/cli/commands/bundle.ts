@@ -37,7 +37,7 @@ export async function bundle(argv: readonly string[]): Promise<number> {
   const unpack = `mkdir -p ~/.cache/ncclrun && tar -${compression === 'gzip' ? 'xz' : '-zstd -x'}f ${quote(file)} -C ~/.cache/ncclrun`;
   const wrote = `ncclrun: wrote ${file} (${size}, ncclrun ${identity.version} and Node for ${process.arch})`;
   const next = `  next: on each host that lacks it, beside a copy of this file: ${unpack}`;
-  await stderr.tell(`${printable(wrote)}\n${printable(next)}\n`);
+  await stderr.print(`${printable(wrote)}\n${printable(next)}\n`);
   return 0;
 }
 

@@ -17,6 +17,6 @@ export async function completion(argv: readonly string[]): Promise<number> {
   const { asked, words } = await readWords<'help'>(argv, commandTable.completion);
   if (asked === 'help') return (await import('./help.ts')).help('completion');
   const script = Object.entries(scripts).find(([shell]) => shell === words[0])?.[1];
-  if (script !== undefined) await standardStreams().stdout.tell(script());
+  if (script !== undefined) await standardStreams().stdout.print(script());
   return 0;
 }

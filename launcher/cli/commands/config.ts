@@ -3,12 +3,12 @@ import { printableLine } from '../../../control/printable.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { checkedWords } from '../checked-words.ts';
 import { commandTable } from '../command-table.ts';
-import { explainedSettings, type ExplainedSettings, misspeltVariables } from '../explain-settings.ts';
-import { configCommandLine, type JobOptionName, runCommandLine } from '../options.ts';
+import { explainedSettings, misspeltVariables, type ExplainedSettings } from '../explain-settings.ts';
+import { configCommandLine, runCommandLine, type JobOptionName } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { shellLine } from '../normalise.ts';
 import { refusedValue } from '../refusal.ts';
-import { tellRefusals } from '../tell-refusals.ts';
+import { reportRefusals } from '../report-refusals.ts';
 
 /** Throws a FailureError (usage), also for a settings file that is wrong. */
 export async function config(argv: readonly string[]): Promise<number> {
@@ -24,11 +24,11 @@ export async function config(argv: readonly string[]): Promise<number> {
     : settings.flag('explain')
       ? explainedText(explained)
       : valuesText(explained);
-  if (!settings.flag('json') && !settings.flag('explain')) await tellRefusals(files);
+  if (!settings.flag('json') && !settings.flag('explain')) await reportRefusals(files);
   const { stdout, stderr } = standardStreams();
-  await stdout.tell(text);
+  await stdout.print(text);
   for (const { variable, guess } of misspeltVariables(runCommandLine.options, process.env)) {
-    await stderr.tell(
+    await stderr.print(
       `ncclrun: ${printableLine(variable)} is set but has no meaning\n  next: did you mean ${guess}?\n`,
     );
   }
@@ -53,12 +53,12 @@ function explainedText({ settings, files, refused }: ExplainedSettings): string 
   const lines = table.map(
     ([name = '', value = '', from = '']) => `${name.padEnd(first)}  ${value.padEnd(second)}  ${from}`,
   );
-  const places = files.map(({ path, found }) => `${path}${found ? '' : ' (not there)'}`);
+  const sources = files.map(({ path, found }) => `${path}${found ? '' : ' (not there)'}`);
   const ignored = [
     ...files.flatMap((file) => (file.refused === null ? [] : [`ignored: ${file.path}: ${file.refused}`])),
     ...refused.map((one) => `ignored: ${refusedValue(one)} (${one.source}): ${one.reason}`),
   ];
   const notes = ignored.length === 0 ? '' : `\n${ignored.map((line) => `${printableLine(line)}\n`).join('')}`;
-  const order = `from the strongest place: option, environment, ${printableLine(places.join(', '))}, default`;
+  const order = `from the strongest place: option, environment, ${printableLine(sources.join(', '))}, default`;
   return `${lines.map(printableLine).join('\n')}\n${notes}\n${order}\n`;
 }

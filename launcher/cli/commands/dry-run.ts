@@ -4,7 +4,7 @@ import { standardStreams } from '../../report/standard-streams.ts';
 import type { FurtherProgram } from '../job-request.ts';
 import { dryRun, dryRunText } from '../dry-run.ts';
 import { normalisedCommand } from '../normalise.ts';
-import { type JobOptionName, runCommandLine } from '../options.ts';
+import { runCommandLine, type JobOptionName } from '../options.ts';
 import type { Settings } from '../settings.ts';
 
 /** Throws a FailureError (hostfile, allocation). */
@@ -15,6 +15,6 @@ export async function printDryRun(
 ): Promise<number> {
   const dry = dryRun(request, normalisedCommand(runCommandLine, settings, request.programs[0]?.argv ?? [], further));
   const text = settings.flag('json') ? `${JSON.stringify(dry)}\n` : dryRunText(dry, settings.flag('explain'));
-  await standardStreams().stdout.tell(text);
+  await standardStreams().stdout.print(text);
   return 0;
 }

@@ -1,6 +1,6 @@
 /** `ncclrun help [COMMAND]`, `--help`: written from the tables. */
 import { standardStreams } from '../../report/standard-streams.ts';
-import { type CommandName, commandNames, isCommandName } from '../../model/command-names.ts';
+import { commandNames, isCommandName, type CommandName } from '../../model/command-names.ts';
 import { commandTable, runEntry } from '../command-table.ts';
 import type { Option } from '../../model/option.ts';
 import { argumentText, defaultText, groupsOf } from '../option-groups.ts';
@@ -17,7 +17,7 @@ const WIDEST = 120;
 export async function help(command: 'run' | CommandName): Promise<number> {
   const streams = standardStreams();
   const width = streams.stdoutIsTerminal() ? Math.min(process.stdout.columns, WIDEST) : WIDEST;
-  await streams.stdout.tell(helpText(command, width));
+  await streams.stdout.print(helpText(command, width));
   return 0;
 }
 

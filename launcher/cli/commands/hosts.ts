@@ -1,19 +1,19 @@
 /** `ncclrun hosts [FILE|LIST]`: prints the hosts that a run would use, or writes them as another tool reads them. */
 import { existsSync, statSync } from 'node:fs';
 import type { Hosts } from '../../allocation/slots/add-up.ts';
-import { type AllocationRequest, allocate } from '../../allocation/allocate.ts';
+import { allocate, type AllocationRequest } from '../../allocation/allocate.ts';
 import { printHosts } from '../../allocation/print/grammars.ts';
-import { type GrammarName, grammarNames } from '../../allocation/print/grammar-names.ts';
+import { grammarNames, type GrammarName } from '../../allocation/print/grammar-names.ts';
 import type { HostSlots } from '../../model/types.ts';
 import { makePaint } from '../../text/colour.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { ourLine } from '../../report/summary.ts';
 import { allocationRequest } from '../allocation-request.ts';
 import { hostsTable } from '../hosts-table.ts';
-import { type HostsOptionName, hostsCommandLine } from '../options.ts';
+import { hostsCommandLine, type HostsOptionName } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
-import { tellRefusals } from '../tell-refusals.ts';
+import { reportRefusals } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 
 /** Returns the exit status. Throws a FailureError (usage, hostfile). */
@@ -21,14 +21,14 @@ export async function hosts(argv: readonly string[]): Promise<number> {
   const { asked, settings, files, words } = readCommandLine<HostsOptionName>(argv, hostsCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('hosts');
   if (asked === 'version') return (await import('./version.ts')).version();
-  await tellRefusals(files);
+  await reportRefusals(files);
 
   const found = withSlots(allocate(requestOf(settings, words)), settings.integer('slots'));
   const streams = standardStreams();
   const { text, lost } = written(found, settings);
   const paint = makePaint(streams.stderrIsTerminal(), process.env);
-  for (const sentence of lost) await streams.stderr.tellPainted(ourLine(sentence, paint));
-  await streams.stdout.tell(text);
+  for (const sentence of lost) await streams.stderr.printPainted(ourLine(sentence, paint));
+  await streams.stdout.print(text);
   return 0;
 }
 
@@ -36,7 +36,7 @@ export async function hosts(argv: readonly string[]): Promise<number> {
 export async function explainHosts(request: AllocationRequest, json: boolean): Promise<number> {
   const found = allocate(request);
   const text = json ? printHosts(found.hosts, 'json').text : hostsTable(found);
-  await standardStreams().stdout.tell(text);
+  await standardStreams().stdout.print(text);
   return 0;
 }
 

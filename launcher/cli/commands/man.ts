@@ -9,6 +9,6 @@ import { readWords } from '../read-words.ts';
 export async function man(argv: readonly string[]): Promise<number> {
   const { asked } = await readWords<'help'>(argv, commandTable.man);
   if (asked === 'help') return (await import('./help.ts')).help('man');
-  await standardStreams().stdout.tell(manualPage(installedVersion()));
+  await standardStreams().stdout.print(manualPage(installedVersion()));
   return 0;
 }

@@ -1,16 +1,16 @@
 /** `ncclrun perf COLLECTIVE [options]`: the native measuring program as the ranks of an ordinary job. */
 import { join } from 'node:path';
 import { installationRoot } from '../../local/host.ts';
-import { tellUnwritten } from '../../report/unwritten.ts';
+import { reportUnwritten } from '../../report/unwritten.ts';
 import { PerfReporter } from '../../report/perf.ts';
 import { jobRequest } from '../job-request.ts';
 import { measuringReporters, runReported } from '../launch.ts';
-import { type JobOptionName, type MeasureOptionName, perfCommandLine } from '../options.ts';
+import { perfCommandLine, type JobOptionName, type MeasureOptionName } from '../options.ts';
 import { checkedWords } from '../checked-words.ts';
 import { commandTable } from '../command-table.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
-import { tellRefusals } from '../tell-refusals.ts';
+import { reportRefusals } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 
 /** Measures in native code; each rank runs it. */
@@ -22,7 +22,7 @@ export async function perf(argv: readonly string[]): Promise<number> {
   const { asked, settings, files: read, words } = readCommandLine<Names>(argv, perfCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('perf');
   if (asked === 'version') return (await import('./version.ts')).version();
-  const notices = await tellRefusals(read);
+  const notices = await reportRefusals(read);
 
   const request = jobRequest(settings, [perfProgram, collectiveOf(words), ...measureArguments(settings)]);
   if (settings.flag('dry-run') || settings.flag('explain'))
@@ -31,7 +31,7 @@ export async function perf(argv: readonly string[]): Promise<number> {
   const { json, streams, others, files } = await measuringReporters(settings, request, notices);
   const reporter = new PerfReporter(others, streams.stdout, json);
   const result = await runReported(request, reporter);
-  return tellUnwritten(files, streams, reporter.verdict(result).exitCode);
+  return reportUnwritten(files, streams, reporter.verdict(result).exitCode);
 }
 
 function collectiveOf(words: readonly string[]): string {

@@ -24,7 +24,7 @@ import { collectivesOf } from '../collectives.ts';
 import { planCommandLine, type PlanOptionName } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
-import { tellRefusals } from '../tell-refusals.ts';
+import { reportRefusals } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { messageOf } from '../../../control/message-of.ts';
 
@@ -36,7 +36,7 @@ export async function plan(argv: readonly string[]): Promise<number> {
   const { asked, settings, files, words } = readCommandLine<PlanOptionName>(argv, planCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('plan');
   if (asked === 'version') return (await import('./version.ts')).version();
-  await tellRefusals(files);
+  await reportRefusals(files);
   if (settings.flag('diff')) return compare(words);
   const [word] = words;
   if (word !== undefined) throw usageError(`"${word}" is no option`, 'a topology is given with --topo FILE');
@@ -143,6 +143,6 @@ function readText(path: string): string {
 }
 
 async function print(text: string, status: number): Promise<number> {
-  await standardStreams().stdout.tell(text);
+  await standardStreams().stdout.print(text);
   return status;
 }

@@ -34,7 +34,7 @@ const PKG_CONFIG = 'lib/pkgconfig/nccl.pc';
 export async function prefix(argv: readonly string[]): Promise<number> {
   const { asked } = await readWords<'help'>(argv, commandTable.prefix);
   if (asked === 'help') return (await import('./help.ts')).help('prefix');
-  await standardStreams().stdout.tell(`${await prefixDirectory()}\n`);
+  await standardStreams().stdout.print(`${await prefixDirectory()}\n`);
   return 0;
 }
 
@@ -42,38 +42,38 @@ export async function prefix(argv: readonly string[]): Promise<number> {
 async function prefixDirectory(): Promise<string> {
   const cache = cacheDirectory(process.env);
   const key = installedIdentity()?.key ?? installedVersion();
-  const places = [join(installationRoot, 'build/prefix'), ...(cache === null ? [] : [join(cache, 'prefix', key)])];
+  const directories = [join(installationRoot, 'build/prefix'), ...(cache === null ? [] : [join(cache, 'prefix', key)])];
   const reasons: string[] = [];
-  for (const place of places) {
-    if (await isWhole(place)) return place;
+  for (const directory of directories) {
+    if (await isWhole(directory)) return directory;
     try {
-      await make(place);
-      return place;
+      await make(directory);
+      return directory;
     } catch (error) {
       reasons.push(messageOf(error));
     }
   }
   throw usageError(
     `there is no place for the directory: ${reasons.join('; ')}`,
-    `give access to one of them: ${places.join(', ')}`,
+    `give access to one of them: ${directories.join(', ')}`,
   );
 }
 
 /** Somebody else's links might lead elsewhere tomorrow. */
-async function isWhole(place: string): Promise<boolean> {
-  if (untrustedPath(place, ownUser()) !== null) return false;
+async function isWhole(directory: string): Promise<boolean> {
+  if (untrustedPath(directory, ownUser()) !== null) return false;
   try {
     for (const [name, target] of links)
-      if ((await realpath(join(place, name))) !== (await realpath(target))) return false;
-    return (await readFile(join(place, PKG_CONFIG), 'utf8')) === pkgConfig();
+      if ((await realpath(join(directory, name))) !== (await realpath(target))) return false;
+    return (await readFile(join(directory, PKG_CONFIG), 'utf8')) === pkgConfig();
   } catch {
     return false;
   }
 }
 
 /** Whole or not at all, whoever else makes it at the same time. */
-async function make(place: string): Promise<void> {
-  const draft = `${place}.${process.pid}.new`;
+async function make(directory: string): Promise<void> {
+  const draft = `${directory}.${process.pid}.new`;
   try {
     for (const [name, target] of links) {
       await mkdir(join(draft, dirname(name)), { recursive: true, mode: 0o755 });
@@ -81,11 +81,11 @@ async function make(place: string): Promise<void> {
     }
     await mkdir(join(draft, dirname(PKG_CONFIG)), { recursive: true, mode: 0o755 });
     await writeFile(join(draft, PKG_CONFIG), pkgConfig());
-    await rm(place, { recursive: true, force: true });
-    await rename(draft, place);
+    await rm(directory, { recursive: true, force: true });
+    await rename(draft, directory);
   } catch (error) {
     await rm(draft, { recursive: true, force: true }).catch(() => {});
-    if (!(await isWhole(place))) throw error;
+    if (!(await isWhole(directory))) throw error;
   }
 }
 

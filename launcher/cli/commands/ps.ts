@@ -11,6 +11,6 @@ export async function ps(argv: readonly string[]): Promise<number> {
   if (asked === 'help') return (await import('./help.ts')).help('ps');
   const jobs = runningJobs();
   const text = settings.flag('json') ? `${JSON.stringify({ schemaVersion: 1, jobs })}\n` : jobsText(jobs, Date.now());
-  await standardStreams().stdout.tell(text);
+  await standardStreams().stdout.print(text);
   return 0;
 }

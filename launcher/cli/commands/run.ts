@@ -3,8 +3,8 @@ import { refuseMisspelt } from '../refuse-misspelt.ts';
 import { allocationRequest } from '../allocation-request.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { jobRequest } from '../job-request.ts';
-import { type JobOptionName, runCommandLine } from '../options.ts';
-import { tellRefusals } from '../tell-refusals.ts';
+import { runCommandLine, type JobOptionName } from '../options.ts';
+import { reportRefusals } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { launch } from '../launch.ts';
 
@@ -13,7 +13,7 @@ export async function run(argv: readonly string[]): Promise<number> {
   const { asked, settings, files, words, further } = readCommandLine<JobOptionName>(argv, runCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('run');
   if (asked === 'version') return (await import('./version.ts')).version();
-  const notices = await tellRefusals(files);
+  const notices = await reportRefusals(files);
   if (words.length === 0 && settings.flag('explain'))
     return (await import('./hosts.ts')).explainHosts(allocationRequest(settings), settings.flag('json'));
   if (words.length === 0)

@@ -7,9 +7,9 @@ import { installationRoot, runToolToEnd } from '../../local/host.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { batchScript } from '../../slurm/script.ts';
 import { jobRequest } from '../job-request.ts';
-import { type JobOptionName, runCommandLine } from '../options.ts';
+import { runCommandLine, type JobOptionName } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
-import { tellRefusals } from '../tell-refusals.ts';
+import { reportRefusals } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { messageOf } from '../../../control/message-of.ts';
 
@@ -33,32 +33,32 @@ export async function sbatch(argv: readonly string[]): Promise<number> {
   });
   const { stdout, stderr } = standardStreams();
   if (before.includes('--print')) {
-    await stdout.tell(script);
+    await stdout.print(script);
     return 0;
   }
-  const { status, said } = await submit(script);
+  const { status, output } = await submit(script);
   // With --wait the status is the job's.
-  await (status === 0 || SUBMITTED.test(said) ? stdout : stderr).tell(said);
+  await (status === 0 || SUBMITTED.test(output) ? stdout : stderr).print(output);
   return status;
 }
 
 /** The program that would be run; what is wrong with the words is said now. */
 async function programOf(argv: readonly string[]): Promise<string> {
   const { settings, files, words, further } = readCommandLine<JobOptionName>(argv, runCommandLine, process.env);
-  await tellRefusals(files);
+  await reportRefusals(files);
   const [program] = words;
   if (program === undefined) throw usageError('no program to run', HOW);
   jobRequest(settings, words, further);
   return program;
 }
 
-async function submit(script: string): Promise<{ status: number; said: string }> {
+async function submit(script: string): Promise<{ status: number; output: string }> {
   const directory = await mkdtemp(join(tmpdir(), 'ncclrun-sbatch-'));
   try {
     const path = join(directory, 'job.sh');
     await writeFile(path, script, { mode: 0o600 });
-    const { waitStatus, said } = await runToolToEnd(['sbatch', path]);
-    return { status: exitOf(waitStatus).exitCode ?? 1, said };
+    const { waitStatus, output } = await runToolToEnd(['sbatch', path]);
+    return { status: exitOf(waitStatus).exitCode ?? 1, output };
   } catch (error) {
     const reason = messageOf(error);
     throw usageError(

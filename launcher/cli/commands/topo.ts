@@ -4,23 +4,23 @@ import { basename } from 'node:path';
 import { printableLine } from '../../../control/printable.ts';
 import { writeXml } from '../../../control/topology/write-xml.ts';
 import { localTopology } from '../../local/host.ts';
-import { type Paint, makePaint } from '../../text/colour.ts';
-import { type StandardStreams, standardStreams } from '../../report/standard-streams.ts';
+import { makePaint, type Paint } from '../../text/colour.ts';
+import { standardStreams, type StandardStreams } from '../../report/standard-streams.ts';
 import { ourLine } from '../../report/summary.ts';
 import { isRenumbered } from '../../topology/complete.ts';
 import { checked, readTopologyFile } from '../../topology/file.ts';
 import { otherHost } from '../topology-of-host.ts';
 import { jsonOf } from '../../topology/json.ts';
-import { type Survey, survey } from '../../topology/survey.ts';
+import { survey, type Survey } from '../../topology/survey.ts';
 import { svgOf } from '../../topology/svg/svg.ts';
 import { textOf } from '../../topology/text.ts';
 import { checkedWords } from '../checked-words.ts';
 import { commandTable } from '../command-table.ts';
-import { type JobOptionName, type TopoOptionName, topoCommandLine } from '../options.ts';
+import { topoCommandLine, type JobOptionName, type TopoOptionName } from '../options.ts';
 import { topologyFormats } from '../options/topology.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
-import { tellRefusals } from '../tell-refusals.ts';
+import { reportRefusals } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 
 type Names = TopoOptionName | JobOptionName;
@@ -30,7 +30,7 @@ export async function topo(argv: readonly string[]): Promise<number> {
   const { asked, settings, files, words } = readCommandLine<Names>(argv, topoCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('topo');
   if (asked === 'version') return (await import('./version.ts')).version();
-  await tellRefusals(files);
+  await reportRefusals(files);
   checkedWords(words, commandTable.topo);
 
   const streams = standardStreams();
@@ -40,9 +40,9 @@ export async function topo(argv: readonly string[]): Promise<number> {
   const text = written(found, format, makePaint(streams.stdoutIsTerminal(), process.env));
   if (format !== 'json') {
     const paint = makePaint(streams.stderrIsTerminal(), process.env);
-    for (const note of found.machine.notes) await streams.stderr.tellPainted(ourLine(note, paint));
+    for (const note of found.machine.notes) await streams.stderr.printPainted(ourLine(note, paint));
   }
-  await (format === 'text' ? streams.stdout.tellPainted(text) : streams.stdout.tell(text));
+  await (format === 'text' ? streams.stdout.printPainted(text) : streams.stdout.print(text));
   return 0;
 }
 

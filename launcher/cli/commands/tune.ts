@@ -8,7 +8,7 @@ import type { JobRequest, Reporter } from '../../model/types.ts';
 import { installationRoot, installedVersion } from '../../local/host.ts';
 import { composeReporters } from '../../report/compose.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
-import { tellUnwritten } from '../../report/unwritten.ts';
+import { reportUnwritten } from '../../report/unwritten.ts';
 import { TuneReporter, type Stored, type TuneReporterOptions } from '../../tune/reporter.ts';
 import { candidatesText } from '../../tune/candidates.ts';
 import { tableOf } from '../../tune/table.ts';
@@ -22,7 +22,7 @@ import { tuneCommandLine, type JobOptionName, type TuneOptionName } from '../opt
 import { readCommandLine } from '../read-command-line.ts';
 import { resultWithoutJob } from '../refused.ts';
 import type { Settings } from '../settings.ts';
-import { tellRefusals } from '../tell-refusals.ts';
+import { reportRefusals } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { messageOf } from '../../../control/message-of.ts';
 
@@ -44,7 +44,7 @@ async function measure(argv: readonly string[]): Promise<number> {
   const { asked, settings, files: read, words } = readCommandLine<Names>(argv, tuneCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('tune');
   if (asked === 'version') return (await import('./version.ts')).version();
-  const notices = await tellRefusals(read);
+  const notices = await reportRefusals(read);
   checkedWords(words, commandTable.tune);
 
   const request = measuring(jobRequest(settings, [perfProgram, 'forms', ...variantsArguments(settings)]));
@@ -53,7 +53,7 @@ async function measure(argv: readonly string[]): Promise<number> {
   const { json, streams, others, files } = await measuringReporters(settings, request, notices);
   const reporter = reporterFor(others, json, settings.text('table'));
   const result = await runReported(request, reporter);
-  return tellUnwritten(files, streams, reporter.verdict(result).exitCode);
+  return reportUnwritten(files, streams, reporter.verdict(result).exitCode);
 }
 
 /** `output`: --output. */
@@ -69,7 +69,7 @@ async function dryRun(settings: Settings<JobOptionName | TuneOptionName>, reques
   if (settings.flag('json') || !isHere || ranks === null || ranks.length < 2) return status;
   const collectives = collectiveWords(settings.list('collective'));
   const text = await candidatesText(ranks.length, settings.text('device'), collectives);
-  await standardStreams().stdout.tell(text);
+  await standardStreams().stdout.print(text);
   return status;
 }
 

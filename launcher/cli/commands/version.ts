@@ -3,7 +3,7 @@ import { installedVersion } from '../../local/host.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 
 export async function version(): Promise<number> {
-  await standardStreams().stdout.tell(`ncclrun ${installedVersion()}\n`);
+  await standardStreams().stdout.print(`ncclrun ${installedVersion()}\n`);
   return 0;
 }
 

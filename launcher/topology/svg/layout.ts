@@ -60,7 +60,7 @@ export function layOut(cpus: readonly CpuPart[], left: number, top: number, betw
     const frame = { x, y: top, width: inner + 2 * PAD, height: bottom + PAD - top };
     const bar = { x: x + PAD, y: top + PAD, width: inner, height: CPU_HEIGHT };
     x += frame.width + between;
-    return { part, frame, bar, below: place(below, bar.x + (inner - span(below)) / 2, start, bottom) };
+    return { part, frame, bar, below: placeColumns(below, bar.x + (inner - span(below)) / 2, start, bottom) };
   });
 }
 
@@ -108,7 +108,7 @@ function lowest(columns: readonly Sized[], top: number): number {
   );
 }
 
-function place(columns: readonly Sized[], left: number, top: number, bottom: number): Placed[] {
+function placeColumns(columns: readonly Sized[], left: number, top: number, bottom: number): Placed[] {
   let x = left;
   return columns.map((column): Placed => {
     const at = { x, y: top + DROP };
@@ -131,7 +131,7 @@ function place(columns: readonly Sized[], left: number, top: number, bottom: num
           kind: 'switch',
           part: column.part,
           box,
-          below: place(column.below, at.x + spare, at.y + SWITCH_HEIGHT, bottom),
+          below: placeColumns(column.below, at.x + spare, at.y + SWITCH_HEIGHT, bottom),
         };
       }
       default:

@@ -28,9 +28,9 @@ export function drawLegend(survey: Survey, left: number, y: number): string {
   let x = left;
   const parts = entries(survey).map(([className, words]) => {
     const line = tag('path', { d: `M${x + 2} ${y}h${SAMPLE - 4}`, class: className, 'stroke-width': 4 });
-    const said = text(x + SAMPLE + 8, y, words, { size: SIZE, anchor: 'start', class: 'faint' });
+    const label = text(x + SAMPLE + 8, y, words, { size: SIZE, anchor: 'start', class: 'faint' });
     x += SAMPLE + 8 + Math.ceil(textWidth(words, SIZE)) + 20;
-    return line + said;
+    return line + label;
   });
   return [...parts, text(x, y, note, { size: SIZE, anchor: 'start', class: 'faint' })].join('');
 }

@@ -68,11 +68,11 @@ function placedArcs(gpus: readonly PlacedGpu[]): PlacedArc[] {
 
 /** Both GPUs name a link; where they differ, the larger number is drawn. */
 function arcsOf(gpus: readonly PlacedGpu[]): Arc[] {
-  const placeOf = new Map(gpus.map(({ part }, place) => [part.index, place]));
+  const gpuIndex = new Map(gpus.map(({ part }, index) => [part.index, index]));
   const arcs = new Map<string, Arc>();
   for (const [from, { part }] of gpus.entries()) {
     for (const link of part.nvlinks) {
-      const to = link.to.type === 'gpu' ? placeOf.get(link.to.index) : undefined;
+      const to = link.to.type === 'gpu' ? gpuIndex.get(link.to.index) : undefined;
       if (to === undefined || to === from) continue;
       const [one, other] = [Math.min(from, to), Math.max(from, to)];
       const known = arcs.get(`${one}-${other}`);

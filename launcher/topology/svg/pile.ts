@@ -6,7 +6,7 @@ import { textWidth } from './text-width.ts';
 
 export const CHIP = { height: 36, gap: 7 };
 /** In a pile. */
-const AT_MOST = 6;
+const MAX_PILE = 6;
 /** Left of a pile: the line that its ports share. */
 export const SPINE = 12;
 
@@ -24,8 +24,8 @@ export function pilesOf(parts: readonly Part[]): (readonly Chip[])[] {
     return part.kind === 'device' ? [deviceChip(part)] : [];
   });
   const piles: (readonly Chip[])[] = [];
-  for (let start = 0; start < chips.length; start += AT_MOST) {
-    piles.push(withLinks(chips.slice(start, start + AT_MOST)));
+  for (let start = 0; start < chips.length; start += MAX_PILE) {
+    piles.push(withLinks(chips.slice(start, start + MAX_PILE)));
   }
   return piles;
 }
@@ -70,10 +70,10 @@ function linkRate(link: PciLink): string {
 
 /** Ports of one device share its link: they are one chip. */
 function nicChips({ nets, busId, link }: NicPart): Chip[] {
-  const place = busId === null || link === null ? 'no PCI device' : `${busId}, ${linkRate(link)}`;
+  const location = busId === null || link === null ? 'no PCI device' : `${busId}, ${linkRate(link)}`;
   const hints = nets.map(({ index, name, megabits, node }) => {
     const direct = node.gpuDirect ? 'GPUDirect' : 'no GPUDirect';
-    return `NIC ${index}: ${name}, ${networkSpeed(megabits)}, ${place}, ${direct}`;
+    return `NIC ${index}: ${name}, ${networkSpeed(megabits)}, ${location}, ${direct}`;
   });
   if (nets.length > 1 && busId !== null) {
     const lines = nets.map(({ name, megabits }) => `${name}, ${networkSpeed(megabits)}`);

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { LEASE_MS } from '../../../launcher/job/order.ts';
 import type { Outcome } from '../../rig/command.ts';
-import { type Kind, type Scene, fine } from '../kind.ts';
+import { fine, type Kind, type Scene } from '../kind.ts';
 import { streams } from '../moment.ts';
 
 const always: Kind['verdicts'] = { connecting: [fine], spawning: [fine], started: [fine], streaming: [fine] };
@@ -85,7 +85,7 @@ export const linkKinds: readonly Kind[] = [
     name: 'output-flood',
     class: 'goes on',
     verdicts: running,
-    deed: { ranks: 'all', what: 'flood', number: LINES },
+    action: { ranks: 'all', what: 'flood', number: LINES },
     after: endure,
     check: everyLine(LINES),
   },
@@ -93,7 +93,7 @@ export const linkKinds: readonly Kind[] = [
     name: 'slow-reader',
     class: 'goes on',
     verdicts: running,
-    deed: { ranks: 'all', what: 'flood', number: FLOOD_LINES },
+    action: { ranks: 'all', what: 'flood', number: FLOOD_LINES },
     async after(scene) {
       const { stdout } = scene.command.process;
       stdout?.pause();

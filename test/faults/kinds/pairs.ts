@@ -1,10 +1,10 @@
 /** Two faults at once, of the launcher, of a host's agent, guardian and warden, and of the host itself: one is left to end the ranks. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Part, partsOn } from '../../rig/faults.ts';
-import { type Kind, type Scene, type Verdict, fine, hostLost } from '../kind.ts';
+import { partsOn, type Part } from '../../rig/faults.ts';
+import { fine, hostLost, type Kind, type Scene, type Verdict } from '../kind.ts';
 
 type Who = 'launcher' | Exclude<Part, 'sshd' | 'rank'>;
-type Deed = readonly [who: Who, signal: 'SIGKILL' | 'SIGSTOP'];
+type Action = readonly [who: Who, signal: 'SIGKILL' | 'SIGSTOP'];
 
 const launcherKilled: Verdict = { status: 137, reason: null, names: 'nobody' };
 /** At most between the one and the other, in milliseconds. */
@@ -16,19 +16,19 @@ function pidOf({ host, command }: Scene, who: Who): number | null {
 }
 
 /** Waits for those that are still to come. Null: the job ended without one of them. */
-async function pidsOf(scene: Scene, deeds: readonly Deed[]): Promise<readonly number[] | null> {
+async function pidsOf(scene: Scene, actions: readonly Action[]): Promise<readonly number[] | null> {
   for (;;) {
-    const found = deeds.map(([who]) => pidOf(scene, who));
+    const found = actions.map(([who]) => pidOf(scene, who));
     if (found.every((pid) => pid !== null)) return found;
     if (scene.command.process.exitCode !== null) return null;
     await delay(2);
   }
 }
 
-async function strike(scene: Scene, deeds: readonly Deed[]): Promise<boolean> {
-  const pids = await pidsOf(scene, deeds);
+async function strike(scene: Scene, actions: readonly Action[]): Promise<boolean> {
+  const pids = await pidsOf(scene, actions);
   if (pids === null) return false;
-  for (const [index, [, signal]] of deeds.entries()) {
+  for (const [index, [, signal]] of actions.entries()) {
     if (index > 0 && scene.random(2) === 0) await delay(scene.random(APART_MS));
     try {
       process.kill(pids[index] ?? 0, signal);
@@ -40,15 +40,15 @@ async function strike(scene: Scene, deeds: readonly Deed[]): Promise<boolean> {
 }
 
 /** `name`: what is done to whom, in this order. */
-function pair(name: string, ...deeds: readonly Deed[]): Kind {
-  const launcher = deeds.findIndex(([who, signal]) => who === 'launcher' && signal === 'SIGKILL');
+function pair(name: string, ...actions: readonly Action[]): Kind {
+  const launcher = actions.findIndex(([who, signal]) => who === 'launcher' && signal === 'SIGKILL');
   // A launcher that is killed last may have heard of the first fault and ended just before.
   const verdicts = launcher === -1 ? [hostLost] : launcher === 0 ? [launcherKilled] : [launcherKilled, hostLost];
   return {
     name,
     class: 'ends',
     verdicts: { spawning: verdicts, started: verdicts, streaming: verdicts, teardown: [...verdicts, fine] },
-    inject: (scene) => strike(scene, deeds),
+    inject: (scene) => strike(scene, actions),
   };
 }
 

@@ -3,8 +3,8 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { repository } from '../../rig/cluster.ts';
-import { type Part, exhaustDescriptors, partsOn } from '../../rig/faults.ts';
-import { type Kind, type Scene, type Verdict, fine, hostLost, notJoined } from '../kind.ts';
+import { exhaustDescriptors, partsOn, type Part } from '../../rig/faults.ts';
+import { fine, hostLost, notJoined, type Kind, type Scene, type Verdict } from '../kind.ts';
 
 const smallDisk = ['mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs'] as const;
 const cache = join(userInfo().homedir, '.cache');
@@ -16,7 +16,7 @@ const fillTmp = [
 ].join('\n');
 
 const rankFailed: Verdict = { status: 1, reason: 'rank-exit', names: 'rank' };
-const rankWroteInVain: Verdict = { status: 3, reason: 'rank-exit', names: 'rank' };
+const rankWriteFailed: Verdict = { status: 3, reason: 'rank-exit', names: 'rank' };
 const outputFailed: Verdict = { status: 125, reason: 'output', names: 'nobody' };
 /** Something that the host needed could not be opened or started there, or a rank was told that it could not. */
 const crippled: readonly Verdict[] = [
@@ -71,9 +71,9 @@ export const resourceKinds: readonly Kind[] = [
   {
     name: 'disk-full-rank',
     class: 'ends',
-    verdicts: { started: [rankWroteInVain], streaming: [rankWroteInVain], teardown: [rankWroteInVain] },
+    verdicts: { started: [rankWriteFailed], streaming: [rankWriteFailed], teardown: [rankWriteFailed] },
     prepare: ({ host, directory }) => host.exec(...smallDisk, join(directory, 'work')),
-    deed: { ranks: 'victim', what: 'fill' },
+    action: { ranks: 'victim', what: 'fill' },
     repair: ({ host, directory }) => host.exec('umount', join(directory, 'work')),
   },
   {
@@ -82,7 +82,7 @@ export const resourceKinds: readonly Kind[] = [
     verdicts: { started: [outputFailed], streaming: [outputFailed] },
     prepare: ({ cluster }) => cluster.inLogin(...smallDisk, logs),
     options: () => ['--output', `dir=${logs}`],
-    deed: { ranks: 'victim', what: 'flood', number: 5000 },
+    action: { ranks: 'victim', what: 'flood', number: 5000 },
     repair: ({ cluster }) => cluster.inLogin('umount', logs),
   },
   {
@@ -104,7 +104,7 @@ export const resourceKinds: readonly Kind[] = [
     name: 'descriptors-rank',
     class: 'ends',
     verdicts: { started: [rankFailed], streaming: [fine], teardown: [fine] },
-    deed: { ranks: 'victim', what: 'exhaust' },
+    action: { ranks: 'victim', what: 'exhaust' },
   },
   {
     name: 'descriptors-agent',

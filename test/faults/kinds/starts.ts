@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { repository } from '../../rig/cluster.ts';
 import { killHard } from '../../rig/faults.ts';
 import { limitProcesses, processLimitUnavailable } from '../../rig/process-limit.ts';
-import { type ProcessEntry, descendants } from '../../rig/processes.ts';
-import { type Kind, type Place, type Scene, hostLost, notJoined } from '../kind.ts';
+import { descendants, type ProcessEntry } from '../../rig/processes.ts';
+import { hostLost, notJoined, type JobSetup, type Kind, type Scene } from '../kind.ts';
 
 const bundle = join(repository, 'dist/bundle/agent.cjs');
 const cache = join(userInfo().homedir, '.cache');
@@ -40,7 +40,7 @@ async function find({ command }: Scene, look: () => ProcessEntry | undefined): P
 }
 
 /** A host that gets a copy, slowly, into an empty cache directory. */
-async function prepareCopy({ host, directory }: Place): Promise<void> {
+async function prepareCopy({ host, directory }: JobSetup): Promise<void> {
   const own = join(directory, 'cache');
   mkdirSync(own);
   await host.hideInstallation();

@@ -1,6 +1,6 @@
 /** What does not end by itself, or does not heed being told to: it must be reported. */
 import { killHard, partsOn, rankOn } from '../../rig/faults.ts';
-import { type Kind, type Scene, fine, hostLost } from '../kind.ts';
+import { fine, hostLost, type Kind, type Scene } from '../kind.ts';
 
 const HANG_SECONDS = 5;
 /** A lease, in which the last sign of life is judged, and the ranks' end. */
@@ -30,7 +30,7 @@ export const stoppedKinds: readonly Kind[] = [
     class: 'is reported',
     verdicts: { streaming: [killed] },
     options: () => ['--grace', '2'],
-    deed: { ranks: 'all', what: 'stay' },
+    action: { ranks: 'all', what: 'stay' },
     inject({ host, rank }) {
       const pid = rankOn(host, rank);
       if (pid !== null) killHard(pid);

@@ -1,8 +1,8 @@
 /** Ranks that leave what is hard to end or to remove. */
-import { type Part, killHard, partsOn, rankOn } from '../../rig/faults.ts';
+import { killHard, partsOn, rankOn, type Part } from '../../rig/faults.ts';
 import { freezeProcess } from '../../rig/freezer.ts';
-import { type ProcessEntry, alive, environmentOf } from '../../rig/processes.ts';
-import { type Kind, type Scene, fine, hostLost } from '../kind.ts';
+import { alive, environmentOf, type ProcessEntry } from '../../rig/processes.ts';
+import { fine, hostLost, type Kind, type Scene } from '../kind.ts';
 
 const LEVELS = 500;
 
@@ -25,47 +25,47 @@ export const survivorKinds: readonly Kind[] = [
     name: 'rank-hides-threads',
     class: 'ends',
     verdicts: { started: [fine], streaming: [fine], teardown: [fine] },
-    deed: { ranks: 'all', what: 'thread' },
+    action: { ranks: 'all', what: 'thread' },
   },
   {
     name: 'kill-guardian-with-hidden-threads',
     class: 'ends',
     verdicts: { streaming: [hostLost] },
-    deed: { ranks: 'all', what: 'thread' },
+    action: { ranks: 'all', what: 'thread' },
     inject: (scene) => killAll(scene, ['guardian']),
   },
   {
     name: 'kill-warden-and-guardian-with-hidden-threads',
     class: 'ends',
     verdicts: { streaming: [hostLost] },
-    deed: { ranks: 'all', what: 'thread' },
+    action: { ranks: 'all', what: 'thread' },
     inject: (scene) => killAll(scene, ['warden', 'guardian']),
   },
   {
     name: 'kill-guardian-and-agent-with-hidden-children',
     class: 'ends',
     verdicts: { streaming: [hostLost] },
-    deed: { ranks: 'all', what: 'hide' },
+    action: { ranks: 'all', what: 'hide' },
     inject: (scene) => killAll(scene, ['guardian', 'agent']),
   },
   {
     name: 'rank-digs-deep',
     class: 'ends',
     verdicts: { started: [fine], streaming: [fine], teardown: [fine] },
-    deed: { ranks: 'victim', what: 'dig', number: LEVELS },
+    action: { ranks: 'victim', what: 'dig', number: LEVELS },
   },
   {
     name: 'rank-digs-deep-kill-guardian-and-agent',
     class: 'ends',
     verdicts: { streaming: [hostLost] },
-    deed: { ranks: 'victim', what: 'dig', number: LEVELS },
+    action: { ranks: 'victim', what: 'dig', number: LEVELS },
     inject: (scene) => killAll(scene, ['guardian', 'agent']),
   },
   {
     name: 'rank-leaves-frozen-process',
     class: 'is reported',
     verdicts: { streaming: [fine] },
-    deed: { ranks: 'victim', what: 'hide' },
+    action: { ranks: 'victim', what: 'hide' },
     inject(scene) {
       const [hidden] = hiddenOn(scene);
       if (hidden === undefined) return Promise.resolve(false);

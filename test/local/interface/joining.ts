@@ -11,10 +11,10 @@ export const joining: Cases = {
     await using comm = await init({ signal: unused.signal });
     unused.abort(); // too late to change anything
     for (let turn = 0; turn < 10; turn++) {
-      const patience = new AbortController();
-      const alone = init({ uniqueId: uniqueId(), size: 2, rank: 0, signal: patience.signal });
+      const timeout = new AbortController();
+      const alone = init({ uniqueId: uniqueId(), size: 2, rank: 0, signal: timeout.signal });
       if (turn % 2 === 1) await new Promise((resolve) => setTimeout(resolve, turn)); // the agent knows of it
-      patience.abort(new Error('no patience'));
+      timeout.abort(new Error('no patience'));
       await assert.rejects(alone, /^Error: no patience$/);
     }
     assert.deepEqual(await comm.allReduce(Float32Array.of(1)), Float32Array.of(comm.size));
@@ -24,11 +24,11 @@ export const joining: Cases = {
     await using comm = await init();
     const { rank } = comm;
     const id = await comm.broadcast(rank === 0 ? uniqueId() : new Uint8Array(128));
-    const patience = new AbortController();
-    if (rank === 0) setTimeout(() => patience.abort(new Error('no patience')), 20);
+    const timeout = new AbortController();
+    if (rank === 0) setTimeout(() => timeout.abort(new Error('no patience')), 20);
     // Rank 2 does not join.
     if (rank < 2) {
-      const never = init({ uniqueId: id, size: 3, rank, ...(rank === 0 ? { signal: patience.signal } : {}) });
+      const never = init({ uniqueId: id, size: 3, rank, ...(rank === 0 ? { signal: timeout.signal } : {}) });
       await assert.rejects(never, rank === 0 ? /^Error: no patience$/ : /rank 0 .*no patience/);
     }
     await comm.barrier();

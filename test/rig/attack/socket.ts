@@ -55,7 +55,7 @@ socket.on('close', () => console.log('closed'));
 `;
 
 /** What becomes of who says `bytes` as that user: lines. */
-export async function saidBy(user: number, path: string, bytes: Uint8Array): Promise<string[]> {
+export async function repliesOf(user: number, path: string, bytes: Uint8Array): Promise<string[]> {
   const who = [`--reuid=${user}`, `--regid=${user}`, '--clear-groups'];
   const parameters = [Buffer.from(path), Buffer.from(bytes)].map((part) => part.toString('base64'));
   const { stdout } = await execFileAsync('setpriv', [...who, process.execPath, '-e', strangersProgram, ...parameters]);

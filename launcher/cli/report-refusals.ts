@@ -3,7 +3,7 @@ import { refusalTexts } from './refusal.ts';
 import type { ReadSettings } from './settings-file.ts';
 
 /** Returns the lines, for reports of a job. */
-export async function tellRefusals(files: readonly ReadSettings[]): Promise<readonly string[]> {
+export async function reportRefusals(files: readonly ReadSettings[]): Promise<readonly string[]> {
   const lines = refusalTexts(files);
   if (lines.length === 0) return lines;
   const { makePaint } = await import('../text/colour.ts');
@@ -12,6 +12,6 @@ export async function tellRefusals(files: readonly ReadSettings[]): Promise<read
   const streams = standardStreams();
   const paint = makePaint(streams.stderrIsTerminal(), process.env);
   // Whoever reads stderr may be gone; that is no reason to end.
-  await streams.stderr.tellPainted(lines.map((line) => ourLine(line, paint)).join('')).catch(() => {});
+  await streams.stderr.printPainted(lines.map((line) => ourLine(line, paint)).join('')).catch(() => {});
   return lines;
 }
