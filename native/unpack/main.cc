@@ -20,7 +20,7 @@ using ncclrun::FrameHeader;
 // UnpackerStatus in protocol.ts
 enum Status { kUnpacked = 0, kCannotServe = 1, kFailed = 2, kOtherHash = 3 };
 
-// StagingWord and ArchiveForm in protocol.ts
+// StagingMessage and ArchiveCompression in protocol.ts
 constexpr uint16_t kWanted = 1;
 constexpr uint16_t kNext = 2;
 constexpr uint32_t kZstd = 1;

@@ -36,7 +36,7 @@ constexpr uint64_t kStillMs = 5000;
 constexpr uint64_t kProcessorMs = 1000;
 // However it gets on.
 constexpr uint64_t kTotalMs = 60'000;
-// StagingWord in launcher/remote/staging/protocol.ts
+// StagingMessage in launcher/remote/staging/protocol.ts
 constexpr uint16_t kAlive = 7;
 constexpr uint16_t kHung = 8;
 // Nobody else sends it, and it leaves no core file: the status tells a shell that it was us

@@ -32,7 +32,7 @@ interface Step {
   readonly tool: Tool;
   readonly server: LinkServer;
   /** How long srun may take to end by itself. */
-  readonly farewellMs: number;
+  readonly goodbyeMs: number;
 }
 
 /** How a step ended, for those whose agents have not called. */
@@ -109,7 +109,7 @@ export class SlurmShell implements RemoteShell {
     const tool = startStep({ hosts: this.#hosts, task: agentTask(this.#identity), together: true, input: null });
     tool.open({ frame: () => undefined, closed: () => undefined });
     tool.send(makeFrame(FrameKind.invitation, { payload: encodeJson(invitation) }));
-    this.#step = { tool, server, farewellMs: GOODBYE_MS };
+    this.#step = { tool, server, goodbyeMs: GOODBYE_MS };
     void this.#watch(this.#step);
   }
 
@@ -156,7 +156,7 @@ export class SlurmShell implements RemoteShell {
         lacking,
         identity,
         onBegin: (tool, bytes) => {
-          this.#step = this.#step && { ...this.#step, tool, farewellMs: 0 }; // none of its tasks has ranks
+          this.#step = this.#step && { ...this.#step, tool, goodbyeMs: 0 }; // none of its tasks has ranks
           for (const name of lacking) this.#asked.get(name)?.staging(bytes);
         },
       });
@@ -212,9 +212,9 @@ export class SlurmShell implements RemoteShell {
     await link.gone;
     this.#linksLeft -= 1;
     if (this.#linksLeft === 0 && this.#step !== null) {
-      const { tool, server, farewellMs } = this.#step;
+      const { tool, server, goodbyeMs } = this.#step;
       server.close();
-      const timeout = setTimeout(() => tool.kill(), farewellMs);
+      const timeout = setTimeout(() => tool.kill(), goodbyeMs);
       await tool.died;
       clearTimeout(timeout);
     }
