@@ -217,17 +217,17 @@ void whoLeftInOrderIsGone(Way way) {
 
 }  // namespace
 
-#define CONFORMS(way, kWay)                                                        \
-  TEST(way##_carries_steps_in_order) { carriesSteps(kWay); }                       \
-  TEST(way##_does_not_overtake_the_receiver) { doesNotOvertakeTheReceiver(kWay); } \
-  TEST(way##_connections_are_independent) { connectionsAreIndependent(kWay); }     \
-  TEST(way##_an_interrupt_ends_a_wait) { anInterruptEndsAWait(kWay); }             \
-  TEST(way##_who_left_in_order_is_gone) { whoLeftInOrderIsGone(kWay); }
+#define CONFORMS(way, kWay)                                                               \
+  TEST(way##_carries_steps_in_order) { carriesSteps(kWay); }                              \
+  TEST(way##_sender_does_not_overtake_the_receiver) { doesNotOvertakeTheReceiver(kWay); } \
+  TEST(way##_connections_are_independent) { connectionsAreIndependent(kWay); }            \
+  TEST(way##_wait_ends_on_an_interrupt) { anInterruptEndsAWait(kWay); }                   \
+  TEST(way##_connection_is_gone_after_its_peer_left) { whoLeftInOrderIsGone(kWay); }
 
 CONFORMS(shm, kShm)
-CONFORMS(shm_low_latency, kShmLowLatency)
+CONFORMS(shm_ll, kShmLowLatency)
 CONFORMS(socket, kSocket)
-CONFORMS(socket_low_latency, kSocketLowLatency)
+CONFORMS(socket_ll, kSocketLowLatency)
 
 // Their steps are counted together and never mistaken for each other.
 TEST(both_protocols_alternate_on_one_connection) {
