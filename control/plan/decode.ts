@@ -94,8 +94,8 @@ function decodeGpuBuffers(reader: PlanReader): GpuBuffers {
     wideChannels: reader.u32(HEADER.wideChannels),
     narrowStepBytes: reader.u32(HEADER.narrowStepBytes),
     lineSteps: reader.u32(HEADER.lineSteps),
-    llStepBytes: reader.u32(HEADER.line64StepBytes),
-    ll128StepBytes: reader.u32(HEADER.line128StepBytes),
+    llStepBytes: reader.u32(HEADER.llStepBytes),
+    ll128StepBytes: reader.u32(HEADER.ll128StepBytes),
   };
 }
 

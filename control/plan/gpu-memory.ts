@@ -1,5 +1,5 @@
 /** What a communicator takes of a GPU's memory: from the plan alone, the twin of native/cuda/cuda_memory_use.cc. */
-import { GPU_STATE_BYTES, PAGE_BYTES, REGION_HEADER_BYTES, RING_ENTRY_BYTES, RING_PLACE_BYTES } from './layout.ts';
+import { GPU_STATE_BYTES, PAGE_BYTES, REGION_HEADER_BYTES, RING_ENTRY_BYTES, RING_POSITION_BYTES } from './layout.ts';
 import type { CommPlan, GpuBuffers } from './types.ts';
 
 export type GpuPlan = Pick<CommPlan, 'ringBuffer' | 'pairBuffer'> & {
@@ -68,7 +68,7 @@ export function ringBytes(plan: GpuPlan): number {
 function tableBytes(plan: GpuPlan): number {
   const { channels, ranks } = plan;
   const states = channels * ranks + (hasRingsApart(plan) ? channels : 0);
-  return 2 * states * GPU_STATE_BYTES + channels * (RING_PLACE_BYTES + ranks * RING_ENTRY_BYTES);
+  return 2 * states * GPU_STATE_BYTES + channels * (RING_POSITION_BYTES + ranks * RING_ENTRY_BYTES);
 }
 
 function inPages(bytes: number): number {

@@ -54,8 +54,8 @@ export const HEADER = {
   wideChannels: 368,
   narrowStepBytes: 372,
   lineSteps: 376,
-  line64StepBytes: 380,
-  line128StepBytes: 384,
+  llStepBytes: 380,
+  ll128StepBytes: 384,
   reserved: 388,
 } as const;
 export const HEADER_BYTES = 392;
@@ -172,7 +172,7 @@ export const AGREEMENTS = 8;
 export const REGION_HEADER_BYTES = 512;
 /** What a GPU has beside the regions: of each connection each way, of each channel's ring, of each of its places. */
 export const GPU_STATE_BYTES = 32;
-export const RING_PLACE_BYTES = 56;
+export const RING_POSITION_BYTES = 56;
 export const RING_ENTRY_BYTES = 4;
 /** Of the lines of protocol LL, behind a connection's slots. */
 export const LOW_LATENCY_STEPS = 32;

@@ -8,7 +8,7 @@ namespace ncclrun {
 void warnOf(ncclResult_t result) noexcept {
   try {
     const char* const sentence = lastError();
-    tellWarning(*sentence == '\0' ? ncclGetErrorString(result) : sentence);
+    logWarning(*sentence == '\0' ? ncclGetErrorString(result) : sentence);
   } catch (const std::exception&) {
     // There is no memory for the line.
   }

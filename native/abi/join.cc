@@ -26,7 +26,7 @@ void tellChoice(int size, int rank, const std::optional<cuda::Gpu>& gpu, ncclrun
   if (!debugs(DebugLevel::info)) return;
   const std::string place =
       gpu.has_value() ? formatSentence("GPU %d", gpu->device) : "the host device, because " + whyHostDevice(wanted);
-  tellInfo(formatSentence("rank %d of %d is on %s", rank, size, place.c_str()));
+  logInfo(formatSentence("rank %d of %d is on %s", rank, size, place.c_str()));
 }
 
 // A communicator that has not begun to join.

@@ -98,7 +98,7 @@ void AgentClient::expectSlot() {
     const Status added = telemetry_.add(status.ok() ? answer.descriptors[0].get() : -1, jobRank_);
     if (status.ok()) status = added;
     if (!status.ok())
-      tellInfo("a hang of further communicators of this process would not be reported: " + status.sentence);
+      logInfo("a hang of further communicators of this process would not be reported: " + status.sentence);
   });
 }
 

@@ -36,9 +36,9 @@ struct PeerInfo {
   uint64_t shmDevice;
   uint64_t busId;
   uint32_t flags;
-  uint32_t multiprocessors;  // of the GPU
-  uint32_t mostChannels;     // 0: as many as the plan likes
-  uint32_t communicators;    // that its process has on the GPU already
+  uint32_t sms;            // of the GPU
+  uint32_t mostChannels;   // 0: as many as the plan likes
+  uint32_t communicators;  // that its process has on the GPU already
 };
 static_assert(sizeof(PeerInfo) == 64);
 

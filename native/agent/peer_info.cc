@@ -66,7 +66,7 @@ PeerInfo describePeer(const ncclUniqueId& id, const std::string& hostName, uint1
       .shmDevice = known ? static_cast<uint64_t>(sharedMemory.st_dev) : 0,
       .busId = gpu.has_value() ? gpu->busId : 0,
       .flags = 0,
-      .multiprocessors = gpu.has_value() ? gpu->multiprocessors : 0,
+      .sms = gpu.has_value() ? gpu->sms : 0,
       .mostChannels = settings.mostChannels,
       .communicators = communicators,
   };

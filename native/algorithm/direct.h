@@ -1,5 +1,5 @@
 // Direct: every rank has a connection to and from every other. Connection k belongs to the k-th other rank in ascending
-// order. Blocks take turns; on the host there is one, because the connection of two ranks is one.
+// order. Blocks interleave their steps; on the host there is one block, because two ranks share one connection.
 #pragma once
 #include "algorithm/work.h"
 
@@ -51,12 +51,12 @@ NCCLRUN_FN void directOneShotAllReduce(P& p, const Work& w) {
   });
 }
 
-// A turn has one chunk per rank. Its owner reduces it, in rank order, and sends the result to everybody.
+// A chunk round has one chunk per rank. Its owner reduces it, in rank order, and sends the result to everybody.
 template <class P>
 NCCLRUN_FN void directTwoShotAllReduce(P& p, const Work& w) {
   const size_t n = w.ranks;
   if (isAlone<P>(w)) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
-  forEachTurn(p, w, n, [&](size_t first, size_t span, size_t chunk) {
+  forEachRound(p, w, n, [&](size_t first, size_t span, size_t chunk) {
     const auto of = [&](uint32_t owner) {
       const size_t begin = first + owner * chunk;
       return Stretch{begin, within(begin, span, w.count)};
@@ -158,7 +158,7 @@ NCCLRUN_FN void directScatter(P& p, const Work& w) {
   });
 }
 
-// Everybody tells everybody: for a device on which telling all costs no more than telling one.
+// Every rank signals every other: for a device on which signalling all costs no more than signalling one.
 template <class P>
 NCCLRUN_FN void flatBarrier(P& p, const Work& w) {
   if (w.ranks == 1) return;
@@ -166,8 +166,8 @@ NCCLRUN_FN void flatBarrier(P& p, const Work& w) {
   p.awaitAll();
 }
 
-// Dissemination: after round k everybody has heard, directly or not, from 2^(k+1) ranks. Connections: two per round, in
-// round order.
+// Dissemination: after round k every rank has a signal, directly or not, from 2^(k+1) ranks. Connections: two per
+// round, in round order.
 template <class P>
 NCCLRUN_FN void directBarrier(P& p, const Work& w) {
   uint32_t round = 0;

@@ -1,24 +1,24 @@
-// Ring: connection 0 receives from the previous rank and sends to the next. The data is cut into turns; each turn gives
-// every channel one chunk per rank (all-reduce) or one chunk (the others). A chunk larger than a slot goes round slot
-// by slot; where every rank waits for what its neighbour does at the same time, in pairs of slots, each step of one
-// before the same step of the other: what a rank waits for was sent a step ago.
+// Ring: connection 0 receives from the previous rank and sends to the next. The data is split into chunk rounds; each
+// gives every channel one chunk per rank (all-reduce) or one chunk (the others). A chunk larger than a slot goes round
+// slot by slot; where every rank waits for what its neighbour does at the same time, in pairs of slots, each step of
+// one before the same step of the other: what a rank waits for was sent a step ago.
 #pragma once
 #include "algorithm/work.h"
 
 namespace ncclrun {
 
-// What a step of the ring is about: `span` elements of every chunk of the turn.
+// The elements of a ring step: `span` elements of every chunk of the round.
 struct RingPiece {
   const Work& w;
   size_t begin;  // of the first chunk's part
   size_t span;
   size_t chunk;  // distance of one rank's chunk to the next one's; 0: each rank has all of it
 
-  // Of the chunk that passes this rank in step s, counted back from its own place.
-  NCCLRUN_FN size_t beginOf(size_t s) const { return begin + (w.place + w.ranks - s) % w.ranks * chunk; }
+  // Begin of the chunk that passes this rank in step s, counted back from its own index.
+  NCCLRUN_FN size_t beginOf(size_t s) const { return begin + (w.ringIndex + w.ranks - s) % w.ranks * chunk; }
   NCCLRUN_FN size_t countOf(size_t s) const { return within(beginOf(s), span, w.count); }
   // The rank whose chunk that is.
-  NCCLRUN_FN size_t rankOf(size_t s) const { return w.ring[(w.place + w.ranks - s) % w.ranks]; }
+  NCCLRUN_FN size_t rankOf(size_t s) const { return w.ring[(w.ringIndex + w.ranks - s) % w.ranks]; }
 };
 
 // steps(each): the steps of a ring for two slots' worth of every chunk; each(step) calls step(piece) for both. A rank
@@ -96,8 +96,8 @@ NCCLRUN_FN void ringBroadcast(P& p, const Work& w) {
   const size_t n = w.ranks;
   if (n == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
   const bool first = w.rank == w.root;
-  const bool last = w.ring[(w.place + 1) % n] == w.root;
-  forEachTurn(p, w, 1, [&](size_t begin, size_t span, size_t) {
+  const bool last = w.ring[(w.ringIndex + 1) % n] == w.root;
+  forEachRound(p, w, 1, [&](size_t begin, size_t span, size_t) {
     const size_t count = within(begin, span, w.count);
     if (first) {
       p.copySend(at(w.send, w, begin), at(w.receive, w, begin), 0, count);
@@ -115,8 +115,8 @@ NCCLRUN_FN void ringReduce(P& p, const Work& w) {
   const size_t n = w.ranks;
   if (n == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
   const bool last = w.rank == w.root;
-  const bool first = w.ring[(w.place + n - 1) % n] == w.root;
-  forEachTurn(p, w, 1, [&](size_t begin, size_t span, size_t) {
+  const bool first = w.ring[(w.ringIndex + n - 1) % n] == w.root;
+  forEachRound(p, w, 1, [&](size_t begin, size_t span, size_t) {
     const size_t count = within(begin, span, w.count);
     if (first) {
       p.send(0, at(w.send, w, begin), count);

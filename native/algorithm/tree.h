@@ -5,7 +5,7 @@
 
 namespace ncclrun {
 
-// The way down follows the way up by so many chunks: meanwhile these are on their way to the root and back.
+// The downward pass lags behind the upward pass by so many chunks, which are in flight to the root and back.
 inline constexpr size_t kTreeLag = 2;
 
 NCCLRUN_FN bool atTop(const Work& w) { return w.rank == w.root; }
@@ -30,16 +30,16 @@ NCCLRUN_FN void treeDown(P& p, const Work& w, size_t begin, size_t count) {
 template <class P>
 NCCLRUN_FN void treeAllReduce(P& p, const Work& w) {
   if (w.ranks == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
-  const size_t step = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
-  const size_t turn = w.blocks * step;
+  const size_t step = lesser(roundChunk(w, w.count, w.blocks), p.slotElements());
+  const size_t round = w.blocks * step;
   const size_t first = w.block * step;
-  const size_t turns = first < w.count ? (w.count - first + turn - 1) / turn : 0;
+  const size_t rounds = first < w.count ? (w.count - first + round - 1) / round : 0;
   const auto count = [&](size_t begin) { return lesser(step, w.count - begin); };
-  for (size_t i = 0; i < turns + kTreeLag; i++) {
-    if (i < turns) treeUp(p, w, first + i * turn, count(first + i * turn), true);
+  for (size_t i = 0; i < rounds + kTreeLag; i++) {
+    if (i < rounds) treeUp(p, w, first + i * round, count(first + i * round), true);
     if (i < kTreeLag) continue;
-    const size_t begin = first + (i - kTreeLag) * turn;
-    if (i - kTreeLag < turns) treeDown(p, w, begin, count(begin));
+    const size_t begin = first + (i - kTreeLag) * round;
+    if (i - kTreeLag < rounds) treeDown(p, w, begin, count(begin));
   }
 }
 

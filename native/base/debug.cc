@@ -172,7 +172,7 @@ void writeLine(const char* level, const std::string& sentence) {
 
 bool debugs(DebugLevel level) { return settings().level >= level; }
 
-void tellWarning(const std::string& sentence) {
+void logWarning(const std::string& sentence) {
   if (!debugs(DebugLevel::warn) || sentence.empty()) return;
   static std::mutex mutex;
   static auto& last = *new std::string;  // of any thread: a failure is told where it happens and where it is asked for
@@ -184,7 +184,7 @@ void tellWarning(const std::string& sentence) {
   writeLine("WARN", sentence);
 }
 
-void tellInfo(const std::string& sentence, Subsystem about) {
+void logInfo(const std::string& sentence, Subsystem about) {
   if (debugs(DebugLevel::info) && (settings().subsystems >> uint8_t(about) & 1) != 0) writeLine("INFO", sentence);
 }
 
@@ -200,11 +200,11 @@ void tellBeginning(bool isFirstRank) {
         formatSentence("NCCL version %d.%d.%d (ncclrun %s)\n", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH, engineVersion());
     [[maybe_unused]] const ssize_t written = ::write(settings().file, version.data(), version.size());
   }
-  if (!settings().note.empty()) tellWarning(settings().note);
-  for (const std::string& note : ncclConfigurationNotes()) tellWarning(note);
+  if (!settings().note.empty()) logWarning(settings().note);
+  for (const std::string& note : ncclConfigurationNotes()) logWarning(note);
   if (!debugs(DebugLevel::info)) return;
   for (const auto& [name, value, source] : ncclVariables())
-    tellInfo(formatSentence("%s=%s, as %s says", name.c_str(), value.c_str(), source.c_str()), Subsystem::env);
+    logInfo(formatSentence("%s=%s, as %s says", name.c_str(), value.c_str(), source.c_str()), Subsystem::env);
 }
 
 void resetDebug() { current.store(nullptr, std::memory_order_release); }

@@ -31,8 +31,8 @@ enum class Subsystem : uint8_t {
 bool debugs(DebugLevel level);
 
 // WARN: what went wrong. The same sentence is written once in a row.
-void tellWarning(const std::string& sentence);
-void tellInfo(const std::string& sentence, Subsystem about = Subsystem::init);
+void logWarning(const std::string& sentence);
+void logInfo(const std::string& sentence, Subsystem about = Subsystem::init);
 // TRACE: a call of the program.
 void tellCall(const std::string& call);
 // The first time in this process: from VERSION on who we are, where it is rank 0's; from INFO on NCCL's variables and

@@ -57,7 +57,7 @@ void Communicator::failWith(Status status, bool tellOthers) {
     status_ = std::move(status);
     state_.store(State::failed, std::memory_order_release);
   }
-  tellWarning(failure());
+  logWarning(failure());
   changed_.notify_all();
   if (path != nullptr) path->abort(statusNow(), FailureScope::all);
   if (tell) tellLeaving(LeaveHow::failed, failure());

@@ -30,9 +30,9 @@ void tellConnections(const std::string& who, const DataPath& path) {
   edges.resize(std::min(edges.size(), path.edges(edges)));
   for (const ncclrunEdge& edge : edges) {
     if (edge.channel == ~0u) continue;  // of two ranks: made at first use
-    tellInfo(formatSentence("%s: channel %u: ring %s rank %u by %s", who.c_str(), edge.channel,
-                            edge.sends != 0 ? "to" : "from", edge.peer, nameIn(kTransports, edge.transport)),
-             aboutTransport(edge.transport));
+    logInfo(formatSentence("%s: channel %u: ring %s rank %u by %s", who.c_str(), edge.channel,
+                           edge.sends != 0 ? "to" : "from", edge.peer, nameIn(kTransports, edge.transport)),
+            aboutTransport(edge.transport));
   }
 }
 
@@ -51,7 +51,7 @@ void tellForms(const std::string& who, const DataPath& path) {
       bytes = form.upToBytes + 1;
     }
     if (!line.empty())
-      tellInfo(formatSentence("%s: %s: %s", who.c_str(), kCollectives[collective], line.c_str()), Subsystem::tuning);
+      logInfo(formatSentence("%s: %s: %s", who.c_str(), kCollectives[collective], line.c_str()), Subsystem::tuning);
   }
 }
 
@@ -61,8 +61,8 @@ void tellReady(const std::string& who, const DataPath& path) {
   if (!debugs(DebugLevel::info)) return;
   ncclrunCommInfo info{};
   path.info(info);
-  tellInfo(formatSentence("%s: ready: %u ranks on %u hosts, %u on this one", who.c_str(), info.size, info.hosts,
-                          info.localSize));
+  logInfo(formatSentence("%s: ready: %u ranks on %u hosts, %u on this one", who.c_str(), info.size, info.hosts,
+                         info.localSize));
   tellConnections(who, path);
   tellForms(who, path);
 }

@@ -7,10 +7,10 @@
 namespace ncclrun {
 namespace {
 
-// A verdict: number of the agreement, those who have seen that it is direct, those who have consented, state.
+// A verdict: number of the agreement, number of ranks that have seen `direct`, number that have consented, state.
 constexpr uint64_t kStateBits = 2;
 constexpr uint64_t kCountBits = 7;
-constexpr uint64_t kSeen = 1ull << (kStateBits + kCountBits);  // one who has
+constexpr uint64_t kSeen = 1ull << (kStateBits + kCountBits);  // one rank that has seen it
 
 constexpr uint64_t wordOf(uint64_t number, uint64_t consents, uint64_t state) {
   return number << (kStateBits + 2 * kCountBits) | consents << kStateBits | state;
@@ -25,10 +25,10 @@ constexpr uint32_t kLooksPerYield = 64;
 
 }  // namespace
 
-void Agreement::tell(const BufferPlace* place) {
-  if (place == nullptr) return give(State::other, false);
+void Agreement::publish(const BufferLocation* location) {
+  if (location == nullptr) return give(State::other, false);
   if (!subject_.ofAll && subject_.own != subject_.to) return;
-  recordOf(subject_.own).tell(*place, subject_.number);
+  recordOf(subject_.own).publish(*location, subject_.number);
 }
 
 bool Agreement::allOthers(const std::function<bool(uint32_t local)>& holds) const {
@@ -39,7 +39,7 @@ bool Agreement::allOthers(const std::function<bool(uint32_t local)>& holds) cons
   return true;
 }
 
-// A later number in the word: the ranks that are there went on without us, thus not directly.
+// A later number means that the other ranks went on without this one, thus not directly.
 bool Agreement::decided(State& state) {
   const uint64_t word = verdict().load(std::memory_order_acquire);
   if (numberOf(word) < subject_.number) return false;
@@ -51,14 +51,14 @@ bool Agreement::decided(State& state) {
   return state != State::open;
 }
 
-// Changes nothing that is decided.
+// Leaves a decided verdict unchanged.
 void Agreement::give(State state, bool consents) {
   uint64_t word = verdict().load(std::memory_order_acquire);
   for (;;) {
     if (numberOf(word) > subject_.number) return;
     const bool fresh = numberOf(word) < subject_.number;
     if (!fresh && State(stateOf(word)) != State::open) return;
-    // Who has not seen it yet is in its call, and looks: that is waited for.
+    // A rank that has not seen the verdict yet is polling in its call: wait for it.
     if (fresh && State(stateOf(word)) == State::direct && seenOf(word) < subject_.ranks) {
       if (!waits(~0ull)) return;
       word = verdict().load(std::memory_order_acquire);
@@ -73,16 +73,17 @@ void Agreement::give(State state, bool consents) {
 }
 
 Agreement::Seen Agreement::look(const Reach& reach) {
-  const auto isTold = [&](uint32_t local) { return recordOf(local).isTold(subject_.number); };
-  if (!allOthers(isTold)) return Seen::missing;
+  const auto isPublished = [&](uint32_t local) { return recordOf(local).isPublished(subject_.number); };
+  if (!allOthers(isPublished)) return Seen::missing;
   const bool reached = allOthers([&](uint32_t local) {
-    const BufferPlace place = recordOf(local).read();
-    return isTold(local) && reach(local, place);  // if it was written anew meanwhile, all is decided
+    const BufferLocation location = recordOf(local).read();
+    return isPublished(local) &&
+           reach(local, location);  // a record that was overwritten meanwhile belongs to a decided agreement
   });
   return reached ? Seen::reached : Seen::never;
 }
 
-// Once round a wait. False: it has been long enough.
+// One iteration of a wait. Returns false when the deadline has passed.
 bool Agreement::waits(uint64_t deadline) {
   pauseBriefly();
   if (++looks_ % kLooksPerYield != 0) return true;

@@ -1,6 +1,5 @@
-// Carries out copy programs: a GPU's copy engines store into buffers of others, a stream for each peer, and no kernel
-// runs. Within a rank, streams are ordered by events; between ranks, by words in the host segment (CopyWords), which
-// streams write and wait for themselves.
+// Runs copy programs: a GPU's copy engines store into other GPUs' buffers, one stream per peer, without kernels. Events
+// order the streams within a rank; between ranks, streams write and wait for flags in the host segment (CopyFlags).
 #pragma once
 #include <array>
 #include <functional>
@@ -22,25 +21,25 @@ class CopyEngines {
   struct Bytes {
     uint64_t sent = 0, received = 0;
   };
-  // `words`: the pinned pages that have the copy words in them.
-  CopyEngines(const Gpu& gpu, const PlanView& plan, const Segment& segment, uint32_t rank, const PinnedPages& words);
+  // `flags`: the pinned pages that hold the copy flags.
+  CopyEngines(const Gpu& gpu, const PlanView& plan, const Segment& segment, uint32_t rank, const PinnedPages& flags);
   ~CopyEngines();
   CopyEngines(const CopyEngines&) = delete;
   CopyEngines& operator=(const CopyEngines&) = delete;
 
-  // Begins the program behind what the stream has. What comes on the stream until end() runs beside a program whose
-  // copies are `apart`; beside others nothing may come. `capture`: of the stream; 0: none.
+  // Queues the program behind the stream's earlier work. Work queued on the stream until end() runs beside an
+  // `independent` program; the caller must queue none for other programs. `capture`: of the stream; 0: none.
   Status begin(const CopyProgram& program, Stream stream, uint64_t capture);
-  // What comes on the stream from now on waits for all of the program.
+  // Work queued on the stream from now on waits for the whole program.
   Status end(const CopyProgram& program);
-  // What comes on the stream from now on may read the buffers of all other ranks as they are where they have come to
-  // this, and behind part() nobody reads ours any more. `bytes`: that each reads of each.
-  Status meet(Stream stream, uint64_t bytes);
-  Status part(Stream stream) const;
+  // Work queued on the stream from now on may read the buffers of all other ranks, as they are when those reach this
+  // point. Behind endReads() no rank reads this rank's buffer any more. `bytes`: that each rank reads of each.
+  Status beginReads(Stream stream, uint64_t bytes);
+  Status endReads(Stream stream) const;
 
-  // While they run, somebody has to see that the communicator is interrupted: all waits of this rank end then, those
-  // that are queued too. Called once; until the object ends. Until tellNobody(), tells the telemetry page of programs
-  // that take long, and calls `nowAndThen`.
+  // Starts a thread that ends all waits of this rank, queued ones too, when the communicator is interrupted. Called
+  // once; the thread runs as long as the object lives. Until stopReporting(), it also reports slow programs to the
+  // telemetry page and calls `nowAndThen`.
   struct Watch {
     const Interrupt& interrupt;
     Doorbell& bell;
@@ -48,64 +47,65 @@ class CopyEngines {
     std::function<void()> nowAndThen;
   };
   void endWaitsOn(const Watch& watch);
-  void tellNobody();
+  void stopReporting();
 
-  // As the host counted: of captured operations once.
+  // Bytes as the host counted them: captured operations count once.
   const Bytes& bytes(uint32_t peer) const { return bytes_[peer]; }
 
  private:
-  struct Line {  // to one peer, or within the own memory
+  struct PeerStream {  // to one peer, or within this GPU's memory
     Stream stream = nullptr;
     Event joined = nullptr;
-    bool used = false;  // in the program under way
+    bool used = false;  // in the current program
   };
-  // A stream that is part of a capture can be part of nothing else until that ends: each capture has lines of its own.
-  struct Lines {
+  // A stream that is part of a capture can be part of nothing else until that ends, so each capture has its own
+  // streams.
+  struct Streams {
     uint64_t capture = 0;
     Event forked = nullptr;
-    std::array<Line, kMaxPeers> all{};
+    std::array<PeerStream, kMaxPeers> all{};
   };
-  CopyWords& words(uint32_t from, uint32_t to) const { return segment_.copyWords(locals_[from], locals_[to]); }
+  CopyFlags& flags(uint32_t from, uint32_t to) const { return segment_.copyFlags(locals_[from], locals_[to]); }
   template <class Each>
   void forEachPeer(Each&& each) const {
     for (uint32_t peer = 0; peer < ranks_; peer++) {
       if (peer != rank_) each(peer);
     }
   }
-  Status takeLines(uint64_t capture);
-  static bool isCaptured(const Lines& lines);
-  static Status makeLine(Line& line);
-  MemoryOperation operation(int what, uint32_t& word, uint32_t value) const;
-  void await(std::vector<MemoryOperation>& batch, uint32_t& word) const;
+  Status takeStreams(uint64_t capture);
+  static bool isCaptured(const Streams& streams);
+  static Status makeStream(PeerStream& peerStream);
+  MemoryOperation operation(int what, uint32_t& flag, uint32_t value) const;
+  void await(std::vector<MemoryOperation>& batch, uint32_t& flag) const;
   Status run(const std::vector<MemoryOperation>& batch, Stream stream) const;
   Status runNext();
   uint32_t onlyPeer(const CopyProgram& program) const;
-  bool isForked() const;  // something runs beside what is on the caller's stream
+  bool isForked() const;  // another stream runs beside the caller's
   bool isOnStream(const Copy& copy) const { return copy.peer == onStream_ && copy.peer != rank_; }
   Status begin(const CopyProgram& program, const CopyStage& stage);
-  Status begin(const Copy& copy, bool apart);
+  Status begin(const Copy& copy, bool independent);
   void endWaits() const;
-  uint32_t& busy() const { return words(rank_, rank_).ready; }  // 1: a program is under way on this GPU
-  bool tell(bool wasBusy);
+  uint32_t& busy() const { return flags(rank_, rank_).ready; }  // 1: a program is running on this GPU
+  bool report(bool wasBusy);
 
   const Gpu gpu_;
   const Segment& segment_;
   const uint32_t rank_, ranks_;
   const PinnedPages& pinned_;
-  std::array<uint32_t, kMaxPeers> locals_{};   // of each rank; the plan's text may be gone when waits have to end
-  std::vector<std::unique_ptr<Lines>> lines_;  // the first ones of what is not captured
-  // Of the program under way: its lines, the caller's stream, who has the copies on that (the rank itself: nobody), and
-  // what is to be done with words there before anything else.
-  Lines* current_ = nullptr;
+  std::array<uint32_t, kMaxPeers> locals_{};  // local index of each rank; the plan may be gone when waits have to end
+  std::vector<std::unique_ptr<Streams>> streams_;  // the first ones are for programs that are not captured
+  // The current program: its streams, the caller's stream, the peer whose copies run on that (the rank itself: none),
+  // and the pending operations on flags there.
+  Streams* current_ = nullptr;
   Stream stream_ = nullptr;
   uint32_t onStream_ = 0;
   std::vector<MemoryOperation> next_;
   std::array<Bytes, kMaxPeers> bytes_{};
   std::thread watch_;
-  std::atomic<bool> ends_{false};
+  std::atomic<bool> stopping_{false};
   Doorbell* bell_ = nullptr;
-  std::mutex telling_;
-  ncclrunTelemetrySlot* telemetry_ = nullptr;  // guarded by telling_
+  std::mutex reportMutex_;
+  ncclrunTelemetrySlot* telemetry_ = nullptr;  // guarded by reportMutex_
   std::function<void()> nowAndThen_;           // likewise
 };
 

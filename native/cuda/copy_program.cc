@@ -7,25 +7,24 @@ namespace {
 
 using plan::Collective;
 
-// Beginning with the next rank, so that not all store into the same one at once.
+// Iterates from the next rank on, so that not all ranks store into the same one at once.
 template <class Each>
 void forEachOther(uint32_t rank, uint32_t ranks, Each&& each) {
   for (uint32_t distance = 1; distance < ranks; distance++) each((rank + distance) % ranks);
 }
 
 void addOwn(CopyProgram& program, uint32_t rank, Pointer to, Pointer from, size_t bytes) {
-  if (to != from && bytes > 0) program.stages.back().copies.push_back({rank, to, from, bytes, kNotTold});
+  if (to != from && bytes > 0) program.stages.back().copies.push_back({rank, to, from, bytes, kNotSignalled});
 }
 
-// A root's data reach everybody in two steps: the root sends each of the others an equal share of every part, and they
-// send it on to one another, while the root sends the next part. So all links are used, and the root sends the data
-// once.
+// Broadcasts in two steps: the root sends each of the others an equal share of every part, and they forward it to one
+// another while the root sends the next part. So all links are used, and the root sends the data once.
 CopyProgram broadcast(uint32_t rank, uint32_t root, const CopyBuffers& buffers, size_t bytes, uint32_t parts) {
   constexpr size_t kGrain = 128;
   const auto ranks = uint32_t(buffers.targets.size());
   const uint32_t others = ranks - 1;
   CopyProgram program;
-  // The last two are smaller: what the root's last copy brings has still to be sent on.
+  // The last two parts are smaller, because the data of the root's last copy has still to be forwarded.
   const auto weight = [&](uint32_t part) { return parts - part > 2 ? 4u : parts - part; };
   const size_t all = parts > 2 ? 4 * (parts - 2) + 3 : parts == 2 ? 3 : 1;
   const auto partBegin = [&](uint32_t part) {
@@ -33,7 +32,7 @@ CopyProgram broadcast(uint32_t rank, uint32_t root, const CopyBuffers& buffers, 
     for (uint32_t one = 0; one < part; one++) before += weight(one);
     return part == parts ? bytes : std::min(bytes, bytes / all / kGrain * kGrain * before);
   };
-  // Of the part, what goes by way of the rank.
+  // The share of the part that goes through the rank.
   const auto share = [&](uint32_t part, uint32_t by) {
     const size_t begin = partBegin(part), length = partBegin(part + 1) - begin;
     const size_t number = (by + ranks - root) % ranks - 1;
@@ -60,7 +59,7 @@ CopyProgram broadcast(uint32_t rank, uint32_t root, const CopyBuffers& buffers, 
     forEachOther(rank, ranks, [&, begin = begin, count = count](uint32_t peer) {
       if (peer == root) return;
       program.stages.back().copies.push_back(
-          {peer, buffers.targets[peer] + begin, buffers.receive + begin, count, part + 1 == parts ? 0 : kNotTold});
+          {peer, buffers.targets[peer] + begin, buffers.receive + begin, count, part + 1 == parts ? 0 : kNotSignalled});
     });
   }
   program.senders.push_back({root, fromRoot});
@@ -97,7 +96,7 @@ CopyProgram copyProgramFor(Collective collective, uint32_t rank, uint32_t root, 
   if (collective == Collective::broadcast) return broadcast(rank, root, buffers, bytes, parts);
   CopyProgram program;
   program.stages.emplace_back();
-  // Which part of what this rank sends is a peer's, and where a rank's lies at the receiver.
+  // Which part of the send buffer is a peer's, and where a rank's part lies at the receiver.
   const bool byPeer = collective == Collective::allToAll || collective == Collective::scatter;
   const bool byRank = collective != Collective::scatter;
   const auto source = [&](uint32_t peer) {

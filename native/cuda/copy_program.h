@@ -1,5 +1,5 @@
-// What the copy engines of one rank do for an operation: which parts of which buffers go where, and after what. Nothing
-// here touches a GPU.
+// The copies that one rank's copy engines do for an operation: which parts of which buffers go where, and in which
+// order. Nothing here touches a GPU.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,19 +10,19 @@
 
 namespace ncclrun::cuda {
 
-inline constexpr uint32_t kNotTold = ~0u;
+inline constexpr uint32_t kNotSignalled = ~0u;
 
 struct Copy {
-  uint32_t peer;  // into whose buffer; the rank itself: its own
+  uint32_t peer;  // whose buffer is written; the rank itself: its own
   Pointer to, from;
   size_t bytes;
-  uint32_t part;  // told to the peer as arrived when all copies to it so far are there; kNotTold
+  uint32_t part;  // signalled to the peer when all copies to it so far have arrived; or kNotSignalled
 };
-// That part of a peer's has arrived here.
+// The arrival of one part from a peer.
 struct Arrival {
   uint32_t peer, part;
 };
-// Copies that begin once what they are about has arrived.
+// Copies that begin once their data has arrived.
 struct CopyStage {
   std::vector<Arrival> after;
   std::vector<Copy> copies;
@@ -32,13 +32,13 @@ struct CopySender {
   uint64_t bytes;
 };
 struct CopyProgram {
-  std::vector<CopySender> senders;  // who store into this rank's buffer
+  std::vector<CopySender> senders;  // ranks that store into this rank's buffer
   std::vector<CopyStage> stages;
-  std::vector<Arrival> last;  // what has to be here at the end
-  // Each copy waits for its own peer alone: of messages, whose peers need not be ready at the same time.
-  bool apart = false;
-  // The ranks have met: nobody waits for another's buffer.
-  bool met = false;
+  std::vector<Arrival> last;  // the arrivals that end the program
+  // True for messages: each copy waits for its own peer only, because the peers need not be ready at the same time.
+  bool independent = false;
+  // True if all ranks' buffers are known to be ready.
+  bool peersReady = false;
 };
 
 // The buffers of an operation; `targets`: where each rank's receive buffer lies for this GPU.
@@ -47,8 +47,8 @@ struct CopyBuffers {
   std::span<const Pointer> targets;
 };
 
-// Of all_gather, alltoall, gather, scatter, broadcast; of an all_reduce, how each rank's part, which is reduced, comes
-// to all: `bytes` is that of a part. `parts`: into how many a broadcast is cut, at most kCopyParts.
+// The program of an all_gather, alltoall, gather, scatter or broadcast, or the all-gather phase of an all_reduce, where
+// `bytes` is the size of a rank's part. `parts`: number of parts of a broadcast, at most kCopyParts.
 CopyProgram copyProgramFor(plan::Collective collective, uint32_t rank, uint32_t root, const CopyBuffers& buffers,
                            size_t bytes, uint32_t parts);
 

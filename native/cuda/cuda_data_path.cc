@@ -14,26 +14,26 @@
 #include "base/descriptor.h"
 #include "base/thread.h"
 #include "cuda/cuda_memory_use.h"
-#include "cuda/cuda_ring_places.h"
+#include "cuda/ring_positions.h"
 #include "datapath/node_barrier.h"
 
 namespace ncclrun::cuda {
 namespace {
 
-// NCCLRUN_COPY_TIMEOUT_US, microseconds, in nanoseconds; less than 0: nothing is said.
-double saidPatience() {
-  const char* const said = std::getenv("NCCLRUN_COPY_TIMEOUT_US");
+// NCCLRUN_COPY_TIMEOUT_US in nanoseconds; negative if it is not set.
+double configuredTimeout() {
+  const char* const value = std::getenv("NCCLRUN_COPY_TIMEOUT_US");
   char* end = nullptr;
-  const double microseconds = said == nullptr ? -1 : std::strtod(said, &end);
-  return said == nullptr || end == said || *end != '\0' ? -1 : microseconds * 1000;
+  const double microseconds = value == nullptr ? -1 : std::strtod(value, &end);
+  return value == nullptr || end == value || *end != '\0' ? -1 : microseconds * 1000;
 }
 
-// Held while memory is freed, and for good from when the process ends: the driver is about to end too. It frees only
-// when the whole GPU is idle, for which a process that ends does not wait for long.
-constexpr auto kMostAtExit = std::chrono::seconds(1);
+// Held while memory is freed, and for good once the process exits, because the driver is about to exit too. The driver
+// frees memory only when the whole GPU is idle, for which an exiting process does not wait long.
+constexpr auto kMaxAtExit = std::chrono::seconds(1);
 std::timed_mutex& freeing() {
   static auto& mutex = *new std::timed_mutex;
-  static const int registered = std::atexit([] { (void)freeing().try_lock_for(kMostAtExit); });
+  static const int registered = std::atexit([] { (void)freeing().try_lock_for(kMaxAtExit); });
   (void)registered;
   return mutex;
 }
@@ -44,30 +44,30 @@ Resources::~Resources() {
   const OnGpu here(gpu);
   if (probed != nullptr) driver().eventDestroy(probed);
   if (stream != nullptr) driver().streamDestroy(stream);
-  if (words != nullptr) driver().memFreeHost(words);
+  if (pinned != nullptr) driver().memFreeHost(pinned);
 }
 
-// Until no kernel uses what is here. Peers' kernels that are under way still store into our memory; one that died, or
-// keeps its communicator, is not waited for much longer than an abort takes.
+// Waits until no kernel uses the resources. Peers' running kernels still store into this GPU's memory; a peer that
+// died, or keeps its communicator, is not waited for much longer than an abort takes.
 void Resources::rest() const {
   const OnGpu here(gpu);
   if (order != nullptr) order->await();
   if (stream != nullptr) driver().streamSynchronize(stream);
   if (regions == nullptr) return;
   regions->publishRest();
-  constexpr auto kMost = std::chrono::seconds(5);
-  const auto until = std::chrono::steady_clock::now() + kMost;
+  constexpr auto kMax = std::chrono::seconds(5);
+  const auto until = std::chrono::steady_clock::now() + kMax;
   while (!regions->allRest() && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 namespace {
 
-// What the driver calls when a graph is gone must not call the driver.
+// A callback of the driver for a destroyed graph must not call the driver.
 thread_local bool onDriversThread = false;
 
-// Kernels may wait for peers or in a stream behind others', and the driver frees memory only when the whole GPU is
-// idle: that must not keep the caller, who may have more communicators to end.
+// Frees the resources on a thread: kernels may wait for peers, and the driver frees memory only when the whole GPU is
+// idle, which must not block the caller, who may have more communicators to destroy.
 void freeSoon(Resources* resources) {
   std::timed_mutex& mutex = freeing();
   const auto free = [resources, &mutex] {
@@ -95,12 +95,12 @@ CudaDataPath::CudaDataPath(const Setup& setup, const Gpu& gpu)
       resources_(new Resources(gpu, setup.telemetry), freeSoon),
       telemetry_(setup.telemetry.get()),
       calls_(resources_->plan, resources_->segment, setup.rank),
-      copyPatience_(saidPatience()) {}
+      copyTimeout_(configuredTimeout()) {}
 
 CudaDataPath::~CudaDataPath() {
   if (!idle())
     abort({ncclInvalidUsage, "the communicator was destroyed while operations were under way"}, FailureScope::alone);
-  if (resources_->copies != nullptr) resources_->copies->engines().tellNobody();
+  if (resources_->copies != nullptr) resources_->copies->engines().stopReporting();
 }
 
 Status CudaDataPath::start() {
@@ -126,14 +126,13 @@ Status CudaDataPath::start() {
     return status;
   mine.order = std::make_unique<LaunchOrder>(mine.gpu);
   if (Status status = mine.order->make(mine.stream); !status.ok()) return status;
-  mine.share =
-      std::make_unique<MultiprocessorShare>(mine.gpu, [&order = *mine.order] { return order.query() != kNotReady; });
-  void* words = nullptr;
+  mine.share = std::make_unique<SmShare>(mine.gpu, [&order = *mine.order] { return order.query() != kNotReady; });
+  void* pinned = nullptr;
   if (Status status =
-          statusOf(cuda.memHostAlloc(&words, sizeof(HostWords), kHostPortable | kHostMapped), "cuMemHostAlloc");
+          statusOf(cuda.memHostAlloc(&pinned, sizeof(PinnedState), kHostPortable | kHostMapped), "cuMemHostAlloc");
       !status.ok())
     return status;
-  mine.words = new (words) HostWords{};
+  mine.pinned = new (pinned) PinnedState{};
   if (Status status = mine.sharedPages.pin(mine.gpu, &mine.segment.abortBlock(), mine.segment.sharedWithGpus());
       !status.ok())
     return status;
@@ -144,7 +143,7 @@ Status CudaDataPath::start() {
   return mine.regions->publish();
 }
 
-// While the ranks find each other.
+// Loads the kernels while the ranks connect.
 void CudaDataPath::startLoading() {
   const auto loaded = std::make_shared<std::promise<Status>>();
   loading_ = loaded->get_future();
@@ -159,14 +158,14 @@ void CudaDataPath::startLoading() {
   }
 }
 
-// What the kernels need beside the regions, in one piece of memory: states of the connections, zero at first, places in
-// the rings and the rings themselves.
+// Allocates what the kernels need beside the regions in one piece of memory: the connections' states, initially zero,
+// the ring positions and the rings themselves.
 Status CudaDataPath::makeTables() {
   Resources& mine = *resources_;
   const auto& header = plan().header();
   std::vector<uint32_t> rings;
   for (uint32_t channel = 0; channel < header.channels; channel++) {
-    for (uint32_t place = 0; place < header.ranks; place++) rings.push_back(plan().ring(channel, place));
+    for (uint32_t index = 0; index < header.ranks; index++) rings.push_back(plan().ring(channel, index));
   }
   const TableLayout layout(plan().slots(), header.ranks);
   if (Status status = mine.tables.allocate(mine.gpu, layout.bytes, mine.stream); !status.ok()) return status;
@@ -183,8 +182,8 @@ Status CudaDataPath::fillTable(size_t at, const void* from, size_t bytes) {
   return statusOf(driver().streamSynchronize(mine.stream), "cuStreamSynchronize");
 }
 
-// As soon as it is known by what memory peers are reached.
-Status CudaDataPath::makePlaces() {
+// Called once the memory that reaches each peer is known.
+Status CudaDataPath::makeRingPositions() {
   const Regions& regions = *resources_->regions;
   const uint32_t ranks = plan().header().ranks;
   const auto both = [](Pointer in, Pointer out) {
@@ -194,8 +193,9 @@ Status CudaDataPath::makePlaces() {
   for (uint32_t peer = 0; peer < ranks; peer++) {
     byPeer.push_back({both(regions.in(peer), regions.out(peer)), both(regions.ringIn(peer), regions.ringOut(peer))});
   }
-  const auto places = ringPlaces(plan(), regions.slots(), setup_.rank, byPeer);
-  return fillTable(TableLayout(regions.slots(), ranks).places, places.data(), places.size() * sizeof(RingPlace));
+  const auto positions = ringPositions(plan(), regions.slots(), setup_.rank, byPeer);
+  return fillTable(TableLayout(regions.slots(), ranks).ringPositions, positions.data(),
+                   positions.size() * sizeof(RingPosition));
 }
 
 Status CudaDataPath::connect() {
@@ -222,36 +222,36 @@ Status CudaDataPath::makeLauncher() {
     at(mine.regions->out(peer), launch.out[peer]);
     at(mine.regions->in(peer), launch.in[peer]);
   }
-  if (Status status = makePlaces(); !status.ok()) return status;
+  if (Status status = makeRingPositions(); !status.ok()) return status;
   const TableLayout layout(mine.regions->slots(), header.ranks);
   at(mine.tables.pointer() + layout.sends, launch.sends);
   at(mine.tables.pointer() + layout.receives, launch.receives);
-  at(mine.tables.pointer() + layout.places, launch.places);
+  at(mine.tables.pointer() + layout.ringPositions, launch.ringPositions);
   at(mine.tables.pointer() + layout.rings, launch.rings);
   at(mine.sharedPages.pointerTo(&mine.segment.abortBlock().word), launch.aborted);
-  launch.aborted2 = &mine.words->aborted;
+  launch.aborted2 = &mine.pinned->aborted;
   launch.slots = mine.regions->slots();
   launch.divisor = 1;
   launch.rank = uint16_t(setup_.rank);
   launch.ranks = uint16_t(header.ranks);
   launcher_ = std::make_unique<Launcher>(mine.gpu, plan(), setup_.rank, launch, *mine.share);
-  // In a queue that ranks share, what one waits for may stand behind its wait.
+  // In a hardware queue that ranks share, the work that a wait needs may stand behind it.
   if (header.ranks > 1 && mine.regions->allReach() && mine.regions->queuesApart())
     mine.copies =
         std::make_unique<DirectCopies>(mine.gpu, plan(), mine.segment, interrupt(), setup_.rank, mine.sharedPages);
   runner_ = std::make_unique<Runner>(plan(), setup_.rank, *launcher_, mine.copies.get());
-  tellInfo(sentenceOf(memoryUse(launch.slots, header.ranks), mine.gpu.device), Subsystem::alloc);
+  logInfo(sentenceOf(memoryUse(launch.slots, header.ranks), mine.gpu.device), Subsystem::alloc);
   return {};
 }
 
-// From the first kernel, which has just ended, on.
+// Called when the probe kernel, which reports its clock, has just ended.
 Status CudaDataPath::reportWaits() {
   if (setup_.telemetry == nullptr) return {};
   Pointer state = 0, since = 0;
   Status status = pinnedForever(resources_->gpu, &setup_.telemetry->state, state);
   if (status.ok()) status = pinnedForever(resources_->gpu, &setup_.telemetry->lastProgressNs, since);
   if (!status.ok()) return status;
-  const uint64_t clock = std::atomic_ref(resources_->words->clock).load(std::memory_order_acquire);
+  const uint64_t clock = std::atomic_ref(resources_->pinned->clock).load(std::memory_order_acquire);
   launcher_->reportTo({reinterpret_cast<uint32_t*>(state), reinterpret_cast<uint64_t*>(since), nowNanoseconds() - clock,
                        ncclrunStateIdle, ncclrunStateWaiting});
   return {};
@@ -262,12 +262,12 @@ Status CudaDataPath::beginProbe() {
   const uint32_t ranks = plan().header().ranks;
   if (!mine.regions->allReach()) probe_ = Probe::useless;
   if (ranks == 1) probe_ = Probe::agreed;
-  if (probe_ == Probe::useless) mine.regions->publishSplitLines(~0u);
+  if (probe_ == Probe::useless) mine.regions->publishTornLines(~0u);
   if (probe_ != Probe::none) return {};
   Function function = nullptr;
   if (Status status = load(mine.gpu, kBytesModule, kProbe, function); !status.ok()) return status;
-  uint32_t* wrong = &mine.words->splitWords;
-  uint64_t* clock = &mine.words->clock;
+  uint32_t* wrong = &mine.pinned->tornWords;
+  uint64_t* clock = &mine.pinned->clock;
   void* parameters[] = {&constants_, &wrong, &clock};
   Status status = statusOf(driver().launchKernel(function, ranks, 1, 1, 512, 1, 1, 0, mine.stream, parameters, nullptr),
                            "cuLaunchKernel");
@@ -282,17 +282,17 @@ Status CudaDataPath::endProbe() {
     const Result result = driver().eventQuery(mine.probed);
     if (result == kNotReady) return {ncclInProgress, {}};
     if (result != kSuccess) return statusOf(result, "the first kernel");
-    mine.regions->publishSplitLines(std::atomic_ref(mine.words->splitWords).load(std::memory_order_acquire));
+    mine.regions->publishTornLines(std::atomic_ref(mine.pinned->tornWords).load(std::memory_order_acquire));
     if (Status status = reportWaits(); !status.ok()) return status;
-    probe_ = Probe::told;
+    probe_ = Probe::published;
   }
   if (probe_ == Probe::agreed) return {};
-  Status status = mine.regions->agreeOnLines(wholeLines_);
+  Status status = mine.regions->agreeOnLL128(hasLL128_);
   if (status.ok()) probe_ = Probe::agreed;
   return status;
 }
 
-// A graph may be launched when its communicator has been destroyed.
+// A graph may be launched after its communicator was destroyed.
 Status CudaDataPath::holdFor(Stream stream, uint64_t capture) {
   constexpr size_t kRemembered = 64;
   if (capture == 0 || holding_.contains(capture)) return {};
@@ -319,12 +319,12 @@ Status CudaDataPath::holdFor(Stream stream, uint64_t capture) {
   return {};
 }
 
-// Of what uses, or may use again, what copies have reached before.
+// True if no running or captured operation uses mapped peer buffers.
 bool CudaDataPath::nothingUnderWay() const {
   return !resources_->order->everCaptured() && resources_->order->query() == kSuccess;
 }
 
-// Nothing where that would hold up a call, or where the process ends.
+// Does nothing if it would block a call, or if the process exits.
 void CudaDataPath::tidyBuffers() {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;
@@ -338,7 +338,7 @@ void CudaDataPath::forgetBuffer(const RegisteredBuffer& buffer) {
   std::lock_guard lock(mutex_);
   if (resources_->copies == nullptr) return;
   const OnGpu here(resources_->gpu);
-  resources_->copies->takeBack(buffer.address);
+  resources_->copies->release(buffer.address);
 }
 
 Status CudaDataPath::order(ncclrunStream_t later, ncclrunStream_t earlier) {
@@ -355,7 +355,7 @@ Status CudaDataPath::order(ncclrunStream_t later, ncclrunStream_t earlier) {
 
 void CudaDataPath::abort(const Status& status, FailureScope scope) {
   interrupt().raise(status, Interrupt::kNobody, scope);
-  if (resources_->words != nullptr) std::atomic_ref(resources_->words->aborted).store(2, std::memory_order_release);
+  if (resources_->pinned != nullptr) std::atomic_ref(resources_->pinned->aborted).store(2, std::memory_order_release);
 }
 
 bool CudaDataPath::idle() const {
@@ -365,7 +365,7 @@ bool CudaDataPath::idle() const {
   return resources_->order->query() != kNotReady;
 }
 
-// Nothing where memory of the host stands between GPUs, against what the plan took for granted.
+// Predicts nothing where GPUs communicate through host memory, which the plan did not assume.
 Status CudaDataPath::predict(const Operation& operation, double& microseconds) const {
   Task task{.operation = operation};
   Status status = chooseForm(plan(), provable(false) | addresses(), task);
@@ -373,15 +373,15 @@ Status CudaDataPath::predict(const Operation& operation, double& microseconds) c
   return status;
 }
 
-// As a captured operation has it.
+// The variant of a captured operation.
 Status CudaDataPath::form(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const {
   return formAt(plan(), provable(true) | addresses(), collective, bytes, out);
 }
 
 ncclResult_t CudaDataPath::nodeBarrier() {
   const Status status =
-      meetOnHost({.plan = plan(), .segment = resources_->segment, .rank = setup_.rank, .gonePeers = gonePeers_},
-                 interrupt(), ownBell(), plan().header().spinNanoseconds, telemetry_);
+      hostBarrier({.plan = plan(), .segment = resources_->segment, .rank = setup_.rank, .gonePeers = gonePeers_},
+                  interrupt(), ownBell(), plan().header().spinNanoseconds, telemetry_);
   if (!status.ok() && setup_.failed) setup_.failed(status, interrupt().scope());
   return result(status);
 }
@@ -396,7 +396,7 @@ const char* CudaDataPath::hostName(uint32_t index) const {
   return index < hostNames_.size() ? hostNames_[index].c_str() : nullptr;
 }
 
-// Pairs that have been used, by channel; what went round the rings between them counts, too.
+// Lists used pairs by channel, including their traffic in the rings.
 size_t CudaDataPath::edges(std::span<ncclrunEdge> out) const {
   const auto& header = plan().header();
   const TableLayout layout(resources_->regions->slots(), header.ranks);
@@ -412,11 +412,11 @@ size_t CudaDataPath::edges(std::span<ncclrunEdge> out) const {
   size_t count = 0;
   for (uint32_t channel = 0; channel < header.channels; channel++) {
     const uint32_t ring = header.channels * header.ranks + channel;
-    const uint32_t place = plan().placeInRing(channel, setup_.rank);
+    const uint32_t index = plan().placeInRing(channel, setup_.rank);
     for (uint32_t peer = 0; peer < header.ranks; peer++) {
       for (const bool isSend : {true, false}) {
         const auto bytesOf = [&](uint32_t state) { return isSend ? sends[state].bytes : receives[state].bytes; };
-        const uint32_t neighbour = plan().ring(channel, (place + (isSend ? 1 : header.ranks - 1)) % header.ranks);
+        const uint32_t neighbour = plan().ring(channel, (index + (isSend ? 1 : header.ranks - 1)) % header.ranks);
         uint64_t bytes = bytesOf(channel * header.ranks + peer);
         if (ring < layout.states && peer == neighbour) bytes += bytesOf(ring);
         if (channel == 0 && resources_->copies != nullptr) {

@@ -1,4 +1,4 @@
-// DataPath of GPUs: operations become kernels on the user's own streams; no thread of ours runs meanwhile.
+// DataPath of GPUs: operations become kernels on the user's own streams, without a helper thread.
 #pragma once
 #include <future>
 #include <memory>
@@ -22,14 +22,14 @@
 
 namespace ncclrun::cuda {
 
-struct HostWords {
-  uint32_t aborted;     // not 0: every wait of this rank's kernels ends
-  uint32_t splitWords;  // what the look at lines of 128 bytes counted
-  uint64_t clock;       // the GPU's, at its end
+struct PinnedState {
+  uint32_t aborted;    // abort flag: not 0 ends every wait of this rank's kernels
+  uint32_t tornWords;  // words that the probe of 128-byte lines counted
+  uint64_t clock;      // the GPU's clock at the end of the probe
 };
 
-// What kernels under way, or those of a captured graph, may still use: it outlives the DataPath until they have ended
-// and the graphs are gone.
+// Resources that running or captured kernels may still use: they outlive the DataPath until the kernels have ended and
+// the graphs are destroyed.
 struct Resources {
   Resources(const Gpu& onGpu, std::shared_ptr<ncclrunTelemetrySlot> slot) : gpu(onGpu), telemetry(std::move(slot)) {}
   ~Resources();
@@ -39,15 +39,15 @@ struct Resources {
   const std::shared_ptr<ncclrunTelemetrySlot> telemetry;  // which kernels write to
   PlanView plan;
   Segment segment;
-  Stream stream = nullptr;  // of our own, for what is not the user's
+  Stream stream = nullptr;  // the engine's own stream
   Event probed = nullptr;   // after the first kernel
   std::unique_ptr<LaunchOrder> order;
-  std::unique_ptr<MultiprocessorShare> share;  // asks the order
+  std::unique_ptr<SmShare> share;  // asks the order
   std::unique_ptr<Regions> regions;
   Memory tables;
-  PinnedPages sharedPages;  // of the segment: abort word and copy words
+  PinnedPages sharedPages;  // of the segment: abort flag and copy flags
   std::unique_ptr<Interrupt> interrupt;
-  HostWords* words = nullptr;            // pinned memory of the host
+  PinnedState* pinned = nullptr;         // pinned memory of the host
   std::unique_ptr<DirectCopies> copies;  // null: not all GPUs can
 };
 
@@ -82,13 +82,13 @@ class CudaDataPath final : public DataPath {
   uint64_t gpuBytes() const override;
 
  private:
-  class Told;
-  enum class Probe { none, running, useless, told, agreed };
+  class PendingAnnouncement;
+  enum class Probe { none, running, useless, published, agreed };
 
   void startLoading();
   Status makeTables();
   Status fillTable(size_t at, const void* from, size_t bytes);
-  Status makePlaces();
+  Status makeRingPositions();
   Status makeLauncher();
   Status reportWaits();
   Status beginProbe();
@@ -104,7 +104,7 @@ class CudaDataPath final : public DataPath {
   uint32_t addresses() const;  // the same of what the ranks may yet agree on
   bool nothingUnderWay() const;
   void watchCopies(bool copies);
-  void tellOfCopies(const Task& first) const;
+  void logCopies(const Task& first) const;
   void tidyBuffers();
   Status holdFor(Stream stream, uint64_t capture);
   uint64_t deadline(std::span<const Task> tasks, bool captured) const;
@@ -116,7 +116,7 @@ class CudaDataPath final : public DataPath {
   std::shared_ptr<Resources> resources_;
   Telemetry telemetry_;
   CallCheck calls_;  // guarded by mutex_
-  const double copyPatience_;
+  const double copyTimeout_;
   std::future<Status> loading_;  // of the kernels
   std::unique_ptr<Launcher> launcher_;
   std::unique_ptr<Runner> runner_;
@@ -130,9 +130,9 @@ class CudaDataPath final : public DataPath {
   AwaitedPeers awaited_;
   Launch constants_{};
   Probe probe_ = Probe::none;
-  bool wholeLines_ = false;
+  bool hasLL128_ = false;
   bool watchesCopies_ = false;
-  bool toldOfCopies_ = false;
+  bool loggedCopies_ = false;
 };
 
 }  // namespace ncclrun::cuda

@@ -8,16 +8,16 @@
 #include "cuda/cuda_data_path.h"
 
 namespace ncclrun::cuda {
-// What forms may require that every rank knows of the others, too.
+// Requirements of variants that hold at every rank.
 uint32_t CudaDataPath::provable(bool captured) const {
-  return (wholeLines_ ? plan::kRequiresWholeLines : 0) | (captured ? 0 : plan::kRequiresNotCaptured);
+  return (hasLL128_ ? plan::kRequiresWholeLines : 0) | (captured ? 0 : plan::kRequiresNotCaptured);
 }
 
 uint32_t CudaDataPath::addresses() const {
   return resources_->copies != nullptr ? plan::kRequiresPublishedAddresses : 0;
 }
 
-// The forms by which all ranks can agree to carry out the operations.
+// Chooses the variants on which all ranks can agree for the operations.
 Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t given, std::vector<Task>& tasks) const {
   tasks.resize(operations.size());
   for (size_t i = 0; i < operations.size(); i++) {
@@ -29,11 +29,11 @@ Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t give
   return {};
 }
 
-// What was told of operations, and the forms that this was about.
-class CudaDataPath::Told final : public Announcement {
+// An announcement under way, and the variants that it is about.
+class CudaDataPath::PendingAnnouncement final : public Announcement {
  public:
-  Told(CudaDataPath& path, bool isCaptured) : captured(isCaptured), path_(path) {}
-  ~Told() override {
+  PendingAnnouncement(CudaDataPath& path, bool isCaptured) : captured(isCaptured), path_(path) {}
+  ~PendingAnnouncement() override {
     std::lock_guard lock(path_.mutex_);
     const OnGpu here(path_.resources_->gpu);
     const DirectCopies::Announced ends = std::move(copies);
@@ -47,24 +47,25 @@ class CudaDataPath::Told final : public Announcement {
   CudaDataPath& path_;
 };
 
-// Nothing comes of it where the operations cannot be queued: that is said when they are.
+// Returns null if the operations cannot be queued; enqueue() then returns the error.
 std::unique_ptr<Announcement> CudaDataPath::announce(std::span<const Operation> operations, ncclrunStream_t stream) {
   if (resources_->copies == nullptr || interrupt().raised()) return nullptr;
   const OnGpu here(resources_->gpu);
   Capture capture;
   if (!LaunchOrder::captureOf(reinterpret_cast<Stream>(stream), capture).ok()) return nullptr;
-  auto told = std::make_unique<Told>(*this, capture.id != 0);
+  auto pending = std::make_unique<PendingAnnouncement>(*this, capture.id != 0);
   std::lock_guard lock(mutex_);
-  if (!choose(operations, provable(told->captured), told->tasks).ok()) return nullptr;
-  told->copies = resources_->copies->announce(told->tasks);
-  return told->copies.empty() ? nullptr : std::move(told);
+  if (!choose(operations, provable(pending->captured), pending->tasks).ok()) return nullptr;
+  pending->copies = resources_->copies->announce(pending->tasks);
+  return pending->copies.empty() ? nullptr : std::move(pending);
 }
 
 void CudaDataPath::consent(Announcement& announcement) {
-  auto& told = static_cast<Told&>(announcement);
+  auto& pending = static_cast<PendingAnnouncement&>(announcement);
   std::lock_guard lock(mutex_);
   const OnGpu here(resources_->gpu);
-  resources_->copies->consent(told.copies, deadline(told.tasks, told.captured), [&] { return nothingUnderWay(); });
+  resources_->copies->consent(pending.copies, deadline(pending.tasks, pending.captured),
+                              [&] { return nothingUnderWay(); });
 }
 
 ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
@@ -83,9 +84,9 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   if (Status status = holdFor(cudaStream, capture.id); !status.ok()) return result(status);
   awaited_.add(operations, setup_.rank, [&] { return resources_->order->mark(cudaStream, capture); });
   if (announcement != nullptr) {
-    auto& told = static_cast<Told&>(*announcement);
-    for (size_t i = 0; i < operations.size(); i++) told.tasks[i].operation = operations[i];
-    Status status = run(told.tasks, std::move(told.copies), cudaStream, capture);
+    auto& pending = static_cast<PendingAnnouncement&>(*announcement);
+    for (size_t i = 0; i < operations.size(); i++) pending.tasks[i].operation = operations[i];
+    Status status = run(pending.tasks, std::move(pending.copies), cudaStream, capture);
     return result(status.ok() ? addCalls(operations) : status);
   }
   if (Status status = choose(operations, provable(capture.id != 0), unannounced_); !status.ok()) return result(status);
@@ -95,7 +96,7 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   return result(status.ok() ? addCalls(operations) : status);
 }
 
-// What could not be queued is no call: it takes no number, and the program may try again.
+// Counts the calls. An operation that could not be queued takes no number, and the program may try again.
 Status CudaDataPath::addCalls(std::span<const Operation> operations) {
   Status status;
   for (const Operation& one : operations) {
@@ -122,7 +123,7 @@ Status CudaDataPath::run(std::vector<Task>& tasks, DirectCopies::Announced copie
     resources_->copies->consent(copies, until, [&] { return nothingUnderWay(); });
     agreed = resources_->copies->settle(std::move(copies), until);
     watchCopies(!agreed.empty());
-    if (!agreed.empty() && !std::exchange(toldOfCopies_, true)) tellOfCopies(tasks[agreed.begin()->first]);
+    if (!agreed.empty() && !std::exchange(loggedCopies_, true)) logCopies(tasks[agreed.begin()->first]);
   }
   for (size_t i = 0; i < tasks.size(); i++) {
     if ((tasks[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0 || agreed.contains(i)) continue;
@@ -132,38 +133,38 @@ Status CudaDataPath::run(std::vector<Task>& tasks, DirectCopies::Announced copie
   telemetry_.begin(last, tasks.back().bytes);
   launcher_->prepare(resources_->order->count(capture), capture.id != 0);
   Status status = runner_->run(tasks, agreed, {stream, capture.id, given});
-  // Also after a failure: what was queued before it uses the connections.
-  // A wait for a count may hold up other streams; others' questions must not.
+  // Also after a failure, because operations queued before it use the connections. Not by a count if other
+  // communicators may soon query the order: a wait for a count may block other streams.
   const bool counts = status.ok() && agreed.empty() && !resources_->share->isWatched();
   Status ordered = resources_->order->after(stream, capture, counts ? launcher_->counted() : std::nullopt);
   if (status.ok()) status = std::move(ordered);
-  if (capture.id == 0) resources_->share->told();
+  if (capture.id == 0) resources_->share->coverLaunches();
   telemetry_.end(last, status.ok());
   return status;
 }
 
-// Before the first copies, and as soon as anybody's buffers are mapped.
+// Starts the watching thread before the first copies, and as soon as any peer's buffers are mapped.
 void CudaDataPath::watchCopies(bool copies) {
   if (watchesCopies_ || (!copies && !resources_->copies->needsTidying())) return;
   watchesCopies_ = true;
   resources_->copies->engines().endWaitsOn({interrupt(), ownBell(), setup_.telemetry.get(), [this] { tidyBuffers(); }});
 }
 
-void CudaDataPath::tellOfCopies(const Task& first) const {
-  tellInfo(formatSentence("rank %u: %s of %llu bytes, and what follows it, by copy engines", setup_.rank,
-                          nameOf(first.operation.collective), static_cast<unsigned long long>(first.bytes)),
-           Subsystem::coll);
+void CudaDataPath::logCopies(const Task& first) const {
+  logInfo(formatSentence("rank %u: copy engines run %s of %llu bytes and later operations", setup_.rank,
+                         nameOf(first.operation.collective), static_cast<unsigned long long>(first.bytes)),
+          Subsystem::coll);
 }
 
-// Until when a call waits for the others': about as long as the GPU takes for the operations, during which the caller's
-// time is worth nothing; in a capture, which happens once, longer. Less where it has been in vain.
+// The deadline until which a call waits for the other ranks: about as long as the GPU takes for the operations, which
+// hides the wait; longer in a capture, which happens once. Shorter after failed agreements.
 uint64_t CudaDataPath::deadline(std::span<const Task> tasks, bool captured) const {
-  constexpr double kLeast = 30e3, kMost = 1e6, kCaptured = 20e6;
-  double time = kLeast;
+  constexpr double kMin = 30e3, kMax = 1e6, kCaptured = 20e6;
+  double time = kMin;
   for (const Task& task : tasks) time += predictedMicroseconds(task) * 1000 / 2;
-  time = copyPatience_ >= 0 ? copyPatience_ : captured ? kCaptured : std::min(time, kMost);
+  time = copyTimeout_ >= 0 ? copyTimeout_ : captured ? kCaptured : std::min(time, kMax);
   const uint32_t halvings = std::min<uint32_t>(resources_->copies->failures() / 2, 10);
-  return nowNanoseconds() + uint64_t(std::max(kLeast, time / (1u << halvings)));
+  return nowNanoseconds() + uint64_t(std::max(kMin, time / (1u << halvings)));
 }
 
 }  // namespace ncclrun::cuda

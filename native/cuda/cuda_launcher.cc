@@ -19,7 +19,7 @@ using plan::Collective;
 using plan::Protocol;
 
 constexpr uint32_t kMaxThreads = 512;
-constexpr uint32_t kLeastThreadsOfSimple = 128;  // three of its warps do not fold
+constexpr uint32_t kMinSimpleThreads = 128;  // three of its warps do not reduce
 
 Routine routineOf(Collective collective, Algorithm algorithm, uint32_t ranks, bool sends) {
   const bool ring = algorithm == Algorithm::ring;
@@ -66,7 +66,7 @@ Launcher::Shape Launcher::shapeOf(const Task& task) const {
               .scalar = 0,
               .divisor = 1};
   if (operation.collective == Collective::barrier) shape.threads = 32;
-  if (shape.protocol == Protocol::simple) shape.threads = std::max(shape.threads, kLeastThreadsOfSimple);
+  if (shape.protocol == Protocol::simple) shape.threads = std::max(shape.threads, kMinSimpleThreads);
   if (!reduces(operation.collective)) return shape;
   shape.elementBytes = uint8_t(elementBytes(operation.type));
   shape.kernel = kernelFor(operation.type, ranks == 1 && operation.op == ncclAvg ? ncclSum : operation.op);
@@ -149,59 +149,59 @@ Item Launcher::itemOf(const Task& task, const Shape& shape) const {
   return item;
 }
 
-// The item has its channels. A step fits the smallest slot on them: on narrow channels that of protocol Simple is
-// smaller.
+// Adds an item whose channels are set. A step fits the smallest slot on them; the slots of protocol Simple are smaller
+// on narrow channels.
 void Launcher::addItem(Item item, const Shape& shape) {
   const Slots& slots = launch_.slots;
   const uint32_t last = item.firstChannel + item.blocks;
   const uint32_t narrow = last > slots.channels ? slots.channels - 1 : last - 1;
-  const uint32_t slotBytes = shape.protocol == Protocol::ll      ? slots.line64StepBytes / 16 * 8
-                             : shape.protocol == Protocol::ll128 ? slots.line128StepBytes / 128 * 120
+  const uint32_t slotBytes = shape.protocol == Protocol::ll      ? slots.llStepBytes / 16 * 8
+                             : shape.protocol == Protocol::ll128 ? slots.ll128StepBytes / 128 * 120
                                                                  : pairStepBytes(slots, narrow);
   Work work{};
   work.count = item.count;
   work.chunk = item.chunk;
   work.grain = item.grain;
   work.blocks = item.blocks;
-  work.lowLatency = shape.protocol == Protocol::ll;
+  work.isLL = shape.protocol == Protocol::ll;
   const size_t slotElements = slotBytes / shape.elementBytes;
   item.step = stepOf(work, slotElements);
   const uint32_t parts = item.routine == Routine::allReduceTwoShot ? launch_.ranks : 1;
-  const bool hasKernel = hasTurnKernel(shape.kernel, shape.protocol, item.routine);
-  const bool hasRoom = item.blocks <= slots.channels && slots.lineSteps >= kLeastLineStepsOfTurns;
-  const size_t chunk = hasKernel && hasRoom ? chunkOfOneTurn(work, slotElements, parts) : 0;
+  const bool hasKernel = hasSingleStepKernel(shape.kernel, shape.protocol, item.routine);
+  const bool hasRoom = item.blocks <= slots.channels && slots.lineSteps >= kMinLineStepsForSingleStep;
+  const size_t chunk = hasKernel && hasRoom ? singleStepChunk(work, slotElements, parts) : 0;
   if (chunk > 0) item.step = chunk;
-  item.isOneTurn = chunk > 0 || (hasKernel && item.routine == Routine::copy);
+  item.isSingleStep = chunk > 0 || (hasKernel && item.routine == Routine::copy);
   launch_.items[launch_.itemCount++] = item;
 }
 
-// Each block has a part of one item then.
-bool Launcher::isOneTurn(const Shape& shape, uint32_t blocks) const {
+// Whether the launch is a single-step launch, in which each block has a part of one item.
+bool Launcher::isSingleStep(const Shape& shape, uint32_t blocks) const {
   if (launch_.itemCount > 1 && !isOneWay(shape.routine)) return false;
   uint32_t next = 0;
   for (uint32_t i = 0; i < launch_.itemCount; i++) {
     const Item& item = launch_.items[i];
-    if (!item.isOneTurn || item.firstBlock != next) return false;
+    if (!item.isSingleStep || item.firstBlock != next) return false;
     next += item.blocks;
   }
   return next == blocks;
 }
 
-// `apart`: each queue of items has blocks of its own.
+// `apart`: each queue of items has its own blocks.
 Status Launcher::flush(const Shape& shape, uint32_t blocks, bool apart, Stream stream) {
   if (launch_.itemCount == 0) return {};
   launch_.elementBytes = shape.elementBytes;
-  launch_.kind = shape.kernel.kind;
+  launch_.opIndex = shape.kernel.opIndex;
   launch_.scalarAt = shape.scalarAt;
   launch_.scalar = shape.scalar;
   launch_.divisor = shape.divisor;
   const std::span<Item> items(launch_.items, launch_.itemCount);
   const uint32_t queues = apart ? countQueues(items) : 1;
   const uint32_t granted = share_.take(blocks, queues, captured_);
-  // With too few blocks, operations that go one way take the kernels of any length: the other end understands both.
-  const bool oneTurn = isOneTurn(shape, blocks) && (granted == blocks || !isOneWay(shape.routine));
+  // With too few blocks, one-way operations take the kernels for any length: the peer understands both.
+  const bool singleStep = isSingleStep(shape, blocks) && (granted == blocks || !isOneWay(shape.routine));
   Status status;
-  if (oneTurn) {
+  if (singleStep) {
     status = launch(shape, true, std::min(granted, blocks), stream);
     for (uint32_t first = granted; first < blocks && status.ok(); first += granted) {
       launch_.items[0].firstBlock = uint16_t(first);
@@ -209,7 +209,7 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, bool apart, Stream s
     }
   } else {
     const uint32_t grid = apart ? divideWorkers(items, granted, blocks, queues) : shareWorkers(items, granted);
-    // No other rank has a part in a pull, so it has as many parts as there are blocks.
+    // A pull involves no other rank, so it has as many parts as there are blocks.
     if (shape.routine == Routine::reducePulled) launch_.items[0].blocks = launch_.items[0].workers;
     status = launch(shape, false, grid, stream);
   }
@@ -217,16 +217,16 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, bool apart, Stream s
   return status;
 }
 
-Status Launcher::launch(const Shape& shape, bool oneTurn, uint32_t grid, Stream stream) {
+Status Launcher::launch(const Shape& shape, bool singleStep, uint32_t grid, Stream stream) {
   Status status;
-  if (lastFunction_ == nullptr || shape != lastShape_ || oneTurn != lastIsOneTurn_) {
-    status = load(gpu_, shape.kernel, shape.protocol, shape.routine, oneTurn, lastFunction_);
+  if (lastFunction_ == nullptr || shape != lastShape_ || singleStep != lastIsSingleStep_) {
+    status = load(gpu_, shape.kernel, shape.protocol, shape.routine, singleStep, lastFunction_);
     lastShape_ = shape;
-    lastIsOneTurn_ = oneTurn;
+    lastIsSingleStep_ = singleStep;
     if (!status.ok()) lastFunction_ = nullptr;
   }
   if (!status.ok()) return status;
-  // Only the items that there are: all of them take the GPU as long as a small kernel.
+  // Pass only the items in use: all of them would take the GPU as long as a small kernel.
   size_t bytes = offsetof(Launch, items) + launch_.itemCount * sizeof(Item);
   void* extra[] = {kParameterBuffer, &launch_, kParameterBytes, &bytes, kParametersEnd};
   status = statusOf(driver().launchKernel(lastFunction_, grid, 1, 1, shape.threads, 1, 1,
@@ -236,13 +236,13 @@ Status Launcher::launch(const Shape& shape, bool oneTurn, uint32_t grid, Stream 
   return status;
 }
 
-// Both ends of a message have to come to the same number of blocks.
+// Both ranks of a message compute the same number of blocks.
 uint32_t Launcher::blocksOfMessage(uint32_t messages) const {
   const uint32_t channels = plan_.header().channels;
   return std::max((channels - plan_.header().copyChannels) / std::max(messages, 1u), 1u);
 }
 
-// The k-th send to oneself meets the k-th receive from oneself.
+// The k-th send of a rank to itself matches its k-th receive from itself.
 Status Launcher::checkCopies(std::span<const Task* const> sends, std::span<const Task* const> receives) const {
   if (sends.size() != receives.size()) {
     return {ncclInvalidUsage, formatSentence("rank %u sends to itself %zu times and receives from itself %zu times in "
@@ -261,22 +261,22 @@ Status Launcher::checkCopies(std::span<const Task* const> sends, std::span<const
   return {};
 }
 
-// `messages`: of a round, as far as all ranks know. In rounds, a launch each: all ranks of a group put the k-th
-// messages of a pair into the same round. So whatever waits in a launch waits for what others have in theirs, and for
-// nothing that this rank launches later.
+// Runs messages in rounds, one launch each. All ranks of a group put the k-th messages of a pair into the same round,
+// so a launch waits only for the peers' launches of the same round and for nothing that this rank launches later.
+// `messages`: messages of a round, as far as all ranks know.
 Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream) {
   const uint32_t ranks = plan_.header().ranks;
   std::vector<std::vector<const Task*>> sends(ranks), receives(ranks);
   for (const Task* task : tasks) (isSend(*task) ? sends : receives)[task->operation.peer].push_back(task);
   if (Status status = checkCopies(sends[rank_], receives[rank_]); !status.ok()) return status;
   const size_t perRound = std::max<size_t>(kMaxItems / (2 * ranks - 1), 1);
-  size_t most = 0;
-  for (uint32_t peer = 0; peer < ranks; peer++) most = std::max({most, sends[peer].size(), receives[peer].size()});
-  const uint32_t mostBlocks = blocksOfMessage(messages);
-  for (size_t first = 0; first < most; first += perRound) {
+  size_t max = 0;
+  for (uint32_t peer = 0; peer < ranks; peer++) max = std::max({max, sends[peer].size(), receives[peer].size()});
+  const uint32_t maxBlocks = blocksOfMessage(messages);
+  for (size_t first = 0; first < max; first += perRound) {
     uint32_t blocks = 0;
     Shape shape{};
-    // `to`: of a copy to oneself, what receives it.
+    // `to`: for a copy to itself, the receiving task.
     const auto add = [&](const std::vector<const Task*>& queue, uint32_t limit,
                          const std::vector<const Task*>* to = nullptr) {
       uint32_t used = 0;
@@ -300,8 +300,8 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
       blocks += used;
     };
     for (uint32_t distance = 1; distance < ranks; distance++) {
-      add(sends[(rank_ + distance) % ranks], mostBlocks);
-      add(receives[(rank_ + ranks - distance) % ranks], mostBlocks);
+      add(sends[(rank_ + distance) % ranks], maxBlocks);
+      add(receives[(rank_ + ranks - distance) % ranks], maxBlocks);
     }
     add(sends[rank_], plan_.header().copyChannels, &receives[rank_]);
     if (Status status = flush(shape, blocks, true, stream); !status.ok()) return status;
@@ -309,7 +309,8 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
   return {};
 }
 
-// Not where the messages would take more multiprocessors than the plan has channels. All ranks see this alike.
+// True if a collective can run as messages: these must not take more SMs than the plan has channels. All ranks decide
+// alike.
 bool Launcher::isExpandable(const Task& task) const {
   const Collective collective = task.operation.collective;
   const auto& header = plan_.header();
@@ -320,8 +321,8 @@ bool Launcher::isExpandable(const Task& task) const {
          Protocol(task.form.protocol) == Protocol::simple && header.channels - header.copyChannels >= messages;
 }
 
-// Large moves from everybody to everybody, or of the only other rank: sends, receives and copies on blocks of their
-// own, which keep the links busy both ways.
+// Splits large collectives without reduction into sends, receives and copies on blocks of their own, which keep the
+// links busy in both directions.
 bool Launcher::expand(const Task& task, std::vector<Task>& transfers) const {
   const auto& operation = task.operation;
   const uint32_t ranks = plan_.header().ranks;
@@ -339,7 +340,7 @@ bool Launcher::expand(const Task& task, std::vector<Task>& transfers) const {
   const size_t bytes = operation.count * elementBytes(operation.type);
   switch (operation.collective) {
     case Collective::allToAll:
-      if (source == target) return false;  // what comes would overwrite what has not been sent
+      if (source == target) return false;  // received data would overwrite data that has not been sent
       [[fallthrough]];
     case Collective::allGather:
       for (uint32_t peer = 0; peer < ranks; peer++) {
@@ -364,14 +365,14 @@ bool Launcher::expand(const Task& task, std::vector<Task>& transfers) const {
   }
 }
 
-// What a rank alone does to its data, unless a scalar multiplies them.
+// True if the operation of a single rank is a plain copy, not multiplied by a scalar.
 bool Launcher::isCopy(const Task& task) const {
   const auto& operation = task.operation;
   return plan_.header().ranks == 1 && operation.collective != Collective::barrier &&
          !(reduces(operation.collective) && operation.op == kPreMulSum);
 }
 
-// The driver copies in a fifth of the time of a kernel that could do anything else.
+// The driver copies in a fifth of the time of a general kernel.
 Status Launcher::copy(const Task& task, Stream stream) {
   const auto& operation = task.operation;
   if (operation.send == operation.receive) return {};
@@ -412,7 +413,7 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
   if (!pointToPoint.empty()) {
     if (Status status = sendAndReceive(pointToPoint, messagesOfGroup, stream); !status.ok()) return status;
   }
-  // Neighbours of one shape share a launch, in which they go round the channels.
+  // Adjacent operations of one shape share a launch, in which they take the channels round-robin.
   const uint32_t channels = plan_.header().channels;
   Shape shape{};
   uint32_t blocks = 0;
@@ -437,8 +438,8 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
       continue;
     }
     const Shape own = shapeOf(task);
-    // Whether operations share a launch decides on their channels, so all ranks have to see it alike: a user's scalar
-    // is a rank's own, and so is whether an all-to-all is in place.
+    // Sharing a launch determines the channels, so all ranks have to decide alike: a user's scalar is local to a rank,
+    // and so is whether an all-to-all is in place.
     const bool alone = operation.op == kPreMulSum || operation.collective == Collective::allToAll;
     if (launch_.itemCount > 0 && (own != shape || alone || launch_.itemCount == kMaxItems)) {
       if (Status status = launch(); !status.ok()) return status;

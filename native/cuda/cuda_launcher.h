@@ -1,4 +1,4 @@
-// Turns operations into launches of kernels: what host/operation_runner does on the host device.
+// Turns operations into kernel launches, as host/operation_runner does on the host device.
 #pragma once
 #include <map>
 #include <optional>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cuda/kernels.h"
-#include "cuda/multiprocessor_share.h"
+#include "cuda/sm_share.h"
 #include "datapath/launch.h"
 #include "dl/gpu.h"
 #include "plan/launch_format.h"
@@ -17,11 +17,11 @@ namespace ncclrun::cuda {
 class Launcher {
  public:
   // `constants`: a launch without items.
-  Launcher(const Gpu& gpu, const PlanView& plan, uint32_t rank, const Launch& constants, MultiprocessorShare& share)
+  Launcher(const Gpu& gpu, const PlanView& plan, uint32_t rank, const Launch& constants, SmShare& share)
       : gpu_(gpu), plan_(plan), rank_(rank), launch_(constants), share_(share) {}
 
-  // Before what is run next. `ended`: where blocks count themselves as they end; null: they do not, in a capture. How
-  // many do, modulo 2^32; nothing where the last run() has queued anything else.
+  // Called before the next run. `ended`: counter that blocks increment as they end; null in a capture. counted():
+  // number of blocks counted so far, modulo 2^32; nullopt if the last run() has queued anything else.
   void prepare(uint32_t* ended, bool captured) {
     launch_.ended = ended;
     captured_ = captured;
@@ -33,12 +33,12 @@ class Launcher {
   // Sends and receives together first, then the collectives in order; all of it is queued on the stream, in the GPU's
   // context, which is current.
   Status run(std::span<const Task> tasks, Stream stream);
-  // Of a reduce_scatter whose operands are read where they lie: `sources`, of each other rank, where its elements for
-  // this one do.
+  // Runs a reduce_scatter that reads the operands where they lie. `sources`: for each other rank, the address of its
+  // elements for this rank.
   Status pull(const Task& task, std::span<const Pointer> sources, Stream stream);
 
  private:
-  // What all items of one launch have in common.
+  // Properties that all items of one launch share.
   struct Shape {
     Kernel kernel;
     plan::Protocol protocol;
@@ -61,20 +61,20 @@ class Launcher {
   Status sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream);
   uint32_t blocksOfMessage(uint32_t messages) const;
   Status checkCopies(std::span<const Task* const> sends, std::span<const Task* const> receives) const;
-  bool isOneTurn(const Shape& shape, uint32_t blocks) const;
+  bool isSingleStep(const Shape& shape, uint32_t blocks) const;
   Status flush(const Shape& shape, uint32_t blocks, bool apart, Stream stream);
-  Status launch(const Shape& shape, bool oneTurn, uint32_t grid, Stream stream);
+  Status launch(const Shape& shape, bool singleStep, uint32_t grid, Stream stream);
 
   const Gpu gpu_;
   const PlanView& plan_;
   const uint32_t rank_;
   Launch launch_;
-  MultiprocessorShare& share_;
+  SmShare& share_;
   bool captured_ = false;
   uint32_t counted_ = 0;
-  bool copied_ = false;  // by the driver, without a kernel
-  Shape lastShape_{};    // of the last launch, and its kernel
-  bool lastIsOneTurn_ = false;
+  bool copied_ = false;  // the driver copied, without a kernel
+  Shape lastShape_{};    // of the last launch, as are its kernel
+  bool lastIsSingleStep_ = false;
   Function lastFunction_ = nullptr;
 };
 

@@ -1,6 +1,6 @@
-// Ranks of GPUs that are gone from a communicator while others go on with it. What they have sent lies in this GPU's
-// memory, and a kernel that waits says neither for whom nor since which operation: so calls that need them are refused,
-// and the agent says which ranks wait long.
+// Handles ranks that have left a communicator while others continue with it. Data that they have sent lies in this
+// GPU's memory, and a waiting kernel reports neither its peer nor its operation: so calls that need such a rank are
+// refused, and the agent reports which ranks wait long.
 #include "cuda/cuda_data_path.h"
 #include "datapath/step_call.h"
 
@@ -12,7 +12,7 @@ void CudaDataPath::leave(uint64_t collectives) {
 
 void CudaDataPath::leaveAborted() { resources_->segment.leaveAborted(plan().peer(setup_.rank).localIndex); }
 
-// Why the peer takes no part in the operation; success: it may.
+// Why the peer takes no part in the operation; success if it may.
 Status CudaDataPath::missing(const Operation& operation, uint32_t peer) const {
   if (Status why = gonePeers_.why(peer); why.code == ncclRemoteError) return why;
   const Doorbell& bell = resources_->segment.doorbell(plan().peer(peer).localIndex);
@@ -20,14 +20,14 @@ Status CudaDataPath::missing(const Operation& operation, uint32_t peer) const {
   if (left == 0) return {};
   if (left == kAborted) return abortedBy(plan().describe(peer));
   const bool isCollective = operation.collective != plan::Collective::sendRecv;
-  const bool took = isCollective ? operation.hashed < left : operation.send == nullptr;  // what it sent may be there
+  const bool took = isCollective ? operation.hashed < left : operation.send == nullptr;  // its data may have arrived
   if (took) return {};
   return {ncclInvalidUsage, "the ranks’ calls differ: " + plan().describe(setup_.rank) + " called " +
                                 describe(callOf(operation, {})) + ", which " + plan().describe(peer) +
                                 " did not before ncclCommFinalize"};
 }
 
-// Asked for every call.
+// Called for every call.
 bool CudaDataPath::allAreThere() const {
   if (gonePeers_.any()) return false;
   const Segment& segment = resources_->segment;

@@ -8,8 +8,8 @@ TableLayout::TableLayout(const Slots& slots, uint32_t ranks)
     : states(slots.channels * ranks + (hasRingsApart(ranks) ? slots.channels : 0)),
       sends(0),
       receives(states * sizeof(SendState)),
-      places(receives + states * sizeof(ReceiveState)),
-      rings(places + slots.channels * sizeof(RingPlace)),
+      ringPositions(receives + states * sizeof(ReceiveState)),
+      rings(ringPositions + slots.channels * sizeof(RingPosition)),
       bytes(rings + uint64_t(slots.channels) * ranks * sizeof(uint32_t)) {}
 
 MemoryUse memoryUse(const Slots& slots, uint32_t ranks) {
@@ -20,8 +20,8 @@ MemoryUse memoryUse(const Slots& slots, uint32_t ranks) {
   const uint64_t narrow = uint64_t(slots.channels - slots.wideChannels) * slots.narrowStepBytes;
   MemoryUse use{
       .rings = hasRingsApart(ranks) ? uint64_t(slots.channels) * slots.ringSteps * slots.ringStepBytes : 0,
-      .line64 = lines * slots.line64StepBytes,
-      .line128 = lines * slots.line128StepBytes,
+      .ll = lines * slots.llStepBytes,
+      .ll128 = lines * slots.ll128StepBytes,
       .simple = peers * slots.pairSteps * (wide + narrow),
       .counters = 0,
       .tables = TableLayout(slots, ranks).bytes,
@@ -35,8 +35,8 @@ std::string sentenceOf(const MemoryUse& use, int gpu) {
   return formatSentence(
       "memory of GPU %d: %.1f MiB: rings %.1f, pairs %.1f (LL %.1f, LL128 %.1f, Simple %.1f), counters %.1f, "
       "tables %.1f",
-      gpu, mebibytes(use.total()), mebibytes(use.rings), mebibytes(use.pairs()), mebibytes(use.line64),
-      mebibytes(use.line128), mebibytes(use.simple), mebibytes(use.counters), mebibytes(use.tables));
+      gpu, mebibytes(use.total()), mebibytes(use.rings), mebibytes(use.pairs()), mebibytes(use.ll),
+      mebibytes(use.ll128), mebibytes(use.simple), mebibytes(use.counters), mebibytes(use.tables));
 }
 
 }  // namespace ncclrun::cuda

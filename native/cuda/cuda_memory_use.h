@@ -1,4 +1,4 @@
-// What a communicator takes of a GPU's memory, by purpose: from the plan alone, as control/plan/gpu-memory.ts says it.
+// A communicator's use of GPU memory, by purpose, computed from the plan alone; the twin of control/plan/gpu-memory.ts.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,28 +7,28 @@
 
 namespace ncclrun::cuda {
 
-// What the kernels need beside the regions lies in one piece of memory: offsets in bytes.
+// Offsets, in bytes, in the memory for everything that the kernels need beside the regions.
 struct TableLayout {
   TableLayout(const Slots& slots, uint32_t ranks);
 
-  uint32_t states;  // each way: of pairs by channel and peer, then of the rings by channel
+  uint32_t states;  // per direction: of pairs by channel and peer, then of the rings by channel
   uint64_t sends;
   uint64_t receives;
-  uint64_t places;
+  uint64_t ringPositions;
   uint64_t rings;
   uint64_t bytes;
 };
 
-// Bytes. Slots by protocol; `counters`: what lies before the slots, and what fills the last pages.
+// Bytes. Slots by protocol; `counters`: the headers before the slots, and the rest of the last pages.
 struct MemoryUse {
   uint64_t rings;
-  uint64_t line64;
-  uint64_t line128;
+  uint64_t ll;
+  uint64_t ll128;
   uint64_t simple;
   uint64_t counters;
   uint64_t tables;
 
-  uint64_t pairs() const { return line64 + line128 + simple; }
+  uint64_t pairs() const { return ll + ll128 + simple; }
   uint64_t total() const { return rings + pairs() + counters + tables; }
 };
 MemoryUse memoryUse(const Slots& slots, uint32_t ranks);

@@ -7,7 +7,7 @@ namespace {
 
 using plan::Collective;
 
-// Elements: parts of an all_reduce begin where a GPU likes to.
+// Elements: alignment of the parts of an all_reduce.
 constexpr size_t kPartGrain = 128;
 
 size_t bytesOf(const Operation& operation) { return operation.count * elementBytes(operation.type); }
@@ -45,7 +45,7 @@ Status Runner::run(std::span<const Task> tasks, const DirectCopies::Agreed& agre
   return status.ok() ? launcher_.run(byKernels, where.stream) : status;
 }
 
-// At most one for each peer and direction. Those that kernels move run beside them.
+// Runs at most one direct message for each peer and direction; kernels move the other messages beside them.
 Status Runner::runMessages(const std::vector<Message>& direct, const std::vector<Task>& others, const Where& where) {
   if (direct.empty()) return launcher_.run(others, where.stream);
   CopyProgram program{.senders = {}, .stages = {{}}, .last = {}};
@@ -60,8 +60,8 @@ Status Runner::runMessages(const std::vector<Message>& direct, const std::vector
       program.last.push_back({peer, 0});
     }
   }
-  // One message has no other to wait for.
-  program.apart = program.stages[0].copies.size() > 1 || !others.empty();
+  // A single message has no other one to wait for.
+  program.independent = program.stages[0].copies.size() > 1 || !others.empty();
   CopyEngines& engines = copies_->engines();
   Status status = engines.begin(program, where.stream, where.capture);
   if (status.ok()) status = launcher_.run(others, where.stream);
@@ -78,28 +78,28 @@ Status Runner::runCollective(const Task& task, const DirectCopies::Reached& reac
     bytes = part * elementBytes(operation.type);
   }
   CopyProgram program = copies_->programFor(task, reached.targets, bytes);
-  program.met = reached.reads;
+  program.peersReady = reached.reads;
   Status status = copies_->engines().begin(program, where.stream, where.capture);
   return status.ok() ? copies_->engines().end(program) : status;
 }
 
 Status Runner::runScatter(const Task& task, const DirectCopies::Buffers& sources, const Where& where) {
   Status status = pull(task, sources, where);
-  return status.ok() ? copies_->engines().part(where.stream) : status;
+  return status.ok() ? copies_->engines().endReads(where.stream) : status;
 }
 
-// This rank's part of what all have, from where it lies: the task's operand and `sources`, of whole buffers.
+// Reduces this rank's part of all operands where they lie: the task's own and `sources`, whole buffers.
 Status Runner::pull(const Task& task, const DirectCopies::Buffers& sources, const Where& where) {
   const size_t bytes = bytesOf(task.operation), begin = rank_ * bytes;
   Task own = task;
   own.operation.send = static_cast<const char*>(task.operation.send) + begin;
   DirectCopies::Buffers parts = sources;
   for (Pointer& part : parts) part += begin;
-  Status status = copies_->engines().meet(where.stream, bytes);
+  Status status = copies_->engines().beginReads(where.stream, bytes);
   return status.ok() ? launcher_.pull(own, std::span(parts.data(), plan_.header().ranks), where.stream) : status;
 }
 
-// Of an all_reduce: this rank's part of it, and what is left over, at every rank.
+// The reduction of an all_reduce: this rank's part, and the remainder at every rank.
 Status Runner::reduceParts(const Task& task, const DirectCopies::Reached& reached, size_t part, const Where& where) {
   const uint32_t ranks = plan_.header().ranks;
   const size_t element = elementBytes(task.operation.type), done = part * ranks;

@@ -1,4 +1,4 @@
-// Carries out what one call queues on a GPU's stream: by kernels, or by copy engines where the ranks have agreed on it.
+// Runs the operations of one call on a GPU's stream: by kernels, or by copy engines where the ranks have agreed on it.
 #pragma once
 #include <span>
 #include <vector>
@@ -14,7 +14,7 @@ class Runner {
   Runner(const PlanView& plan, uint32_t rank, Launcher& launcher, DirectCopies* copies)
       : plan_(plan), rank_(rank), launcher_(launcher), copies_(copies) {}
 
-  // Where what is run goes; `given`: what forms by kernels may require there.
+  // The target stream. `given`: requirements of variants by kernels that hold there.
   struct Where {
     Stream stream;
     uint64_t capture;  // 0: none

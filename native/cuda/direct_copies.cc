@@ -12,7 +12,7 @@ using plan::Collective;
 
 bool isSend(const Operation& operation) { return operation.send != nullptr; }
 
-// Whether kernels read the others' operands where they lie. Not what each rank multiplies by a scalar of its own.
+// True if kernels read the others' operands where they lie. Not if each rank multiplies by a scalar of its own.
 bool reads(const Task& task) { return reduces(task.operation.collective) && task.operation.op != kPreMulSum; }
 
 }  // namespace
@@ -30,9 +30,9 @@ Agreement::Subject DirectCopies::subjectOf(const Operation& operation) {
 }
 
 DirectCopies::Announced::All::~All() {
-  bool takenBack = true;
-  for (One& one : ones) takenBack = one.agreement.withdraw() && takenBack;
-  if (!ones.empty() && takenBack && copies.numbers_ == after) copies.numbers_ = before;
+  bool releases = true;
+  for (One& one : ones) releases = one.agreement.withdraw() && releases;
+  if (!ones.empty() && releases && copies.numbers_ == after) copies.numbers_ = before;
   copies.pending_--;
 }
 
@@ -44,20 +44,20 @@ DirectCopies::Announced DirectCopies::announce(std::span<const Task> tasks) {
     if ((tasks[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0) continue;
     if (announced.empty()) announced.all_ = std::make_unique<Announced::All>(*this);
     auto& ones = announced.all_->ones;
-    const auto announce = [&](bool able, bool reads, const BufferPlace& place) {
+    const auto announce = [&](bool able, bool reads, const BufferLocation& location) {
       ones.push_back({Agreement(agreements_, interrupt_, subjectOf(operation)), i, reads});
-      ones.back().agreement.tell(able && !queueUser_.holdsUpOthers() ? &place : nullptr);
+      ones.back().agreement.publish(able && !queueUser_.holdsUpOthers() ? &location : nullptr);
     };
-    BufferPlace place{};
+    BufferLocation location{};
     const bool message = operation.collective == Collective::sendRecv;
     const bool written = message ? !isSend(operation) : receivesCopies(operation.collective, rank_, operation.peer);
-    // In place, what comes would overwrite what has not been sent.
+    // In place, received data would overwrite data that has not been sent.
     const bool inTheWay = operation.collective == Collective::allToAll && operation.send == operation.receive;
-    // A pair has one set of words, so its messages would follow each other; but none of a group may wait for another.
+    // A pair has one set of flags, which orders its messages; but none of a group may wait for another.
     const bool another = message && std::exchange(has[operation.peer][isSend(operation)], true);
     if (operation.collective != Collective::reduceScatter)
-      announce(!inTheWay && !another && (!written || buffers_.describe(operation.receive, place)), false, place);
-    if (reads(tasks[i])) announce(buffers_.describe(operation.send, place), true, place);
+      announce(!inTheWay && !another && (!written || buffers_.describe(operation.receive, location)), false, location);
+    if (reads(tasks[i])) announce(buffers_.describe(operation.send, location), true, location);
   }
   if (!announced.empty()) announced.all_->after = numbers_;
   return announced;
@@ -65,8 +65,8 @@ DirectCopies::Announced DirectCopies::announce(std::span<const Task> tasks) {
 
 void DirectCopies::consent(Announced& announced, uint64_t deadline, const std::function<bool()>& idle) {
   for (Announced::One& one : announced.all_->ones) {
-    one.agreement.consent(deadline, [&](uint32_t local, const BufferPlace& place) {
-      return buffers_.reach(local, place, idle, one.buffers[plan_.local(local).rank]);
+    one.agreement.consent(deadline, [&](uint32_t local, const BufferLocation& location) {
+      return buffers_.reach(local, location, idle, one.buffers[plan_.local(local).rank]);
     });
   }
 }

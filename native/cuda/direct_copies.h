@@ -1,5 +1,5 @@
-// Operations by which copy engines store into users' buffers directly, or kernels read them where they lie: agrees on
-// them with the other ranks, finds where their buffers lie, and runs them.
+// Operations in which copy engines store into users' buffers directly, or kernels read them where they lie: agrees on
+// them with the other ranks, finds their buffers, and runs them.
 #pragma once
 #include <array>
 #include <map>
@@ -31,7 +31,7 @@ class DirectCopies {
   using Buffers = std::array<Pointer, kMaxPeers>;
 
  private:
-  // Agreements so far: of all ranks, and of messages by the peer.
+  // Numbers of agreements so far: of collectives, and of messages by peer.
   struct Numbers {
     uint64_t collectives = 0;
     std::array<uint64_t, kMaxPeers> sends{}, receives{};
@@ -39,8 +39,8 @@ class DirectCopies {
   };
 
  public:
-  // What the others have been told of and what is not settled. Where it ends so, they no longer count on it, and its
-  // numbers are free again, unless they had agreed on it or more has been announced since.
+  // Operations that have been announced to the other ranks but not settled. The destructor withdraws them and frees
+  // their numbers, unless the ranks had agreed on them or more has been announced since.
   class Announced {
    public:
     bool empty() const { return all_ == nullptr; }
@@ -64,26 +64,26 @@ class DirectCopies {
     std::unique_ptr<All> all_;
   };
 
-  // Tells the others of the operations of the tasks whose form needs that, in their order.
+  // Announces, in order, those tasks whose variant needs it.
   Announced announce(std::span<const Task> tasks);
-  // Consents to what was announced, as soon as all others have told of it, until `deadline`. `idle` as PeerBuffers has
-  // it.
+  // Consents to the announced operations as soon as all others have announced them, until `deadline`. `idle`: as in
+  // PeerBuffers.
   void consent(Announced& announced, uint64_t deadline, const std::function<bool()>& idle);
-  // What came of it: of the tasks that are carried out so, by number, where the others' buffers lie for this GPU.
+  // The result: the addresses of the others' buffers on this GPU, by number of the task, for those that were agreed on.
   struct Reached {
-    Buffers targets{};  // that are stored into
-    Buffers sources{};  // that are read, if `reads`
+    Buffers targets{};  // to store into
+    Buffers sources{};  // to read from, if `reads`
     bool reads = false;
   };
   using Agreed = std::map<size_t, Reached>;
   Agreed settle(Announced announced, uint64_t deadline);
-  // Of what has been announced and settled since, so many in a row were not agreed on.
+  // Number of latest agreements in a row that failed.
   uint32_t failures() const { return failures_; }
 
-  // Of a collective; of an all_reduce how the parts of `bytes`, which are reduced, come to all.
+  // The program of a collective; of an all_reduce, its all-gather phase with parts of `bytes`.
   CopyProgram programFor(const Task& task, const Buffers& targets, size_t bytes) const;
-  // Of the users' buffers, as PeerBuffers has it. Nothing is tidied while anything is announced.
-  void takeBack(const void* address) { buffers_.takeBack(address); }
+  // As in PeerBuffers. Nothing is tidied while anything is announced.
+  void release(const void* address) { buffers_.release(address); }
   bool needsTidying() const { return buffers_.needsTidying(); }
   void tidy(const PeerBuffers::Idle& idle) {
     if (pending_ == 0) buffers_.tidy(idle);

@@ -17,12 +17,12 @@ namespace {
 // In the order of kModuleNames.
 enum : uint8_t { kBytes = kBytesModule, kFloat16, kFloat32, kFloat8, kInteger32, kInteger64, kInteger8 };
 
-struct Place {
+struct ModuleType {
   uint8_t module;
   bool second;
 };
 
-Place placeOf(ncclDataType_t type) {
+ModuleType moduleOf(ncclDataType_t type) {
   switch (type) {
     case ncclInt8:
       return {kInteger8, true};
@@ -52,61 +52,61 @@ Place placeOf(ncclDataType_t type) {
 }
 
 bool isSum(const Kernel& kernel) {
-  const Fold fold = Fold(kernel.kind % kFolds);
-  return fold == Fold::sum || fold == Fold::preMulSum;
+  const RedOp fold = RedOp(kernel.opIndex % kRedOps);
+  return fold == RedOp::sum || fold == RedOp::preMulSum;
 }
 
 bool isOfOneByte(const Kernel& kernel) { return kernel.module == kFloat8 || kernel.module == kInteger8; }
 
-// As cuda/kernels/block.cuh makes them: under LL and LL128 some routines have a kernel of their own, some of these for
-// sums alone; none for types of one byte.
+// Names of the kernels that cuda/kernels/block.cuh defines for single routines: some routines have one under LL and
+// LL128, some of these for sums only; types of one byte have none.
 std::string nameAlone(const Kernel& kernel, Routine routine) {
   if (isOfOneByte(kernel)) return "";
-  const std::string sum = !isSum(kernel) ? "" : kernel.kind >= kFolds ? "SecondSum" : "FirstSum";
+  const std::string sum = !isSum(kernel) ? "" : kernel.opIndex >= kRedOps ? "SecondSum" : "FirstSum";
   switch (routine) {
     case Routine::allReduceOneShot:
       return "OneShot" + sum;
     case Routine::allReduceTwoShot:
       return sum.empty() ? "" : "TwoShot" + sum;
     case Routine::reduceScatterDirect:
-      return sum.empty() ? "" : "Scattering" + sum;
+      return sum.empty() ? "" : "ReduceScatter" + sum;
     case Routine::allGatherDirect:
-      return "Gathering";
+      return "AllGather";
     case Routine::broadcastDirect:
-      return "Broadcasting";
+      return "Broadcast";
     case Routine::allToAll:
-      return "Exchanging";
+      return "AllToAll";
     case Routine::send:
     case Routine::receive:
-      return "Passing";
+      return "SendReceive";
     default:
       return "";
   }
 }
 
-// The same of launches of one turn.
-std::string nameOfTurn(const Kernel& kernel, Routine routine) {
+// The same for single-step launches.
+std::string singleStepName(const Kernel& kernel, Routine routine) {
   switch (routine) {
     case Routine::reduceDirect:
-      return kernel.kind >= kFolds ? "ReducingSecondSum" : "ReducingFirstSum";
+      return kernel.opIndex >= kRedOps ? "ReduceToRootSecondSum" : "ReduceToRootFirstSum";
     case Routine::gather:
-      return "Collecting";
+      return "Gather";
     case Routine::scatter:
-      return "Dealing";
+      return "Scatter";
     case Routine::copy:
-      return "Passing";
+      return "SendReceive";
     default:
       return nameAlone(kernel, routine);
   }
 }
 
-std::string nameOf(const Kernel& kernel, plan::Protocol protocol, Routine routine, bool isOneTurn) {
-  static constexpr const char* kOfAll[] = {"ncclrunSimple", "ncclrunLines64", "ncclrunLines128"};
-  if (routine == Routine::barrier) return "ncclrunMeeting";
+std::string nameOf(const Kernel& kernel, plan::Protocol protocol, Routine routine, bool isSingleStep) {
+  static constexpr const char* kOfAll[] = {"ncclrunSimple", "ncclrunLL", "ncclrunLL128"};
+  if (routine == Routine::barrier) return "ncclrunBarrier";
   if (routine == Routine::mixed) return "ncclrunMixed";
   const std::string name = kOfAll[uint8_t(protocol)];
   if (protocol == plan::Protocol::simple) return name;
-  return isOneTurn ? name + "Turn" + nameOfTurn(kernel, routine) : name + nameAlone(kernel, routine);
+  return isSingleStep ? name + "SingleStep" + singleStepName(kernel, routine) : name + nameAlone(kernel, routine);
 }
 
 constexpr const char* kModuleNames[] = {"bytes",     "float16_bfloat16", "float32_float64", "float8",
@@ -160,9 +160,9 @@ std::string olderDriver() {
 }
 
 // The driver caches its output in ~/.nv/ComputeCache.
-void tellOfCompiling(const Gpu& gpu, const std::string& path) {
+void logCompiling(const Gpu& gpu, const std::string& path) {
   const int own = capabilityOf(gpu);
-  tellInfo(
+  logInfo(
       formatSentence("the driver compiles %s for GPU %d, which takes up to a minute the first time: the PTX there "
                      "is for any newer GPU. ncclrun build --kernels %d makes machine code for this one",
                      path.c_str(), gpu.device, own));
@@ -171,7 +171,7 @@ void tellOfCompiling(const Gpu& gpu, const std::string& path) {
 Status loadModule(const Gpu& gpu, uint8_t module, Module& out) {
   std::string image, path;
   if (Status status = readKernels(kModuleNames[module], image, path); !status.ok()) return status;
-  if (!hasMachineCode(gpu)) tellOfCompiling(gpu, path);
+  if (!hasMachineCode(gpu)) logCompiling(gpu, path);
   const Result result = driver().moduleLoadData(&out, image.data());
   Status status = statusOf(result, formatSentence("the kernels in %s cannot be loaded", path.c_str()).c_str());
   const std::string remedy = result == kNoBinaryForGpu                               ? otherArchitecture(gpu)
@@ -197,22 +197,22 @@ std::string whyNoCodeFor(const Gpu& gpu) {
 }
 
 Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op) {
-  const auto [module, second] = placeOf(type);
+  const auto [module, second] = moduleOf(type);
   const bool whole = isWhole(module);
   switch (op) {
     case ncclSum:
-      return {module, kindOf(second && !whole, Fold::sum)};
+      return {module, opIndexOf(second && !whole, RedOp::sum)};
     case ncclProd:
-      return {module, kindOf(second && !whole, Fold::prod)};
+      return {module, opIndexOf(second && !whole, RedOp::prod)};
     case ncclMax:
-      return {module, kindOf(second, Fold::max)};
+      return {module, opIndexOf(second, RedOp::max)};
     case ncclMin:
-      return {module, kindOf(second, Fold::min)};
+      return {module, opIndexOf(second, RedOp::min)};
     case ncclAvg:
-      if (whole) return {module, kindOf(second, Fold::average)};
+      if (whole) return {module, opIndexOf(second, RedOp::average)};
       [[fallthrough]];
     default:
-      return {module, kindOf(second && !whole, Fold::preMulSum)};
+      return {module, opIndexOf(second && !whole, RedOp::preMulSum)};
   }
 }
 
@@ -232,8 +232,8 @@ bool isOneWay(Routine routine) {
   }
 }
 
-// Asked for every launch.
-bool hasTurnKernel(const Kernel& kernel, plan::Protocol protocol, Routine routine) {
+// Called for every launch.
+bool hasSingleStepKernel(const Kernel& kernel, plan::Protocol protocol, Routine routine) {
   if (protocol == plan::Protocol::simple || isOfOneByte(kernel)) return false;
   switch (routine) {
     case Routine::copy:
@@ -275,20 +275,20 @@ uint32_t sharedBytesOf(plan::Protocol protocol, Routine routine) {
   return routine == Routine::reducePulled ? kPullSpaceBytes : kBulkSpaceBytes;
 }
 
-Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routine routine, bool isOneTurn,
+Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routine routine, bool isSingleStep,
             Function& out) {
   static std::mutex mutex;
   using Key = std::tuple<Context, uint8_t, uint8_t, plan::Protocol, Routine, bool>;
   static auto& functions = *new std::map<Key, Function>;
   std::lock_guard lock(mutex);
-  auto& function = functions[{gpu.context, kernel.module, kernel.kind, protocol, routine, isOneTurn}];
+  auto& function = functions[{gpu.context, kernel.module, kernel.opIndex, protocol, routine, isSingleStep}];
   if (function == nullptr) {
-    const std::string name = nameOf(kernel, protocol, routine, isOneTurn);
+    const std::string name = nameOf(kernel, protocol, routine, isSingleStep);
     Status status = load(gpu, kernel.module, name.c_str(), function);
-    if (status.ok() && sharedBytesOf(protocol, routine) > 0) {  // its kernel may be that of other routines, too
-      constexpr int kMost = int(std::max(kBulkSpaceBytes, kPullSpaceBytes));
+    if (status.ok() && sharedBytesOf(protocol, routine) > 0) {  // other routines may share this kernel
+      constexpr int kMax = int(std::max(kBulkSpaceBytes, kPullSpaceBytes));
       status =
-          statusOf(driver().funcSetAttribute(function, kFunctionMostDynamicSharedBytes, kMost), "cuFuncSetAttribute");
+          statusOf(driver().funcSetAttribute(function, kFunctionMaxDynamicSharedBytes, kMax), "cuFuncSetAttribute");
     }
     if (!status.ok()) {
       function = nullptr;
@@ -305,7 +305,7 @@ Status loadAll(const Gpu& gpu) {
       for (uint8_t routine = uint8_t(first); routine <= uint8_t(last); routine++) {
         Function function = nullptr;
         Status status = load(gpu, kernel, protocol, Routine(routine), false, function);
-        if (status.ok() && hasTurnKernel(kernel, protocol, Routine(routine)))
+        if (status.ok() && hasSingleStepKernel(kernel, protocol, Routine(routine)))
           status = load(gpu, kernel, protocol, Routine(routine), true, function);
         if (!status.ok()) return status;
       }

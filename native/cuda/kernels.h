@@ -1,4 +1,4 @@
-// The kernels: a file per module (cuda/kernels/*.cu), loaded into a GPU at its first use.
+// Loads kernels: a file per module (cuda/kernels/*.cu), loaded into a GPU at its first use.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,10 +16,10 @@ std::string whyNoKernels();
 // Why the kernels cannot run on the GPU, and what to do, in a sentence without its end; empty: they can.
 std::string whyNoCodeFor(const Gpu& gpu);
 
-// What a launch's kernel is chosen by.
+// Selects the kernel of a launch.
 struct Kernel {
-  uint8_t module = 0;  // number of the file of kernels, below
-  uint8_t kind = 0;    // of Launch
+  uint8_t module = 0;   // number of the file of kernels, below
+  uint8_t opIndex = 0;  // of Launch
   bool operator==(const Kernel& other) const = default;
 };
 inline constexpr uint8_t kBytesModule = 0;
@@ -29,19 +29,19 @@ Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op);
 
 inline constexpr const char* kProbe = "ncclrunProbe";  // in the bytes' module
 
-// Whether a routine has a kernel for launches of one turn.
-bool hasTurnKernel(const Kernel& kernel, plan::Protocol protocol, Routine routine);
-// Whether that kernel takes several items, on blocks of their own: those of routines in which a rank does not send to a
-// peer what it receives from it.
+// True if a routine has a kernel for single-step launches.
+bool hasSingleStepKernel(const Kernel& kernel, plan::Protocol protocol, Routine routine);
+// True if that kernel takes several items, each on its own blocks: the kernels of routines in which a rank does not
+// both send to a peer and receive from it.
 bool isOneWay(Routine routine);
 
 // `name` in a module of kernels, or the kernel of a protocol, for the GPU whose context is current. ncclInvalidUsage
 // where there is no code for it.
 Status load(const Gpu& gpu, uint8_t module, const char* name, Function& out);
-Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routine routine, bool isOneTurn,
+Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routine routine, bool isSingleStep,
             Function& out);
 
-// What a launch of it has of a multiprocessor's shared memory, beside what the kernel itself says.
+// Bytes of dynamic shared memory of a launch.
 uint32_t sharedBytesOf(plan::Protocol protocol, Routine routine);
 
 // All kernels, in the GPU whose context is current. The driver may wait for kernels under way when it loads another

@@ -1,7 +1,7 @@
-// Launches of one communicator share its connections: each follows the one before, whatever its stream, captured or
-// not. Behind a launch of kernels alone no event stands, which would cost a call of the driver for each: their blocks
-// count themselves as they end, and who has to wait waits for the count. Once something has been captured, which is
-// replayed unseen, all is ordered by an event.
+// Orders the launches of one communicator, which share its connections: each follows the one before, whatever its
+// stream, captured or not. A launch of kernels only is followed by no event, which would cost a driver call each: its
+// blocks increment a counter as they end, and a stream that has to wait waits for the counter. Once an operation has
+// been captured, whose replays the engine does not see, events order all launches.
 #pragma once
 #include <map>
 #include <mutex>

@@ -1,4 +1,4 @@
-// Which blocks of a launch work on which of its items, where it has fewer blocks than its items have parts.
+// Assigns the blocks of a launch to its items, where it has fewer blocks than its items have parts.
 #pragma once
 #include <cstdint>
 #include <span>

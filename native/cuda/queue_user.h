@@ -1,4 +1,4 @@
-// Communicators whose operations share a GPU's queues with each other's.
+// Counts the communicators that share a GPU's hardware queues.
 #pragma once
 #include <cstdint>
 
@@ -6,9 +6,9 @@
 
 namespace ncclrun::cuda {
 
-// One of them, as long as it lives. Where the driver has a single queue for all streams
-// (CUDA_DEVICE_MAX_CONNECTIONS=1), a stream's wait holds up what other streams have behind it: a communicator's copies
-// then wait for a peer whose own stand behind a kernel of another communicator, and that kernel for one that stands
+// Registers one communicator as long as it lives. Where the driver has a single queue for all streams
+// (CUDA_DEVICE_MAX_CONNECTIONS=1), a stream's wait blocks later work of other streams: a communicator's copies may then
+// wait for a peer whose copies stand behind a kernel of another communicator, and that kernel for one that stands
 // behind the copies here.
 class QueueUser {
  public:
@@ -17,7 +17,7 @@ class QueueUser {
   QueueUser(const QueueUser&) = delete;
   QueueUser& operator=(const QueueUser&) = delete;
 
-  // Whether a wait of its streams may hold up another one.
+  // True if a wait of its streams may block another communicator.
   bool holdsUpOthers() const;
 
  private:

@@ -34,8 +34,8 @@ inline Status whoIsGone(const LocalRanks& ranks, uint32_t& gone) {
 }
 
 // Success, or what interrupted it. `own`: this rank's doorbell.
-inline Status meetOnHost(const LocalRanks& ranks, Interrupt& interrupt, Doorbell& own, uint64_t spinNanoseconds,
-                         Telemetry telemetry) {
+inline Status hostBarrier(const LocalRanks& ranks, Interrupt& interrupt, Doorbell& own, uint64_t spinNanoseconds,
+                          Telemetry telemetry) {
   const Segment& segment = ranks.segment;
   const uint32_t localRanks = ranks.plan.header().localRanks;
   NodeBarrier& barrier = segment.barrier();

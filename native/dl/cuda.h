@@ -64,9 +64,9 @@ inline constexpr Result kUnsupportedPtx = 222;
 inline constexpr Result kNotReady = 600;
 inline constexpr Result kPeerAccessAlreadyEnabled = 704;
 
-inline constexpr int kAttributeMultiprocessors = 16;
+inline constexpr int kAttributeSms = 16;
 inline constexpr int kFunctionRegisters = 4;
-inline constexpr int kFunctionMostDynamicSharedBytes = 8;
+inline constexpr int kFunctionMaxDynamicSharedBytes = 8;
 inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
 inline constexpr int kAttributeGpuDirect = 116;

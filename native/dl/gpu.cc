@@ -17,12 +17,11 @@ Status currentGpu(Gpu& out) {
     if (Status status = statusOf(cuda.ctxPushCurrent(out.context), "cuCtxPushCurrent"); !status.ok()) return status;
   }
   if (Status status = statusOf(cuda.ctxGetDevice(&out.device), "cuCtxGetDevice"); !status.ok()) return status;
-  int multiprocessors = 0;
-  if (Status status = statusOf(cuda.deviceGetAttribute(&multiprocessors, kAttributeMultiprocessors, out.device),
-                               "cuDeviceGetAttribute");
+  int sms = 0;
+  if (Status status = statusOf(cuda.deviceGetAttribute(&sms, kAttributeSms, out.device), "cuDeviceGetAttribute");
       !status.ok())
     return status;
-  out.multiprocessors = uint32_t(multiprocessors);
+  out.sms = uint32_t(sms);
   char text[32] = "";
   if (Status status = statusOf(cuda.deviceGetPCIBusId(text, sizeof text, out.device), "cuDeviceGetPCIBusId");
       !status.ok())

@@ -10,7 +10,7 @@ struct Gpu {
   Context context = nullptr;
   Device device = 0;  // as the runtime numbers it
   uint64_t busId = 0;
-  uint32_t multiprocessors = 0;
+  uint32_t sms = 0;
 };
 
 // The GPU that the calling thread uses: of its current context, else device 0, which becomes current.

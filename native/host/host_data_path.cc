@@ -167,8 +167,8 @@ bool HostCommunicator::idle() const {
 }
 
 Status HostCommunicator::nodeBarrier() {
-  Status status = meetOnHost({.plan = plan_, .segment = segment_, .rank = setup_.rank, .gonePeers = gonePeers_},
-                             *interrupt_, ownBell(), spinNanoseconds(), telemetry_);
+  Status status = hostBarrier({.plan = plan_, .segment = segment_, .rank = setup_.rank, .gonePeers = gonePeers_},
+                              *interrupt_, ownBell(), spinNanoseconds(), telemetry_);
   if (!status.ok() && setup_.failed) setup_.failed(status, interrupt_->scope());
   return status;
 }

@@ -39,8 +39,8 @@ Work OperationRunner::workOf(const Task& task) const {
   work.count = operation.count;
   work.elementBytes = elementBytes(operation.type);
   work.chunk = std::max<size_t>(task.form.chunkBytes / work.elementBytes, 1);
-  work.lowLatency = isLowLatency(task);
-  work.grain = (task.form.threads - (work.lowLatency ? 0 : 32)) * size_t(8) / work.elementBytes;
+  work.isLL = isLowLatency(task);
+  work.grain = (task.form.threads - (work.isLL ? 0 : 32)) * size_t(8) / work.elementBytes;
   work.blocks = 1;
   work.rank = rank_;
   work.ranks = plan_.header().ranks;
@@ -99,7 +99,7 @@ bool OperationRunner::buildRing(const Task& task, Algorithm algorithm, uint32_t 
     Work work = workOf(task);
     work.block = number;
     work.blocks = channels;
-    work.place = ring->place;
+    work.ringIndex = ring->place;
     work.ring = ring->ranks.data();
     block.works.push_back(work);
   }
@@ -261,7 +261,7 @@ void OperationRunner::runBlock(void* argument, Blocks& blocks) {
     HostPrimitives primitives(blocks, {.receives = block.receives,
                                        .sends = block.sends,
                                        .elementBytes = work.elementBytes,
-                                       .slotBytes = work.lowLatency ? LowLatencyLines::kPayloadBytes : SIZE_MAX,
+                                       .slotBytes = work.isLL ? LowLatencyLines::kPayloadBytes : SIZE_MAX,
                                        .reduction = block.reduction,
                                        .scratch = block.scratch,
                                        .stream = block.stream});

@@ -14,7 +14,7 @@ namespace ncclrun {
 
 class HostPrimitives {
  public:
-  static constexpr bool kOneTurn = false;
+  static constexpr bool kSingleStep = false;
 
   struct Setup {
     std::span<Endpoint* const> receives;

@@ -1,5 +1,4 @@
-// What the host gives a kernel, and what lies in the memory of GPUs: plain structures, the same for the C++ compiler
-// and nvcc.
+// Kernel parameters and data structures in GPU memory: plain structures, the same for the C++ compiler and nvcc.
 #pragma once
 #include <cstdint>
 
@@ -32,18 +31,18 @@ struct Slots {
   uint32_t wideStepBytes;
   uint32_t narrowStepBytes;  // on the other channels
   uint32_t lineSteps;
-  uint32_t line64StepBytes;   // LL: lines of 16 bytes carry 8. Bytes of lines, flags included
-  uint32_t line128StepBytes;  // LL128: lines of 128 bytes carry 120
+  uint32_t llStepBytes;     // LL: lines of 16 bytes carry 8. Bytes of lines, flags included
+  uint32_t ll128StepBytes;  // LL128: lines of 128 bytes carry 120
   uint32_t ringSteps;
   uint32_t ringStepBytes;
 };
 
-// A launch of one turn takes two steps of a connection at most. In exchanges receivers tell no credit, and a sender
-// knows of all that has been read but the last step. From there on it is told of every half of the slots. With so many
-// slots what it has not been told of, half of them at most, and what it sends fit, so that it never waits for what
-// nobody tells.
-inline constexpr uint32_t kMostStepsOfTurn = 2;
-inline constexpr uint32_t kLeastLineStepsOfTurns = 2 * kMostStepsOfTurn;
+// A single-step launch takes at most two steps of a connection. In exchanges receivers grant no credit, and a sender
+// knows that all but the last step have been read. In other launches the receiver grants credit for every half of the
+// slots. With so many slots, the steps without credit, at most half of the slots, and those that the sender sends fit,
+// so that it never waits for credit that no receiver grants.
+inline constexpr uint32_t kMaxSingleSteps = 2;
+inline constexpr uint32_t kMinLineStepsForSingleStep = 2 * kMaxSingleSteps;
 
 // Of protocol Simple, between a pair on a channel.
 inline constexpr uint32_t pairStepBytes(const Slots& slots, uint32_t channel) {
@@ -51,9 +50,9 @@ inline constexpr uint32_t pairStepBytes(const Slots& slots, uint32_t channel) {
 }
 // Where a protocol's slots begin in a pair's region.
 inline constexpr uint32_t slotOffset(uint32_t protocol, const Slots& slots) {
-  const uint32_t line64Bytes = protocol == 1 ? 0 : slots.lineSteps * slots.line64StepBytes;
-  const uint32_t line128Bytes = protocol == 0 ? slots.lineSteps * slots.line128StepBytes : 0;
-  return uint32_t(kRegionHeaderBytes) + line64Bytes + line128Bytes;
+  const uint32_t llBytes = protocol == 1 ? 0 : slots.lineSteps * slots.llStepBytes;
+  const uint32_t ll128Bytes = protocol == 0 ? slots.lineSteps * slots.ll128StepBytes : 0;
+  return uint32_t(kRegionHeaderBytes) + llBytes + ll128Bytes;
 }
 // Where a channel's region begins among those of a pair.
 inline constexpr uint64_t regionOffset(const Slots& slots, uint32_t channel) {
@@ -74,31 +73,31 @@ inline constexpr uint64_t ringBytes(const Slots& slots, uint32_t ranks) {
   return hasRingsApart(ranks) ? inPages(slots.channels * ringRegionBytes(slots)) : 0;
 }
 
-// What is only sent under protocol Simple goes by way of a block's memory, in pieces: one is loaded into a place while
-// those before are stored (bulk_sends.cuh). Smaller pieces take one thread longer than an NVLink.
+// Moves that only send under protocol Simple go through shared memory in pieces: one is loaded into a stage while those
+// before are stored (bulk_sends.cuh). With smaller pieces the issuing thread would be slower than an NVLink.
 #ifdef __CUDACC__
 inline constexpr uint32_t kBulkBytes = 16384;
 #else
-inline constexpr uint32_t kBulkBytes = 256;  // a stand-in's launches have less to send
+inline constexpr uint32_t kBulkBytes = 256;  // the stand-in's launches send less
 #endif
-inline constexpr uint32_t kBulkPlaces = 4;
-inline constexpr uint32_t kBulkSpaceBytes = 16384 * kBulkPlaces + 128;
+inline constexpr uint32_t kBulkStages = 4;
+inline constexpr uint32_t kBulkSpaceBytes = 16384 * kBulkStages + 128;
 
-// What is folded where it lies in the ranks' buffers comes into a block's memory, too: into a place a piece of each.
+// Operands that a kernel reads in the ranks' buffers go through shared memory, too: a stage holds a piece of each.
 #ifdef __CUDACC__
-inline constexpr uint32_t kPulledBytes = 32768;
+inline constexpr uint32_t kPullStageBytes = 32768;
 #else
-inline constexpr uint32_t kPulledBytes = 2048;
+inline constexpr uint32_t kPullStageBytes = 2048;
 #endif
-inline constexpr uint32_t kPulledPlaces = 6;
-inline constexpr uint32_t kPullSpaceBytes = 32768 * kPulledPlaces + 128;
+inline constexpr uint32_t kPullStages = 6;
+inline constexpr uint32_t kPullSpaceBytes = 32768 * kPullStages + 128;
 
 // Steps counted since the beginning, modulo 2^32. They live in the GPU's memory and advance in the kernel, so that a
 // captured launch can be replayed.
 struct SendState {
   uint64_t bytes;  // payload so far, under any protocol
   uint32_t step[kProtocols];
-  uint32_t head[kProtocols];  // what the receiver had freed when we last looked
+  uint32_t head[kProtocols];  // steps that the receiver had freed at the last poll
 };
 struct ReceiveState {
   uint64_t bytes;
@@ -107,11 +106,11 @@ struct ReceiveState {
 };
 static_assert(sizeof(SendState) == 32 && sizeof(ReceiveState) == 32);
 
-// What is folded, and how. A module has the kinds of two types.
-enum class Fold : uint8_t { sum, prod, max, min, preMulSum, average };  // average: of whole numbers
-inline constexpr uint8_t kFolds = 6;
-inline constexpr uint8_t kindOf(bool secondType, Fold fold) {
-  return uint8_t(uint8_t(secondType) * kFolds + uint8_t(fold));
+// Reduction operators. A module has the operators of two types; opIndexOf() numbers type and operator.
+enum class RedOp : uint8_t { sum, prod, max, min, preMulSum, average };  // average: of integers
+inline constexpr uint8_t kRedOps = 6;
+inline constexpr uint8_t opIndexOf(bool secondType, RedOp fold) {
+  return uint8_t(uint8_t(secondType) * kRedOps + uint8_t(fold));
 }
 
 enum class Routine : uint8_t {
@@ -145,17 +144,17 @@ struct RegionPair {
   char* in;
   char* out;
 };
-// Of this rank in a channel's ring. What is said of slots and states is said of protocol Simple.
-struct RingPlace {
-  uint8_t place, previous, next, unused;
-  uint32_t state;  // number of both connections' states
-  uint32_t slots;  // where they begin in the regions
+// This rank's position in a channel's ring. Slots and states are those of protocol Simple.
+struct RingPosition {
+  uint8_t index, previous, next, unused;
+  uint32_t state;  // index of both connections' states
+  uint32_t slots;  // offset in the regions
   uint32_t steps;
   uint32_t stepBytes;
   uint32_t unused2;
   RegionPair fromPrevious, toNext;
 };
-static_assert(sizeof(RingPlace) == 56);
+static_assert(sizeof(RingPosition) == 56);
 
 // One operation on `blocks` channels, from firstChannel on: a part of it for each. Of the launch's blocks those from
 // firstBlock on (modulo the grid) are its workers: worker k takes the parts k, k + workers, k + 2 × workers and so on,
@@ -179,18 +178,17 @@ struct Item {
   uint8_t sendCount;
   uint8_t usesRing : 1;         // connection 0 each way goes to the neighbours in the channel's ring
   uint8_t protocol : 2;         // plan::Protocol, in a launch of several
-  uint8_t isOneTurn : 1;        // a block sends and receives at most two steps on each connection; `step` is the chunk
+  uint8_t isSingleStep : 1;     // a block sends and receives at most two steps on each connection; `step` is the chunk
   uint8_t receives[kMaxPeers];  // ranks, by the number of the connection
   uint8_t sends[kMaxPeers];
 };
 static_assert(sizeof(Item) == 88);
 
-// Where a kernel that waits long says so, in memory of the host: fields of the communicator's slot in the telemetry
-// page.
+// Where a kernel reports a long wait, in host memory: fields of the communicator's slot in the telemetry page.
 struct WaitReport {
   uint32_t* state;         // null: nobody reads it
   uint64_t* since;         // CLOCK_MONOTONIC, ns
-  uint64_t clockOffset;    // what the GPU's clock lacks to that one
+  uint64_t clockOffset;    // CLOCK_MONOTONIC minus the GPU's clock
   uint32_t idle, waiting;  // values of `state`
 };
 
@@ -199,21 +197,21 @@ struct Launch {
   char* in[kMaxPeers];   // from each peer to us
   SendState* sends;      // [channel × ranks + peer], then [channel] of the rings
   ReceiveState* receives;
-  const RingPlace* places;   // [channel]
-  const uint32_t* rings;     // [channel × ranks + place]
-  const uint32_t* aborted;   // in memory of the host: not 0 ends every wait; null: nobody aborts so
-  const uint32_t* aborted2;  // the same
-  const void* scalarAt;      // of a pre-multiplied sum: one element; null: it is `scalar`
+  const RingPosition* ringPositions;  // [channel]
+  const uint32_t* rings;              // [channel × ranks + index]
+  const uint32_t* aborted;            // abort flag in host memory: not 0 ends every wait; null: unused
+  const uint32_t* aborted2;           // the same
+  const void* scalarAt;               // of a pre-multiplied sum: one element; null: it is `scalar`
   uint64_t scalar;
   WaitReport report;
-  uint32_t* ended;  // where each block counts itself as it ends; null: it does not
+  uint32_t* ended;  // counter that each block increments as it ends; null: unused
   Slots slots;
-  uint32_t divisor;  // of an average of whole numbers; else 1
+  uint32_t divisor;  // of an average of integers; else 1
   uint16_t rank;
   uint16_t ranks;
   uint16_t itemCount;
-  uint8_t elementBytes;  // what counts are in
-  uint8_t kind;
+  uint8_t elementBytes;  // element size of all counts
+  uint8_t opIndex;       // type and operator: opIndexOf()
   Item items[kMaxItems];
 };
 static_assert(sizeof(Launch) <= 4096);

@@ -105,8 +105,8 @@ struct Header {
   uint32_t wideChannels;
   uint32_t narrowStepBytes;
   uint32_t lineSteps;
-  uint32_t line64StepBytes;
-  uint32_t line128StepBytes;
+  uint32_t llStepBytes;
+  uint32_t ll128StepBytes;
   uint32_t reserved;
 };
 

@@ -115,8 +115,8 @@ cuda::Slots PlanView::slots() const {
           .wideStepBytes = h.pairStepBytes,
           .narrowStepBytes = h.narrowStepBytes,
           .lineSteps = h.lineSteps,
-          .line64StepBytes = h.line64StepBytes,
-          .line128StepBytes = h.line128StepBytes,
+          .llStepBytes = h.llStepBytes,
+          .ll128StepBytes = h.ll128StepBytes,
           .ringSteps = h.ringSteps,
           .ringStepBytes = h.ringStepBytes};
 }
@@ -131,8 +131,7 @@ Status PlanView::checkSlots() const {
   // Credit comes by halves of the slots, and a rank has three under way to its neighbour in a ring.
   if (h.lineSteps < 4) return wrong("has lines in %u steps; at least 4 are needed", h.lineSteps);
   constexpr uint32_t kMost = 64u << 20;
-  for (const uint32_t bytes :
-       {h.ringStepBytes, h.pairStepBytes, h.narrowStepBytes, h.line64StepBytes, h.line128StepBytes}) {
+  for (const uint32_t bytes : {h.ringStepBytes, h.pairStepBytes, h.narrowStepBytes, h.llStepBytes, h.ll128StepBytes}) {
     if (bytes == 0 || bytes > kMost || bytes % 128 != 0)
       return wrong("has steps of %u bytes; on GPUs it has to be a multiple of 128 up to %u", bytes, kMost);
   }
@@ -200,7 +199,7 @@ Status PlanView::checkSegment() const {
       {"abort block", h.abortOffset, sizeof(AbortBlock)},
       {"doorbells", h.doorbellOffset, h.localRanks * sizeof(Doorbell)},
       {"node barrier", h.barrierOffset,
-       sizeof(NodeBarrier) + (onGpus ? h.localRanks * (sizeof(DeviceRecord) + h.localRanks * kWayBytes) : 0)},
+       sizeof(NodeBarrier) + (onGpus ? h.localRanks * (sizeof(DeviceRecord) + h.localRanks * kPairFlagBytes) : 0)},
       {"pair connections", h.pairOffset, pairsInSegment ? pairs * h.pairStride : 0},
   };
   for (const auto& [name, offset, bytes] : all) {

@@ -30,17 +30,17 @@ class Segment {
     return *at<DeviceRecord>(plan_->header().barrierOffset + sizeof(NodeBarrier) + local * sizeof(DeviceRecord));
   }
   // Of a communicator of GPUs: behind those, of the way from one local rank to another.
-  CopyWords& copyWords(uint32_t from, uint32_t to) const {
-    return *at<CopyWords>(waysOffset() + wayNumber(from, to) * sizeof(CopyWords));
+  CopyFlags& copyFlags(uint32_t from, uint32_t to) const {
+    return *at<CopyFlags>(waysOffset() + wayNumber(from, to) * sizeof(CopyFlags));
   }
   // From the abort block on, as far as GPUs look and write.
   uint64_t sharedWithGpus() const {
     const uint64_t ways = uint64_t(plan_->header().localRanks) * plan_->header().localRanks;
-    return waysOffset() + ways * sizeof(CopyWords) - plan_->header().abortOffset;
+    return waysOffset() + ways * sizeof(CopyFlags) - plan_->header().abortOffset;
   }
   AgreementTable agreements() const {
     const uint32_t ranks = plan_->header().localRanks;
-    return {at<AgreementRecord>(waysOffset() + uint64_t(ranks) * ranks * sizeof(CopyWords)), ranks};
+    return {at<AgreementRecord>(waysOffset() + uint64_t(ranks) * ranks * sizeof(CopyFlags)), ranks};
   }
   // Of a communicator of GPUs: where one direction between two local ranks lies if their GPUs cannot share memory.
   std::byte* pairMemory(uint32_t fromLocal, uint32_t toLocal) const {

@@ -33,7 +33,7 @@ struct Doorbell {
   // Written once, by the rank itself when it leaves in order: 1 + the number of collectives that it has called; 0 while
   // it is there; kAborted. What it has sent lies in memory by then, and it takes nothing more.
   std::atomic<uint64_t> left;
-  std::atomic<uint32_t> takenBack;  // how often it has freed or deregistered buffers that others may have mapped
+  std::atomic<uint32_t> releases;  // number of times it has freed or deregistered buffers that others may have mapped
 };
 static_assert(sizeof(Doorbell) == 64);
 
@@ -46,13 +46,12 @@ struct NodeBarrier {
 };
 static_assert(sizeof(NodeBarrier) == 128);
 
-// What the rank of one GPU tells the others of its host while they set up a communicator: where its regions
-// (plan/launch_format.h) lie.
+// The regions (plan/launch_format.h) that a GPU's rank publishes to the others of its host during communicator setup.
 struct DeviceRecord {
   alignas(64) std::atomic<uint32_t> stage;  // 1: what follows is there; 2: `reached` too; 3: `splitLines` too
-  uint32_t splitLines;                      // words of 128-byte lines that came without the rest; ~0: not looked
-  uint64_t process;                         // random, of the rank's process: who has the same uses `pointer` as it is
-  uint64_t context;                         // there
+  uint32_t tornLines;                       // words of 128-byte lines that arrived without the rest; ~0: not probed
+  uint64_t process;                         // random token of the process: ranks with the same use `pointer` directly
+  uint64_t context;                         // in that process
   uint64_t pointer;
   uint64_t bytes;
   char ipcHandle[64];             // for other processes
@@ -61,49 +60,49 @@ struct DeviceRecord {
 };
 static_assert(sizeof(DeviceRecord) == 384);
 
-// What the streams of two GPUs write and wait for when one's copy engines store into the other's buffer, in memory of
-// the host: so whoever aborts ends these waits, and both sides of each are seen from outside. 1: so; who waited makes
-// it 0 again.
+// Flags in host memory that the streams of two GPUs write and wait for when the copy engines of one store into the
+// other's buffer: an aborting rank can end these waits, and both sides are visible from outside. 1: set; the waiting
+// side clears it.
 inline constexpr uint32_t kCopyParts = 16;
-struct CopyWords {
-  alignas(64) uint32_t ready;                // written by who receives: its buffer may be stored into
-  alignas(64) uint32_t arrived[kCopyParts];  // written by who sends: that part of it is there
+struct CopyFlags {
+  alignas(64) uint32_t ready;                // written by the receiver: its buffer may be stored into
+  alignas(64) uint32_t arrived[kCopyParts];  // written by the sender: that part has arrived
 };
-static_assert(sizeof(CopyWords) == 128);
+static_assert(sizeof(CopyFlags) == 128);
 
-// Where a rank's buffer lies, as others find it.
-struct BufferPlace {
-  uint64_t allocation;  // its number in the process of the rank; 0: nobody stores into the buffer
+// The location of a rank's buffer, as published to other ranks.
+struct BufferLocation {
+  uint64_t allocation;  // its number in the rank's process; 0: no rank stores into the buffer
   uint64_t base;        // of the allocation, there
   uint64_t offset;      // of the buffer in it
   char ipcHandle[64];   // of the allocation
 };
 
-// Whether an operation stores into buffers directly (cuda/agreement.h).
+// The record of an agreement on direct stores (cuda/agreement.h).
 struct AgreementRecord {
   alignas(64) std::atomic<uint64_t> verdict;
-  std::atomic<uint64_t> told;  // number of the agreement that the place belongs to; 0: it is being written
-  std::array<std::atomic<uint64_t>, sizeof(BufferPlace) / sizeof(uint64_t)> place;
+  std::atomic<uint64_t> published;  // number of the agreement that the location belongs to; 0: it is being written
+  std::array<std::atomic<uint64_t>, sizeof(BufferLocation) / sizeof(uint64_t)> location;
 
-  // By its only writer. Whoever reads a word of the new place, or of one that comes later, sees that `told` has
-  // changed.
-  void tell(const BufferPlace& from, uint64_t number) {
-    told.store(0, std::memory_order_relaxed);
-    const auto words = std::bit_cast<std::array<uint64_t, std::tuple_size_v<decltype(place)>>>(from);
-    for (size_t i = 0; i < words.size(); i++) place[i].store(words[i], std::memory_order_release);
-    told.store(number, std::memory_order_release);
+  // Called by its only writer. A rank that reads a word of the new location, or of a later one, sees that `published`
+  // has changed.
+  void publish(const BufferLocation& from, uint64_t number) {
+    published.store(0, std::memory_order_relaxed);
+    const auto words = std::bit_cast<std::array<uint64_t, std::tuple_size_v<decltype(location)>>>(from);
+    for (size_t i = 0; i < words.size(); i++) location[i].store(words[i], std::memory_order_release);
+    published.store(number, std::memory_order_release);
   }
-  bool isTold(uint64_t number) const { return told.load(std::memory_order_acquire) == number; }
-  // Whole only if it is still told afterwards.
-  BufferPlace read() const {
-    std::array<uint64_t, std::tuple_size_v<decltype(place)>> words;
-    for (size_t i = 0; i < words.size(); i++) words[i] = place[i].load(std::memory_order_acquire);
-    return std::bit_cast<BufferPlace>(words);
+  bool isPublished(uint64_t number) const { return published.load(std::memory_order_acquire) == number; }
+  // Consistent only if isPublished() still holds afterwards.
+  BufferLocation read() const {
+    std::array<uint64_t, std::tuple_size_v<decltype(location)>> words;
+    for (size_t i = 0; i < words.size(); i++) words[i] = location[i].load(std::memory_order_acquire);
+    return std::bit_cast<BufferLocation>(words);
   }
 };
-inline constexpr uint32_t kAgreements = 8;  // of a kind, in turn
+inline constexpr uint32_t kAgreements = 8;  // per pair, used round-robin
 static_assert(sizeof(AgreementRecord) == 128);
-// Those of a host: for each of its ranks' ways to another, and to itself.
+// The records of a host: for each ordered pair of its ranks, and of each rank with itself.
 struct AgreementTable {
   AgreementRecord* first;
   uint32_t localRanks;
@@ -111,8 +110,8 @@ struct AgreementTable {
     return first[(uint64_t(from) * localRanks + to) * kAgreements + number % kAgreements];
   }
 };
-// Of the way from one GPU's rank to another's, and of a rank's to itself.
-inline constexpr uint64_t kWayBytes = sizeof(CopyWords) + kAgreements * sizeof(AgreementRecord);
+// Bytes for each ordered pair of GPU ranks, and for each rank with itself.
+inline constexpr uint64_t kPairFlagBytes = sizeof(CopyFlags) + kAgreements * sizeof(AgreementRecord);
 
 // One direction of one connection: a ring of slots. Steps count up for ever; slot = step mod steps.
 struct Connection {

@@ -23,17 +23,17 @@ struct Host {
   Interrupt interrupt{block, bell};
 };
 
-BufferPlace placeOf(uint32_t rank, uint64_t number) { return {rank + 1, number << 8, rank, {}}; }
+BufferLocation placeOf(uint32_t rank, uint64_t number) { return {rank + 1, number << 8, rank, {}}; }
 
 // One rank's part; -1: what it saw of the others is wrong.
 int takePart(Host& host, uint32_t rank, uint64_t number, bool able, uint64_t patience) {
   Agreement agreement(host.table, host.interrupt, Agreement::Subject::all(rank, number, host.table.localRanks));
-  const BufferPlace own = placeOf(rank, number);
-  agreement.tell(able ? &own : nullptr);
+  const BufferLocation own = placeOf(rank, number);
+  agreement.publish(able ? &own : nullptr);
   const uint64_t deadline = nowNanoseconds() + patience;
   bool right = true;
-  agreement.consent(deadline, [&](uint32_t local, const BufferPlace& place) {
-    right = right && place.allocation == local + 1 && place.base == number << 8 && place.offset == local;
+  agreement.consent(deadline, [&](uint32_t local, const BufferLocation& location) {
+    right = right && location.allocation == local + 1 && location.base == number << 8 && location.offset == local;
     return true;
   });
   const bool direct = agreement.settle(deadline);
@@ -89,10 +89,10 @@ TEST(a_verdict_stays_until_all_ranks_have_read_it) {
   const auto withOther = [&](uint32_t rank, uint64_t number) {
     return Agreement(host.table, host.interrupt, Agreement::Subject::all(rank, number, 2));
   };
-  const auto reach = [](uint32_t, const BufferPlace&) { return true; };
-  const BufferPlace place = placeOf(0, 1);
+  const auto reach = [](uint32_t, const BufferLocation&) { return true; };
+  const BufferLocation location = placeOf(0, 1);
   Agreement slow = withOther(0, 1);
-  slow.tell(&place);
+  slow.publish(&location);
   std::atomic<bool> goesOn = false;
   std::thread fast([&] {
     EXPECT(takePart(host, 1, 1, true, kLong) == 1);
@@ -124,9 +124,9 @@ TEST(an_interrupt_ends_the_wait) {
 // Others go on at once, and the number may be used again, as something that is not direct.
 TEST(nobody_waits_for_a_rank_that_withdrew) {
   Host host(2);
-  const BufferPlace place = placeOf(0, 1);
+  const BufferLocation location = placeOf(0, 1);
   Agreement given(host.table, host.interrupt, Agreement::Subject::all(0, 1, 2));
-  given.tell(&place);
+  given.publish(&location);
   EXPECT(given.withdraw());
   EXPECT(takePart(host, 1, 1, true, ~0ull >> 2) == 0);
   EXPECT(takePart(host, 0, 1, true, ~0ull >> 2) == 0);
@@ -137,11 +137,11 @@ TEST(nobody_waits_for_a_rank_that_withdrew) {
 
 TEST(a_rank_cannot_withdraw_after_all_agreed) {
   Host host(2);
-  const BufferPlace place = placeOf(0, 1);
+  const BufferLocation location = placeOf(0, 1);
   Agreement given(host.table, host.interrupt, Agreement::Subject::all(0, 1, 2));
-  given.tell(&place);
+  given.publish(&location);
   std::thread other([&] { EXPECT(takePart(host, 1, 1, true, kLong) == 1); });
-  given.consent(nowNanoseconds() + kLong, [](uint32_t, const BufferPlace&) { return true; });
+  given.consent(nowNanoseconds() + kLong, [](uint32_t, const BufferLocation&) { return true; });
   other.join();
   EXPECT(!given.withdraw());
   EXPECT(takePart(host, 1, 1 + kAgreements, true, kShort) == 0);  // it has seen the verdict, nobody waits for that
@@ -156,11 +156,12 @@ TEST(sender_and_receiver_agree) {
       for (uint64_t number = 1; number <= 500; number++) {
         const bool sends = rank == 0;
         Agreement agreement(host.table, host.interrupt, Agreement::Subject::message(rank, 0, 1, number));
-        const BufferPlace place = placeOf(1, number);
-        agreement.tell(!sends && number % 7 == 0 ? nullptr : &place);
+        const BufferLocation location = placeOf(1, number);
+        agreement.publish(!sends && number % 7 == 0 ? nullptr : &location);
         const uint64_t deadline = nowNanoseconds() + kLong;
-        agreement.consent(
-            deadline, [&](uint32_t local, const BufferPlace& told) { return local == 1 && told.base == number << 8; });
+        agreement.consent(deadline, [&](uint32_t local, const BufferLocation& told) {
+          return local == 1 && told.base == number << 8;
+        });
         verdicts[rank].push_back(agreement.settle(deadline));
       }
     });

@@ -128,7 +128,7 @@ void devices() {
   unsetenv("NCCLRUN_DEVICE");
 }
 
-// What tellInfo writes to stderr.
+// What logInfo writes to stderr.
 std::string told(const char* level, const char* sentence = "so it is") {
   setenv("NCCL_DEBUG", level, 1);
   resetDebug();
@@ -136,7 +136,7 @@ std::string told(const char* level, const char* sentence = "so it is") {
   EXPECT(::pipe(pipe) == 0);
   const int before = dup(STDERR_FILENO);
   dup2(pipe[1], STDERR_FILENO);
-  tellInfo(sentence);
+  logInfo(sentence);
   dup2(before, STDERR_FILENO);
   close(before);
   close(pipe[1]);

@@ -20,9 +20,9 @@ namespace {
 struct World {
   uint32_t ranks;
   std::vector<std::vector<char>> send, receive;
-  std::vector<CopyWords> words;  // [from × ranks + to]
+  std::vector<CopyFlags> words;  // [from × ranks + to]
 
-  CopyWords& between(uint32_t from, uint32_t to) { return words[from * ranks + to]; }
+  CopyFlags& between(uint32_t from, uint32_t to) { return words[from * ranks + to]; }
 };
 
 Pointer pointer(std::vector<char>& memory) { return reinterpret_cast<Pointer>(memory.data()); }
@@ -44,7 +44,7 @@ void carryOut(World& world, uint32_t rank, const CopyProgram& program) {
       if (copy.peer != rank && !isReady[copy.peer]) await(world.between(rank, copy.peer).ready);
       isReady[copy.peer] = true;
       std::memcpy(reinterpret_cast<void*>(copy.to), reinterpret_cast<void*>(copy.from), copy.bytes);
-      if (copy.part != kNotTold) tell(world.between(rank, copy.peer).arrived[copy.part]);
+      if (copy.part != kNotSignalled) tell(world.between(rank, copy.peer).arrived[copy.part]);
     }
   }
   for (const Arrival& arrival : program.last) await(world.between(arrival.peer, rank).arrived[arrival.part]);
@@ -72,7 +72,7 @@ char expected(Collective collective, uint32_t rank, uint32_t root, size_t bytes,
 
 void testCollective(Collective collective, uint32_t ranks, uint32_t root, size_t bytes, uint32_t parts) {
   const size_t all = ranks * bytes;
-  World world{ranks, {}, {}, std::vector<CopyWords>(ranks * ranks)};
+  World world{ranks, {}, {}, std::vector<CopyFlags>(ranks * ranks)};
   std::vector<Pointer> targets;
   for (uint32_t rank = 0; rank < ranks; rank++) {
     world.send.emplace_back(all);
@@ -101,7 +101,7 @@ void testCollective(Collective collective, uint32_t ranks, uint32_t root, size_t
     for (size_t at = 0; at < all; at++) wrong += world.receive[rank][at] != expected(collective, rank, root, bytes, at);
     EXPECT(wrong == 0);
   }
-  for (const CopyWords& one : world.words) {
+  for (const CopyFlags& one : world.words) {
     EXPECT(one.ready == 0);
     EXPECT(std::accumulate(std::begin(one.arrived), std::end(one.arrived), 0u) == 0);
   }

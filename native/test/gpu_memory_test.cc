@@ -5,7 +5,7 @@
 
 #include "communicator/gpu_place.h"
 #include "cuda/cuda_memory_use.h"
-#include "cuda/cuda_ring_places.h"
+#include "cuda/ring_positions.h"
 #include "expect.h"
 #include "support/plan_builder.h"
 
@@ -20,8 +20,8 @@ constexpr Slots kSlots{.channels = 2,
                        .wideStepBytes = 1024,
                        .narrowStepBytes = 256,
                        .lineSteps = 4,
-                       .line64StepBytes = 128,
-                       .line128StepBytes = 256,
+                       .llStepBytes = 128,
+                       .ll128StepBytes = 256,
                        .ringSteps = 4,
                        .ringStepBytes = 2048};
 
@@ -74,7 +74,7 @@ void neighbours(uint32_t ranks, uint32_t seed) {
   for (uint32_t one = 0; one < ranks; one++) {
     for (uint32_t other = 0; other < one; other++) onHost[one][other] = onHost[other][one] = random() % 2 != 0;
   }
-  std::vector<std::vector<RingPlace>> places;
+  std::vector<std::vector<RingPosition>> places;
   for (uint32_t rank = 0; rank < ranks; rank++) {
     std::vector<PeerRegions> byPeer;
     for (uint32_t peer = 0; peer < ranks; peer++) {
@@ -84,13 +84,13 @@ void neighbours(uint32_t ranks, uint32_t seed) {
       };
       byPeer.push_back({{pair(rank, peer), pair(peer, rank)}, {memoryOf(rank, host, 0), memoryOf(peer, host, 0)}});
     }
-    places.push_back(ringPlaces(plan, kSlots, rank, byPeer));
+    places.push_back(ringPositions(plan, kSlots, rank, byPeer));
   }
   for (uint32_t channel = 0; channel < kSlots.channels; channel++) {
     for (uint32_t rank = 0; rank < ranks; rank++) {
-      const RingPlace& own = places[rank][channel];
-      const RingPlace& next = places[own.next][channel];
-      EXPECT(next.previous == rank && next.place == (own.place + 1) % ranks && spec.rings[channel][own.place] == rank);
+      const RingPosition& own = places[rank][channel];
+      const RingPosition& next = places[own.next][channel];
+      EXPECT(next.previous == rank && next.index == (own.index + 1) % ranks && spec.rings[channel][own.index] == rank);
       EXPECT(own.toNext.out == next.fromPrevious.in && own.toNext.in == next.fromPrevious.out);
       EXPECT(own.steps == next.steps && own.stepBytes == next.stepBytes && own.slots == next.slots);
       EXPECT(own.state < TableLayout(kSlots, ranks).states);

@@ -12,7 +12,7 @@ using namespace ncclrun;
 namespace {
 
 struct Cuts {
-  static constexpr bool kOneTurn = false;
+  static constexpr bool kSingleStep = false;
   size_t slot;
   size_t slotElements() const { return slot; }
 };
@@ -86,7 +86,7 @@ TEST(almost_all_blocks_have_equally_many_steps) {
 TEST(the_pieces_of_a_chunk_have_equal_sizes) {
   Work w = workOf(size_t(16) << 20, 64);
   std::vector<size_t> spans;
-  forEachTurn(Cuts{kSlot}, w, 2, [&](size_t, size_t span, size_t) { spans.push_back(span); });
+  forEachRound(Cuts{kSlot}, w, 2, [&](size_t, size_t span, size_t) { spans.push_back(span); });
   EXPECT(spans.size() == 2);
   EXPECT(spans.front() == spans.back());
 }

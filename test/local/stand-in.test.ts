@@ -61,7 +61,7 @@ describeIf(noCompiler, 'jobs on the GPUs of the stand-in driver', () => {
     expect(run.status).toBe(0);
     expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
     // Each rank says of its first such operation that it is one.
-    const output = new RegExp(`${called} of \\d+ bytes, and what follows it, by copy engines`, 'g');
+    const output = new RegExp(`copy engines run ${called} of \\d+ bytes and later operations`, 'g');
     expect(run.stderr.match(output)).toHaveLength(3);
   });
 

@@ -66,7 +66,7 @@ test('the sizes in GPU memory are those of launch_format.h', () => {
   const text = readFileSync(new URL('../../native/plan/launch_format.h', import.meta.url), 'utf8');
   expect(text).toContain(`kRegionHeaderBytes = ${layout.REGION_HEADER_BYTES};`);
   expect(text).toContain(`sizeof(SendState) == ${layout.GPU_STATE_BYTES}`);
-  expect(text).toContain(`sizeof(RingPlace) == ${layout.RING_PLACE_BYTES}`);
+  expect(text).toContain(`sizeof(RingPosition) == ${layout.RING_POSITION_BYTES}`);
 });
 
 test.each([

@@ -1,5 +1,5 @@
 // Arithmetic of the GPU on a thread's few elements. The twin of datapath/fold.h, with the same rules: from left to
-// right, integers wrap around, 8- and 16-bit floats are folded in float and rounded once.
+// right, integers wrap around, 8- and 16-bit floats are reduced in float and rounded once.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -10,7 +10,7 @@
 
 namespace ncclrun::cuda {
 
-// What an element is folded in.
+// The type in which an element is reduced.
 template <class T>
 struct Wide {
   using Type = T;
@@ -19,7 +19,7 @@ struct Wide {
 };
 template <class T>
 using WideOf = typename Wide<T>::Type;
-// Those kept in fewer bits.
+// For types stored in fewer bits.
 template <class T>
 struct WideInFloat {
   using Type = float;
@@ -49,7 +49,7 @@ struct Wide<__nv_bfloat16> : WideInFloat<__nv_bfloat16> {
     return *reinterpret_cast<const uint32_t*>(&pair);
   }
 };
-// What is too large for 8 bits becomes the largest finite value.
+// Values too large for 8 bits saturate to the largest finite value.
 template <>
 struct Wide<__nv_fp8_e4m3> : WideInFloat<__nv_fp8_e4m3> {
   using PairBits = uint16_t;
@@ -78,7 +78,7 @@ struct Wide<__nv_fp8_e5m2> : WideInFloat<__nv_fp8_e5m2> {
   }
 };
 
-// a × b, rounded: never made one with an addition that follows, which ranks whose order of folding differs would round
+// a × b, rounded: never fused with an addition that follows, which ranks that reduce in another order would round
 // differently.
 template <class V>
 __device__ __forceinline__ V times(V a, V b) {
@@ -87,8 +87,7 @@ __device__ __forceinline__ V times(V a, V b) {
   if constexpr (std::is_integral_v<V>) return a * b;
 }
 
-// Of a whole number, towards zero. The divisor, a number of ranks, has 31 bits at most, but may be larger than what T
-// can hold.
+// Integer quotient, rounded towards zero. The divisor, a number of ranks, has at most 31 bits but may exceed T's range.
 template <class T>
 __device__ __forceinline__ T quotientOf(T value, uint32_t divisor) {
   using Unsigned = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
@@ -97,15 +96,15 @@ __device__ __forceinline__ T quotientOf(T value, uint32_t divisor) {
   return T(Divided(value) / Divided(divisor));
 }
 
-// What an operator does beside folding.
+// What an operator does beside reducing.
 struct Plain {
   static constexpr bool kScales = false;   // multiplies a rank's contribution first
   static constexpr bool kDivides = false;  // divides the result
-  static constexpr bool kFolds = true;
+  static constexpr bool kReduces = true;
 };
-// For what only moves.
+// For operations that only move data.
 struct Copy : Plain {
-  static constexpr bool kFolds = false;
+  static constexpr bool kReduces = false;
   template <class V>
   static __device__ __forceinline__ V apply(V a, V) {
     return a;
@@ -132,12 +131,12 @@ struct Prod : Plain {
 struct PreMulSum : Sum {
   static constexpr bool kScales = true;
 };
-// Of whole numbers.
+// The average of integers.
 struct Average : Sum {
   static constexpr bool kDivides = true;
 };
-// Of floats: NaNs are left out where there is a number, and -0 is less than +0, as PTX's max and min have it (PTX ISA,
-// "Floating Point Instructions: max").
+// Floats: a number wins over a NaN, and -0 is less than +0, as in PTX's max and min (PTX ISA, "Floating Point
+// Instructions: max").
 struct Max : Plain {
   template <class V>
   static __device__ __forceinline__ V apply(V a, V b) {
@@ -155,7 +154,7 @@ struct Min : Plain {
   }
 };
 
-// As many elements as one access to memory moves.
+// The elements of one memory access.
 template <class T, uint32_t kBytes>
 struct alignas(kBytes) Pack {
   static constexpr uint32_t kCount = kBytes / sizeof(T);
@@ -163,7 +162,7 @@ struct alignas(kBytes) Pack {
 };
 
 template <class T>
-inline constexpr bool kIsWide = std::is_same_v<WideOf<T>, T>;  // folded in what it is kept in
+inline constexpr bool kIsWide = std::is_same_v<WideOf<T>, T>;  // reduced in the type in which it is stored
 
 template <class T, uint32_t kBytes>
 __device__ __forceinline__ void widenPack(const Pack<T, kBytes>& pack, WideOf<T>* values) {
@@ -202,21 +201,21 @@ __device__ __forceinline__ void scalePack(const Pack<T, kBytes>& pack, WideOf<T>
   narrowPack(values, out);
 }
 
-// Folds packs in the order in which they are added. What is added alone comes out as it is, bit by bit.
+// Reduces packs in the order in which they are added. A single pack comes out unchanged, bit by bit.
 template <class T, class Op, uint32_t kBytes>
-class Folding {
+class Accumulator {
  public:
   using Packed = Pack<T, kBytes>;
-  __device__ __forceinline__ explicit Folding(const Adjustment<T>& adjust) : adjust_(adjust) {}
+  __device__ __forceinline__ explicit Accumulator(const Adjustment<T>& adjust) : adjust_(adjust) {}
 
   // The first.
   __device__ __forceinline__ void begin(const Packed& pack, bool scaled) {
     first_ = pack;
     adjust(first_, scaled);
-    if constexpr (Op::kFolds) widenPack(first_, sums_);
+    if constexpr (Op::kReduces) widenPack(first_, sums_);
   }
   __device__ __forceinline__ void add(const Packed& pack, bool scaled) {
-    if constexpr (Op::kFolds) {
+    if constexpr (Op::kReduces) {
       alone_ = false;
       Packed added = pack;
       adjust(added, scaled);
@@ -227,7 +226,7 @@ class Folding {
     }
   }
   __device__ __forceinline__ Packed result() const {
-    if constexpr (Op::kFolds) {
+    if constexpr (Op::kReduces) {
       if (alone_) return first_;
       Packed out;
       narrowPack(sums_, out);
@@ -255,19 +254,19 @@ class Folding {
   bool alone_ = true;
 };
 
-// Which source of a fold is multiplied: the number of one, or
+// Which source of a reduction is multiplied: the number of one, or
 inline constexpr uint32_t kNoSource = ~0u, kAllSources = ~0u - 1;
 
-// What the packs of `count` sources become. load(s): that of source s.
+// Reduces the packs of `count` sources. load(s): the pack of source s.
 template <class T, class Op, uint32_t kBytes>
-__device__ __forceinline__ Pack<T, kBytes> foldPacks(uint32_t count, const Adjustment<T>& adjust, uint32_t scaled,
-                                                     auto&& load) {
+__device__ __forceinline__ Pack<T, kBytes> reducePacks(uint32_t count, const Adjustment<T>& adjust, uint32_t scaled,
+                                                       auto&& load) {
   const auto isScaled = [&](uint32_t s) { return scaled == s || scaled == kAllSources; };
-  Folding<T, Op, kBytes> folding(adjust);
-  folding.begin(load(0), isScaled(0));
+  Accumulator<T, Op, kBytes> accumulator(adjust);
+  accumulator.begin(load(0), isScaled(0));
 #pragma unroll
-  for (uint32_t s = 1; s < count; s++) folding.add(load(s), isScaled(s));
-  return folding.result();
+  for (uint32_t s = 1; s < count; s++) accumulator.add(load(s), isScaled(s));
+  return accumulator.result();
 }
 
 }  // namespace ncclrun::cuda

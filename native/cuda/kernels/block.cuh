@@ -1,17 +1,17 @@
-// What a block of a launch does: its items one after the other, each by the algorithm of its routine.
+// The main loop of a block: it runs the launch's items one after the other, each by the algorithm of its routine.
 #pragma once
 #include "algorithm/direct.h"
 #include "algorithm/ring.h"
 #include "algorithm/send_receive.h"
 #include "algorithm/tree.h"
-#include "cuda/kernels/kinds.cuh"
-#include "cuda/kernels/one_turn.cuh"
 #include "cuda/kernels/primitives.cuh"
+#include "cuda/kernels/single_step.cuh"
+#include "cuda/kernels/typed_ops.cuh"
 
 namespace ncclrun::cuda {
 
 __device__ __forceinline__ Work workOf(const Launch& launch, const Item& item, uint32_t block, uint32_t channel,
-                                       uint32_t place, bool lowLatency) {
+                                       uint32_t ringIndex, bool isLL) {
   Work work{};
   work.send = item.send;
   work.receive = item.receive;
@@ -20,12 +20,12 @@ __device__ __forceinline__ Work workOf(const Launch& launch, const Item& item, u
   work.chunk = item.chunk;
   work.grain = item.grain;
   work.step = item.step;
-  work.lowLatency = lowLatency;
+  work.isLL = isLL;
   work.block = block;
   work.blocks = item.blocks;
   work.rank = launch.rank;
   work.ranks = launch.ranks;
-  work.place = place;
+  work.ringIndex = ringIndex;
   work.root = item.root;
   work.children = item.children;
   work.ring = launch.rings + channel * launch.ranks;
@@ -37,7 +37,7 @@ __device__ void pull(P& p, const Work& w) {
   p.pull(w);
 }
 
-// Each on its own: the registers of one should not depend on the others.
+// Each algorithm is a function of its own, so that its register use does not depend on the others.
 #define NCCLRUN_ROUTINE(algorithm)                                       \
   template <class P>                                                     \
   __device__ __noinline__ void algorithm##Routine(P& p, const Work& w) { \
@@ -130,7 +130,8 @@ struct Spread {
   static constexpr bool kInline = false;
   static __device__ void run(auto& p, const Work& w, Routine routine) { spread(p, w, routine); }
 };
-// Those whose time counts most, each by itself. kOneWay: a rank does not send to a peer what it receives from it.
+// The latency-critical routines, each with a kernel of its own. kOneWay: a rank does not both send to a peer and
+// receive from it.
 #define NCCLRUN_QUICK(Name, algorithm, isOneWay)                                     \
   struct Name {                                                                      \
     static constexpr bool kInline = true;                                            \
@@ -139,15 +140,15 @@ struct Spread {
   };
 NCCLRUN_QUICK(OneShot, directOneShotAllReduce, false)
 NCCLRUN_QUICK(TwoShot, directTwoShotAllReduce, false)
-NCCLRUN_QUICK(Scattering, directReduceScatter, false)
-NCCLRUN_QUICK(Reducing, directReduce, true)
-NCCLRUN_QUICK(Gathering, directAllGather, false)
-NCCLRUN_QUICK(Broadcasting, directBroadcast, true)
-NCCLRUN_QUICK(Exchanging, directAllToAll, false)
-NCCLRUN_QUICK(Collecting, directGather, true)
-NCCLRUN_QUICK(Dealing, directScatter, true)
+NCCLRUN_QUICK(ReduceScatter, directReduceScatter, false)
+NCCLRUN_QUICK(ReduceToRoot, directReduce, true)
+NCCLRUN_QUICK(AllGather, directAllGather, false)
+NCCLRUN_QUICK(Broadcast, directBroadcast, true)
+NCCLRUN_QUICK(AllToAll, directAllToAll, false)
+NCCLRUN_QUICK(Gather, directGather, true)
+NCCLRUN_QUICK(Scatter, directScatter, true)
 #undef NCCLRUN_QUICK
-struct Passing {
+struct SendReceive {
   static constexpr bool kInline = true;
   static constexpr bool kOneWay = true;
   static __device__ void run(auto& p, const Work& w, Routine routine) {
@@ -157,122 +158,123 @@ struct Passing {
   }
 };
 
-// Part `block` of one item.
+// Runs part `block` of one item.
 template <class Protocol, class Routines>
-__device__ __forceinline__ void runItem(const Launch& launch, Ends& ends, const Item& item, uint32_t block) {
+__device__ __forceinline__ void runItem(const Launch& launch, Connections& connections, const Item& item,
+                                        uint32_t block) {
   const uint32_t channel = (item.firstChannel + block) % launch.slots.channels;
-  const uint32_t place = item.usesRing ? launch.places[channel].place : 0;
-  const EndStore<Protocol::kProtocol> store(launch, item, channel);
-  store.load(ends);
+  const uint32_t ringIndex = item.usesRing ? launch.ringPositions[channel].index : 0;
+  const ConnectionStore<Protocol::kProtocol> store(launch, item, channel);
+  store.load(connections);
   __syncthreads();
-  Primitives<Protocol, Routines::kInline> primitives(launch, ends, item.receiveCount, item.sendCount);
-  const Work work = workOf(launch, item, block, channel, place, Protocol::kProtocol == 1);
+  Primitives<Protocol, Routines::kInline> primitives(launch, connections, item.receiveCount, item.sendCount);
+  const Work work = workOf(launch, item, block, channel, ringIndex, Protocol::kProtocol == 1);
   Routines::run(primitives, work, item.routine);
   primitives.finish();
   __syncthreads();
-  store.store(ends);
+  store.store(connections);
   __syncthreads();
 }
 template <class Protocol, class Routines>
-__device__ __noinline__ void runItemApart(const Launch& launch, Ends& ends, const Item& item, uint32_t block) {
-  runItem<Protocol, Routines>(launch, ends, item, block);
+__device__ __noinline__ void runItemApart(const Launch& launch, Connections& connections, const Item& item,
+                                          uint32_t block) {
+  runItem<Protocol, Routines>(launch, connections, item, block);
 }
 
 // run(ends, item, part): each part of an item that the calling block does.
 __device__ __forceinline__ void forEachItem(const Launch& launch, auto&& run) {
-  NCCLRUN_SHARED(Ends, ends);
-  if (threadIdx.x == 0) ends.aborted = ends.reported = false;
+  NCCLRUN_SHARED(Connections, connections);
+  if (threadIdx.x == 0) connections.aborted = connections.reported = false;
   for (uint32_t i = 0; i < launch.itemCount; i++) {
     const Item& item = launch.items[i];
     const uint32_t worker = (blockIdx.x + gridDim.x - item.firstBlock) % gridDim.x;
     if (worker >= item.workers) continue;
 #pragma unroll 1
-    for (uint32_t part = worker; part < item.blocks; part += item.workers) run(ends, item, part);
+    for (uint32_t part = worker; part < item.blocks; part += item.workers) run(connections, item, part);
   }
-  if (threadIdx.x == 0) endBlock(launch, ends);
+  if (threadIdx.x == 0) endBlock(launch, connections);
 }
 
 template <class Protocol, class Routines>
 __device__ __forceinline__ void runBlock(const Launch& launch) {
-  forEachItem(launch, [&](Ends& ends, const Item& item, uint32_t block) {
-    runItem<Protocol, Routines>(launch, ends, item, block);
+  forEachItem(launch, [&](Connections& connections, const Item& item, uint32_t block) {
+    runItem<Protocol, Routines>(launch, connections, item, block);
   });
 }
-// Of the calling block in a launch of one turn. Exchanges have one item, of which a launch does the parts from
-// firstBlock on; others one behind the other, each with a block for each of its parts.
+// The item of the calling block in a single-step launch. An exchange has one item, and the launch does its parts from
+// firstBlock on; other routines have several items, each with one block for each part.
 template <class Routines>
-__device__ __forceinline__ const Item& itemOfTurn(const Launch& launch) {
+__device__ __forceinline__ const Item& singleStepItem(const Launch& launch) {
   uint32_t i = 0;
   if constexpr (Routines::kOneWay) {
     while (blockIdx.x - launch.items[i].firstBlock >= launch.items[i].blocks) i++;
   }
   return launch.items[i];
 }
-// A launch of one turn. (The lane of an end writes it back itself.)
+// Runs the calling block of a single-step launch. (Each connection's lane stores the state back itself.)
 template <class Protocol, class Routines>
-__device__ __forceinline__ void runTurn(const Launch& launch) {
-  NCCLRUN_SHARED(TurnEnds, ends);
-  const Item& item = itemOfTurn<Routines>(launch);
+__device__ __forceinline__ void runSingleStep(const Launch& launch) {
+  NCCLRUN_SHARED(SingleStepConnections, connections);
+  const Item& item = singleStepItem<Routines>(launch);
   const uint32_t part = Routines::kOneWay ? blockIdx.x - item.firstBlock : blockIdx.x + item.firstBlock;
   const uint32_t channel = Routines::kOneWay ? item.firstChannel + part : part;
-  Primitives<Protocol, true> primitives(launch, ends, item.receiveCount, item.sendCount, item, channel);
+  Primitives<Protocol, true> primitives(launch, connections, item.receiveCount, item.sendCount, item, channel);
   Routines::run(primitives, workOf(launch, item, part, 0, 0, Protocol::kProtocol == 1), item.routine);
   primitives.finish();
-  if (threadIdx.x == 0) endBlock(launch, ends);
+  if (threadIdx.x == 0) endBlock(launch, connections);
 }
-// Items of several protocols.
-template <class AllKinds, class Routines>
+// Runs items of several protocols.
+template <class Ops, class Routines>
 __device__ __forceinline__ void runMixedBlock(const Launch& launch) {
-  forEachItem(launch, [&](Ends& ends, const Item& item, uint32_t block) {
-    if (item.protocol == Simple<AllKinds>::kProtocol)
-      return runItemApart<Simple<AllKinds>, Routines>(launch, ends, item, block);
-    if (item.protocol == Lines64<AllKinds>::kProtocol)
-      return runItemApart<Lines64<AllKinds>, Routines>(launch, ends, item, block);
-    runItemApart<Lines128<AllKinds>, Routines>(launch, ends, item, block);
+  forEachItem(launch, [&](Connections& connections, const Item& item, uint32_t block) {
+    if (item.protocol == Simple<Ops>::kProtocol)
+      return runItemApart<Simple<Ops>, Routines>(launch, connections, item, block);
+    if (item.protocol == LL<Ops>::kProtocol) return runItemApart<LL<Ops>, Routines>(launch, connections, item, block);
+    runItemApart<LL128<Ops>, Routines>(launch, connections, item, block);
   });
 }
 
 }  // namespace ncclrun::cuda
 
-// Kernels of a module (kernels.cc knows their names): all routines under each protocol, and some routines by themselves
-// under LL and LL128. Grid: up to the plan's channels, or of sends and receives those times connections; block: a
+// Kernels of a module (kernels.cc knows their names): one with all routines for each protocol, and kernels of single
+// routines under LL and LL128. Grid: up to the plan's channels, for sends and receives times the connections; block: a
 // multiple of 32 threads, 64 to 512.
 #define NCCLRUN_KERNEL(Name, Protocol, Routines, ...)                                               \
   extern "C" __global__ void __launch_bounds__(512, 1)                                              \
       ncclrun##Protocol##Name(NCCLRUN_PARAMETER(ncclrun::cuda::Launch) launch) {                    \
     ncclrun::cuda::runBlock<ncclrun::cuda::Protocol<__VA_ARGS__>, ncclrun::cuda::Routines>(launch); \
   }
-#define NCCLRUN_ALL_ROUTINES(Routines, ...)        \
-  NCCLRUN_KERNEL(, Simple, Routines, __VA_ARGS__)  \
-  NCCLRUN_KERNEL(, Lines64, Routines, __VA_ARGS__) \
-  NCCLRUN_KERNEL(, Lines128, Routines, __VA_ARGS__)
-#define NCCLRUN_ROUTINE_ALONE(Routine, ...)              \
-  NCCLRUN_KERNEL(Routine, Lines64, Routine, __VA_ARGS__) \
-  NCCLRUN_KERNEL(Routine, Lines128, Routine, __VA_ARGS__)
-// In launches of one turn: grid: the items' blocks.
-#define NCCLRUN_TURN(Name, Protocol, Routine, ...)                                     \
-  extern "C" __global__ void __launch_bounds__(512, 1)                                 \
-      ncclrun##Protocol##Turn##Name(NCCLRUN_PARAMETER(ncclrun::cuda::Launch) launch) { \
-    using Steps = ncclrun::cuda::TurnSteps<ncclrun::cuda::Routine::kOneWay>;           \
-    using Lines = ncclrun::cuda::Protocol<__VA_ARGS__, Steps::Of>;                     \
-    ncclrun::cuda::runTurn<Lines, ncclrun::cuda::Routine>(launch);                     \
+#define NCCLRUN_ALL_ROUTINES(Routines, ...)       \
+  NCCLRUN_KERNEL(, Simple, Routines, __VA_ARGS__) \
+  NCCLRUN_KERNEL(, LL, Routines, __VA_ARGS__)     \
+  NCCLRUN_KERNEL(, LL128, Routines, __VA_ARGS__)
+#define NCCLRUN_ROUTINE_ALONE(Routine, ...)         \
+  NCCLRUN_KERNEL(Routine, LL, Routine, __VA_ARGS__) \
+  NCCLRUN_KERNEL(Routine, LL128, Routine, __VA_ARGS__)
+// Kernels for single-step launches. Grid: the items' blocks.
+#define NCCLRUN_SINGLE_STEP_KERNEL(Name, Protocol, Routine, ...)                             \
+  extern "C" __global__ void __launch_bounds__(512, 1)                                       \
+      ncclrun##Protocol##SingleStep##Name(NCCLRUN_PARAMETER(ncclrun::cuda::Launch) launch) { \
+    using Steps = ncclrun::cuda::SingleStepVariant<ncclrun::cuda::Routine::kOneWay>;         \
+    using Lines = ncclrun::cuda::Protocol<__VA_ARGS__, Steps::Of>;                           \
+    ncclrun::cuda::runSingleStep<Lines, ncclrun::cuda::Routine>(launch);                     \
   }
-#define NCCLRUN_TURNS(Name, Routine, ...)           \
-  NCCLRUN_TURN(Name, Lines64, Routine, __VA_ARGS__) \
-  NCCLRUN_TURN(Name, Lines128, Routine, __VA_ARGS__)
-// Of the types of a module. Of the routines by themselves only the all-reduce of few bytes has them all: the others
-// compile as long as they do for sums, and are seldom wanted.
+#define NCCLRUN_SINGLE_STEP_KERNELS(Name, Routine, ...)      \
+  NCCLRUN_SINGLE_STEP_KERNEL(Name, LL, Routine, __VA_ARGS__) \
+  NCCLRUN_SINGLE_STEP_KERNEL(Name, LL128, Routine, __VA_ARGS__)
+// Kernels for the types of a module. Of the single routines only the one-shot all-reduce exists for all operators: the
+// others would take as long to compile as for sums, and are seldom wanted.
 #define NCCLRUN_REDUCTIONS(...)               \
   NCCLRUN_ALL_ROUTINES(Reduce, __VA_ARGS__)   \
   NCCLRUN_ROUTINE_ALONE(OneShot, __VA_ARGS__) \
-  NCCLRUN_TURNS(OneShot, OneShot, __VA_ARGS__)
-// Sums of one type (whole numbers': the unsigned one).
-#define NCCLRUN_SUM_ALONE(Which, Routine, Type)                                \
-  NCCLRUN_KERNEL(Routine##Which, Lines64, Routine, ncclrun::cuda::Sums<Type>)  \
-  NCCLRUN_KERNEL(Routine##Which, Lines128, Routine, ncclrun::cuda::Sums<Type>) \
-  NCCLRUN_TURNS(Routine##Which, Routine, ncclrun::cuda::Sums<Type>)
-#define NCCLRUN_SUMS(Which, Type)            \
-  NCCLRUN_SUM_ALONE(Which, OneShot, Type)    \
-  NCCLRUN_SUM_ALONE(Which, TwoShot, Type)    \
-  NCCLRUN_SUM_ALONE(Which, Scattering, Type) \
-  NCCLRUN_TURNS(Reducing##Which, Reducing, ncclrun::cuda::Sums<Type>)
+  NCCLRUN_SINGLE_STEP_KERNELS(OneShot, OneShot, __VA_ARGS__)
+// Kernels for sums of one type (of integers: the unsigned one).
+#define NCCLRUN_SUM_ALONE(Which, Routine, Type)                             \
+  NCCLRUN_KERNEL(Routine##Which, LL, Routine, ncclrun::cuda::Sums<Type>)    \
+  NCCLRUN_KERNEL(Routine##Which, LL128, Routine, ncclrun::cuda::Sums<Type>) \
+  NCCLRUN_SINGLE_STEP_KERNELS(Routine##Which, Routine, ncclrun::cuda::Sums<Type>)
+#define NCCLRUN_SUMS(Which, Type)               \
+  NCCLRUN_SUM_ALONE(Which, OneShot, Type)       \
+  NCCLRUN_SUM_ALONE(Which, TwoShot, Type)       \
+  NCCLRUN_SUM_ALONE(Which, ReduceScatter, Type) \
+  NCCLRUN_SINGLE_STEP_KERNELS(ReduceToRoot##Which, ReduceToRoot, ncclrun::cuda::Sums<Type>)

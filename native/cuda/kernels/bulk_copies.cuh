@@ -1,5 +1,5 @@
-// Copies that one thread asks for and the hardware carries out beside it (cp.async.bulk of PTX ISA 8.0): from the GPU's
-// memory into that of the block, and from there to wherever addresses lead. Addresses and bytes: multiples of 16.
+// Bulk copies that one thread issues and the hardware executes asynchronously (cp.async.bulk of PTX ISA 8.0): from
+// global into shared memory, and from there to any global address. Addresses and bytes: multiples of 16.
 #pragma once
 #include <cstdint>
 
@@ -15,11 +15,11 @@ inline constexpr bool kHasBulkCopies = false;
 inline constexpr bool kHasBulkCopies = true;
 #endif
 
-// Those of one thread.
+// The bulk copies of one thread.
 class BulkCopies {
  public:
-  // `arrival`, in the block's memory, tells of loads, from begin() to end(): it is at its next turn whenever `count` of
-  // them have come.
+  // `arrival`, an mbarrier in shared memory, tracks loads from begin() to end(): it enters its next phase whenever
+  // `count` of them have arrived.
   static __device__ __forceinline__ void begin(uint64_t* arrival, uint32_t count = 1) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(inBlock(arrival)), "r"(count) : "memory");
@@ -30,7 +30,7 @@ class BulkCopies {
     asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(inBlock(arrival)) : "memory");
 #endif
   }
-  // What this thread has seen or written so far comes before what it asks for from now on.
+  // Orders this thread's earlier accesses before the copies that it issues from now on.
   static __device__ __forceinline__ void order() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("fence.proxy.async;" ::: "memory");
@@ -47,14 +47,14 @@ class BulkCopies {
         : "memory");
 #endif
   }
-  // As a load of nothing: by any thread, behind what it has read and written.
+  // Arrives without a load; called by any thread after its reads and writes.
   static __device__ __forceinline__ void arrive(uint64_t* arrival) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(inBlock(arrival)) : "memory");
 #endif
   }
-  // Until the arrival's turn number `turn`, from 0, is over: by any thread, which is not a turn behind.
-  __device__ __forceinline__ void await(uint64_t* arrival, uint32_t turn) {
+  // Waits until phase number `phase`, from 0, is complete; called by any thread that is not a whole phase behind.
+  __device__ __forceinline__ void await(uint64_t* arrival, uint32_t phase) {
 #if __CUDA_ARCH__ >= 900
     uint32_t done = 0;
     while (done == 0) {
@@ -62,7 +62,7 @@ class BulkCopies {
           "{\n.reg .pred there;\nmbarrier.try_wait.parity.shared::cta.b64 there, [%1], %2;\n"
           "selp.u32 %0, 1, 0, there;\n}"
           : "=r"(done)
-          : "r"(inBlock(arrival)), "r"(turn & 1)
+          : "r"(inBlock(arrival)), "r"(phase & 1)
           : "memory");
     }
 #endif
@@ -74,14 +74,14 @@ class BulkCopies {
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 #endif
   }
-  // Until all stores but the latest kLatest are where they lead.
+  // Waits until all stores but the latest kLatest have completed.
   template <uint32_t kLatest>
   __device__ __forceinline__ void awaitStores() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kLatest) : "memory");
 #endif
   }
-  // Until what they store may be overwritten.
+  // Waits until their sources may be overwritten.
   template <uint32_t kLatest>
   __device__ __forceinline__ void awaitStoresRead() {
 #if __CUDA_ARCH__ >= 900

@@ -1,24 +1,24 @@
-// Moves that only send, by bulk copies: from the user's buffer into the block's memory, and on into the peer's slot.
-// One thread asks for them; meanwhile the workers fold what is received. So few blocks fill an NVLink.
+// Executes moves that only send by bulk copies: from the user's buffer into shared memory, and on into the peer's slot.
+// One thread issues them while the workers reduce received data. So few blocks saturate an NVLink.
 #pragma once
 #include "cuda/kernels/bulk_copies.cuh"
-#include "cuda/kernels/ends.cuh"
+#include "cuda/kernels/connections.cuh"
 #include "cuda/kernels/move.cuh"
 
 namespace ncclrun::cuda {
 
-// What a launch whose kernel has protocol Simple has beside: launch_format.h knows how much.
+// Dynamic shared memory of a kernel of protocol Simple; launch_format.h has its size.
 struct BulkSpace {
-  struct Kept {
-    uint32_t asked, stored;  // pieces
-    uint32_t toldAt;         // when so many are stored, the last move's step is told; 0: it is
-    uint32_t lastBytes;      // of its last piece
+  struct Progress {
+    uint32_t loaded, stored;  // pieces
+    uint32_t postAt;          // when so many are stored, the last move's step is posted; 0: it has been posted
+    uint32_t lastBytes;       // bytes of its last piece
     uint32_t bytes, connection, step;
-    char* to;  // where the next of its pieces goes
+    char* to;  // destination of its next piece
   };
-  alignas(128) char places[kBulkPlaces][kBulkBytes];
-  uint64_t arrivals[kBulkPlaces];
-  Kept kept;
+  alignas(128) char stages[kBulkStages][kBulkBytes];
+  uint64_t arrivals[kBulkStages];
+  Progress progress;
 };
 static_assert(sizeof(BulkSpace) <= kBulkSpaceBytes);
 
@@ -27,121 +27,122 @@ __device__ __forceinline__ BulkSpace& bulkSpace() {
   return space;
 }
 
-// By one thread of a block. What it keeps from one move to the next lies in the block's memory, what changes with every
-// piece in registers.
+// Used by one thread of a block. State that outlives a move lies in shared memory; state that changes with every piece
+// stays in registers.
 class BulkSends {
  public:
-  // Whether a move is one of these: all threads of all blocks agree.
+  // True if bulk copies execute the move; all threads of all blocks agree.
   static __device__ __forceinline__ bool takes(const Launch& launch, const Move& move) {
     if (!kHasBulkCopies || move.froms > 0 || move.tos != 1 || move.target != nullptr) return false;
     const uint64_t bytes = move.count * launch.elementBytes;
     const bool isEven = (reinterpret_cast<uintptr_t>(move.own) | bytes) % 16 == 0;
-    return isEven && bytes >= kLeastPieces * kBulkBytes && launch.kind % kFolds != uint8_t(Fold::preMulSum);
+    return isEven && bytes >= kMinPieces * kBulkBytes && launch.opIndex % kRedOps != uint8_t(RedOp::preMulSum);
   }
 
-  static __device__ __forceinline__ void begin() { bulkSpace().kept = {}; }
+  static __device__ __forceinline__ void begin() { bulkSpace().progress = {}; }
 
   // The source is read until end().
-  static __device__ __noinline__ void send(const Launch& launch, Ends& ends, BulkCopies& copies, const Move& move,
-                                           uint32_t step) {
+  static __device__ __noinline__ void send(const Launch& launch, Connections& connections, BulkCopies& copies,
+                                           const Move& move, uint32_t step) {
     BulkSpace& space = bulkSpace();
-    End& connection = ends.sends[move.to];
-    if (!awaitSlot(launch, ends, copies, connection, step)) return;
-    Kept kept = space.kept;
-    if (kept.asked == 0) {
+    ConnectionState& connection = connections.sends[move.to];
+    if (!awaitSlot(launch, connections, copies, connection, step)) return;
+    Progress progress = space.progress;
+    if (progress.loaded == 0) {
       for (uint64_t& arrival : space.arrivals) BulkCopies::begin(&arrival);
       BulkCopies::order();
     }
     const auto bytes = uint32_t(move.count * launch.elementBytes);
     const auto* from = static_cast<const char*>(move.own);
-    char* to = connection.slots + uint64_t(step & (ends.steps - 1)) * ends.stepBytes;
+    char* to = connection.slots + uint64_t(step & (connections.steps - 1)) * connections.stepBytes;
     for (uint32_t left = bytes; left > 0;) {
-      if (kept.asked - kept.stored == kAhead) {
-        store(space, copies, kept, to);
-        if (kept.stored == kept.toldAt) tell<kOnTheWay>(launch, ends, copies, kept);
+      if (progress.loaded - progress.stored == kAhead) {
+        store(space, copies, progress, to);
+        if (progress.stored == progress.postAt) publishStep<kOnTheWay>(launch, connections, copies, progress);
       }
-      copies.awaitStoresRead<kBulkPlaces - kAhead>();  // what the place had before
+      copies.awaitStoresRead<kBulkStages - kAhead>();  // the stage's previous piece
       const uint32_t piece = left < kBulkBytes ? left : kBulkBytes;
-      const uint32_t place = kept.asked % kBulkPlaces;
-      copies.load(space.places[place], from, piece, &space.arrivals[place]);
-      kept.asked++;
+      const uint32_t stage = progress.loaded % kBulkStages;
+      copies.load(space.stages[stage], from, piece, &space.arrivals[stage]);
+      progress.loaded++;
       from += piece;
       left -= piece;
     }
-    kept.to = to;
-    kept.lastBytes = (bytes - 1) % kBulkBytes + 1;
-    kept.toldAt = kept.asked + kOnTheWay;
-    kept.connection = move.to;
-    kept.step = step;
-    kept.bytes = bytes;
-    space.kept = kept;
+    progress.to = to;
+    progress.lastBytes = (bytes - 1) % kBulkBytes + 1;
+    progress.postAt = progress.loaded + kOnTheWay;
+    progress.connection = move.to;
+    progress.step = step;
+    progress.bytes = bytes;
+    space.progress = progress;
   }
 
-  // All that was sent is there, and told.
-  static __device__ __noinline__ void end(const Launch& launch, Ends& ends, BulkCopies& copies) {
+  // Completes and posts all sends.
+  static __device__ __noinline__ void end(const Launch& launch, Connections& connections, BulkCopies& copies) {
     BulkSpace& space = bulkSpace();
-    if (space.kept.asked == 0) return;
-    settle(launch, ends, copies);
+    if (space.progress.loaded == 0) return;
+    settle(launch, connections, copies);
     for (uint64_t& arrival : space.arrivals) BulkCopies::end(&arrival);
-    space.kept = {};
+    space.progress = {};
   }
 
  private:
-  using Kept = BulkSpace::Kept;
+  using Progress = BulkSpace::Progress;
 
-  // Pieces that are loaded before the oldest is stored; stored ones that may not be there yet when an older step is
-  // told.
+  // Pieces that are loaded before the oldest is stored; stored pieces that may be incomplete when an older step is
+  // posted.
   static constexpr uint32_t kAhead = 3, kOnTheWay = 4;
-  static constexpr uint32_t kLeastPieces = kAhead + kOnTheWay + 1;  // so that each step is told during the next one
-  static_assert(kAhead < kBulkPlaces);
+  static constexpr uint32_t kMinPieces = kAhead + kOnTheWay + 1;  // so that each step is posted during the next one
+  static_assert(kAhead < kBulkStages);
 
   // False: aborted.
-  static __device__ __forceinline__ bool awaitSlot(const Launch& launch, Ends& ends, BulkCopies& copies, End& end,
-                                                   uint32_t step) {
-    if (!reached(end.freed + ends.steps, step + 1)) {
-      if (const uint32_t freed = loadVolatile(end.head); reached(freed + ends.steps, step + 1)) {
-        end.freed = loadAcquire(end.head);
+  static __device__ __forceinline__ bool awaitSlot(const Launch& launch, Connections& connections, BulkCopies& copies,
+                                                   ConnectionState& connection, uint32_t step) {
+    if (!reached(connection.freed + connections.steps, step + 1)) {
+      if (const uint32_t freed = loadVolatile(connection.head); reached(freed + connections.steps, step + 1)) {
+        connection.freed = loadAcquire(connection.head);
       } else {
-        settle(launch, ends, copies);
-        Patience patience(launch, ends);
-        awaitCredit(end, step, ends.steps, patience);
+        settle(launch, connections, copies);
+        SpinWait spin(launch, connections);
+        awaitCredit(connection, step, connections.steps, spin);
       }
       BulkCopies::order();
     }
-    return !*static_cast<volatile bool*>(&ends.aborted);
+    return !*static_cast<volatile bool*>(&connections.aborted);
   }
 
-  // The oldest piece: one of the last move's, or the next of the one at `to`.
-  static __device__ __forceinline__ void store(BulkSpace& space, BulkCopies& copies, Kept& kept, char*& to) {
-    const uint32_t place = kept.stored % kBulkPlaces;
-    copies.await(&space.arrivals[place], kept.stored / kBulkPlaces);
-    const uint32_t ofLastMove = kept.toldAt - kOnTheWay - kept.stored;  // how many are left
-    if (kept.toldAt > 0 && int32_t(ofLastMove) > 0) {
-      copies.store(kept.to, space.places[place], ofLastMove == 1 ? kept.lastBytes : kBulkBytes);
-      kept.to += kBulkBytes;
+  // Stores the oldest piece: one of the last move's, or the next of the move at `to`.
+  static __device__ __forceinline__ void store(BulkSpace& space, BulkCopies& copies, Progress& progress, char*& to) {
+    const uint32_t stage = progress.stored % kBulkStages;
+    copies.await(&space.arrivals[stage], progress.stored / kBulkStages);
+    const uint32_t ofLastMove = progress.postAt - kOnTheWay - progress.stored;  // how many are left
+    if (progress.postAt > 0 && int32_t(ofLastMove) > 0) {
+      copies.store(progress.to, space.stages[stage], ofLastMove == 1 ? progress.lastBytes : kBulkBytes);
+      progress.to += kBulkBytes;
     } else {
-      copies.store(to, space.places[place], kBulkBytes);
+      copies.store(to, space.stages[stage], kBulkBytes);
       to += kBulkBytes;
     }
-    kept.stored++;
+    progress.stored++;
   }
 
-  static __device__ __noinline__ void settle(const Launch& launch, Ends& ends, BulkCopies& copies) {
+  static __device__ __noinline__ void settle(const Launch& launch, Connections& connections, BulkCopies& copies) {
     BulkSpace& space = bulkSpace();
-    Kept kept = space.kept;
+    Progress progress = space.progress;
     char* none = nullptr;
-    while (kept.stored != kept.asked) store(space, copies, kept, none);
-    if (kept.toldAt > 0) tell<0>(launch, ends, copies, kept);
-    space.kept = kept;
+    while (progress.stored != progress.loaded) store(space, copies, progress, none);
+    if (progress.postAt > 0) publishStep<0>(launch, connections, copies, progress);
+    space.progress = progress;
   }
 
-  // The last move's step is there once all but the latest kLatest pieces are.
+  // Posts the last move's step, which is complete once all but the latest kLatest pieces are.
   template <uint32_t kLatest>
-  static __device__ __forceinline__ void tell(const Launch& launch, Ends& ends, BulkCopies& copies, Kept& kept) {
+  static __device__ __forceinline__ void publishStep(const Launch& launch, Connections& connections, BulkCopies& copies,
+                                                     Progress& progress) {
     copies.awaitStores<kLatest>();
-    Patience patience(launch, ends);
-    handOnStep(ends.sends[kept.connection], kept.step, kept.bytes, patience);
-    kept.toldAt = 0;
+    SpinWait spin(launch, connections);
+    postStep(connections.sends[progress.connection], progress.step, progress.bytes, spin);
+    progress.postAt = 0;
   }
 };
 

@@ -1,3 +1,3 @@
 #include "cuda/kernels/block.cuh"
 
-NCCLRUN_ALL_ROUTINES(Reduce, ncclrun::cuda::Kinds<__nv_fp8_e4m3, __nv_fp8_e5m2>)
+NCCLRUN_ALL_ROUTINES(Reduce, ncclrun::cuda::TypedOps<__nv_fp8_e4m3, __nv_fp8_e5m2>)

@@ -1,4 +1,4 @@
 #include "cuda/kernels/block.cuh"
 
-NCCLRUN_REDUCTIONS(ncclrun::cuda::Kinds<uint32_t, int32_t>)
+NCCLRUN_REDUCTIONS(ncclrun::cuda::TypedOps<uint32_t, int32_t>)
 NCCLRUN_SUMS(FirstSum, uint32_t)

@@ -1,5 +1,4 @@
-// Loads and stores that cross between GPUs, and barriers of a block that not all threads wait at. A volatile access is
-// a relaxed one of system scope.
+// Loads and stores between GPUs, and named barriers of a block. A volatile access is a relaxed access of system scope.
 #pragma once
 #include <cstdint>
 
@@ -15,8 +14,7 @@
 
 namespace ncclrun::cuda {
 
-// In kernels for tests (test/gpu), now and then for some microseconds: before what hands data on, and before a look for
-// it.
+// In kernels for tests (test/gpu): delays at random for some microseconds before data is posted and before a poll.
 __device__ __forceinline__ void maybeDelay() {
 #ifdef NCCLRUN_TEST_DELAYS
   const uint32_t number = (uint32_t(clock64()) + threadIdx.x * 7919) * 2654435761u;
@@ -24,7 +22,7 @@ __device__ __forceinline__ void maybeDelay() {
 #endif
 }
 
-// Empties the multiprocessor's first cache: for the last look of a wait, not for those before.
+// Invalidates the SM's L1 cache: use it for the last poll of a wait only.
 __device__ __forceinline__ uint32_t loadAcquire(const uint32_t* from) {
   maybeDelay();
   uint32_t value;
@@ -35,13 +33,13 @@ __device__ __forceinline__ void storeRelease(uint32_t* to, uint32_t value) {
   maybeDelay();
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
-// Tells a sender that what it has stored was read, behind a barrier of those who have read it: they wait for what they
-// load. A release would wait for their stores too, and for those of the next step.
+// Grants credit to a sender after a barrier of the threads that have read the slot; they have waited for their loads. A
+// release would also wait for their stores and for those of the next step.
 __device__ __forceinline__ void storeCredit(uint32_t* to, uint32_t value) {
   maybeDelay();
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
-// For the same GPU.
+// A release of GPU scope.
 __device__ __forceinline__ void addRelease(uint32_t* to, uint32_t value) {
   asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
@@ -57,7 +55,7 @@ __device__ __forceinline__ void storeVolatile(uint32_t* to, uint32_t value) {
 __device__ __forceinline__ void storeVolatile(uint64_t* to, uint64_t value) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
-__device__ __forceinline__ uint4 loadLine64(const uint4* from) {
+__device__ __forceinline__ uint4 loadLLLine(const uint4* from) {
   maybeDelay();
   uint4 v;
   asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -66,17 +64,17 @@ __device__ __forceinline__ uint4 loadLine64(const uint4* from) {
                : "memory");
   return v;
 }
-__device__ __forceinline__ void storeLine64(uint4* to, uint64_t data, uint32_t flag) {
+__device__ __forceinline__ void storeLLLine(uint4* to, uint64_t data, uint32_t flag) {
   maybeDelay();
   asm volatile("st.volatile.global.v4.u32 [%0], {%1,%2,%3,%2};" ::"l"(to), "r"(uint32_t(data)), "r"(flag),
                "r"(uint32_t(data >> 32))
                : "memory");
 }
-// A lane's part of a line of 128 bytes.
-__device__ __forceinline__ void loadLine128(const uint64_t* from, uint64_t& a, uint64_t& b) {
+// A lane's 16 bytes of an LL128 line.
+__device__ __forceinline__ void loadLL128Line(const uint64_t* from, uint64_t& a, uint64_t& b) {
   asm volatile("ld.volatile.global.v2.u64 {%0,%1}, [%2];" : "=l"(a), "=l"(b) : "l"(from) : "memory");
 }
-__device__ __forceinline__ void storeLine128(uint64_t* to, uint64_t a, uint64_t b) {
+__device__ __forceinline__ void storeLL128Line(uint64_t* to, uint64_t a, uint64_t b) {
   asm volatile("st.volatile.global.v2.u64 [%0], {%1,%2};" ::"l"(to), "l"(a), "l"(b) : "memory");
 }
 __device__ __forceinline__ uint64_t nanoseconds() {
@@ -85,16 +83,16 @@ __device__ __forceinline__ uint64_t nanoseconds() {
   return value;
 }
 
-// How often a wait finds nothing before it looks at words of the host.
+// Number of polls of a wait between two looks at the host's flags.
 inline constexpr uint32_t kRoundsPerLook = 1024;
-// In a wait, where what is awaited was not there: a GPU runs the other threads anyway.
+// Called in a wait after an unsuccessful poll: a GPU runs the other threads anyway.
 __device__ __forceinline__ void letOthersRun() {}
 
-// Barriers of a block: `threads` is how many come to this one, those that only tell included.
-__device__ __forceinline__ void meetAt(uint32_t barrier, uint32_t threads) {
+// Named barriers of a block. `threads`: number of threads that take part, including those that only arrive.
+__device__ __forceinline__ void barrierSync(uint32_t barrier, uint32_t threads) {
   asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
-__device__ __forceinline__ void tellAt(uint32_t barrier, uint32_t threads) {
+__device__ __forceinline__ void barrierArrive(uint32_t barrier, uint32_t threads) {
   asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 

@@ -1,29 +1,29 @@
-// One step of an algorithm, as the protocols carry it out.
+// One step of an algorithm, as the protocols execute it.
 #pragma once
 #include "cuda/kernels/arithmetic.cuh"
 #include "plan/launch_format.h"
 
 namespace ncclrun::cuda {
 
-// Folds the slots of receives [from, +froms), with `own` (if not null) as number `place` of them, into the slots of
-// sends [to, +tos) and `target` (if not null).
+// Reduces the slots of receives [from, +froms), with `own` (if not null) as number `ownIndex` of them, into the slots
+// of sends [to, +tos) and `target` (if not null).
 struct Move {
   uint32_t from, froms, to, tos;
   const void* own;
-  uint32_t place;
+  uint32_t ownIndex;
   void* target;
   size_t count;  // elements
 };
 
-// What a move folds: what it receives, and our own in between. All ranks run the same instruction on the same
-// contributions: only then have they the same bits, a NaN's too.
+// The contributions of a move: those that it receives, and this rank's own in between. All ranks run the same
+// instruction on the same contributions: only then they get the same bits, also for NaNs.
 class Contributions {
  public:
   __device__ __forceinline__ explicit Contributions(const Move& move)
       : from_(move.from),
-        own_(move.own == nullptr       ? ~0u
-             : move.place < move.froms ? move.place
-                                       : move.froms),
+        own_(move.own == nullptr          ? ~0u
+             : move.ownIndex < move.froms ? move.ownIndex
+                                          : move.froms),
         count_(move.froms + (move.own != nullptr ? 1 : 0)) {}
   __device__ __forceinline__ uint32_t count() const { return count_; }
   __device__ __forceinline__ bool has(uint32_t number) const { return number < count_; }
@@ -36,14 +36,14 @@ class Contributions {
  private:
   const uint32_t from_, own_, count_;
 };
-// What is folded into a user's buffer is the result, which is divided.
+// True if the move stores the final result, which is divided, into a user's buffer.
 __device__ __forceinline__ bool isResult(const Move& move) {
   return move.own != nullptr && move.froms > 0 && move.target != nullptr;
 }
-// Whether there is anything to fold by `fold` (WordFold).
-__device__ __forceinline__ bool isFolded(const Move& move, const auto& fold) {
+// True if the move has anything to reduce by `reduction` (WordReduction).
+__device__ __forceinline__ bool isReduced(const Move& move, const auto& reduction) {
   const bool own = move.own != nullptr;
-  return move.froms + own > 1 || (own && fold.scales());
+  return move.froms + own > 1 || (own && reduction.scales());
 }
 
 template <class T, class Op>

@@ -1,16 +1,16 @@
-// Arithmetic of eight one-byte integers in a word, all at once.
+// SIMD arithmetic on the eight one-byte integers of a word.
 #pragma once
 #include "cuda/kernels/arithmetic.cuh"
 
 namespace ncclrun::cuda {
 
-// Of bytes that do not carry into one another: the lower seven bits are added, the highest is their exclusive or.
+// Adds bytes without carries between them: adds the lower seven bits, and computes the highest by exclusive or.
 __device__ __forceinline__ uint64_t addBytes(uint64_t a, uint64_t b) {
   constexpr uint64_t kHighest = 0x8080808080808080;
   return ((a & ~kHighest) + (b & ~kHighest)) ^ ((a ^ b) & kHighest);
 }
 
-// Modulo 256, thus of either sign. Apart: long for an operator that is seldom used.
+// Multiplies modulo 256, for signed and unsigned bytes. Not inlined: long code for an operator that is seldom used.
 inline __device__ __noinline__ uint64_t multiplyBytes(uint64_t a, uint64_t b) {
   uint64_t out = 0;
 #pragma unroll

@@ -1,29 +1,29 @@
 // The primitives of algorithm/work.h on a GPU: all threads of a block call each of them together.
 #pragma once
 #include "algorithm/work.h"
-#include "cuda/kernels/lines128.cuh"
-#include "cuda/kernels/lines64.cuh"
+#include "cuda/kernels/ll.cuh"
+#include "cuda/kernels/ll128.cuh"
 #include "cuda/kernels/simple.cuh"
 
 namespace ncclrun::cuda {
 
-// Over a protocol (Simple, Lines64 or Lines128). kInline: each step's code stands where it is used, without the cost of
-// a call; for algorithms of few steps.
+// Primitives over a protocol (Simple, LL or LL128). kInline: each step's code is inlined, which saves a call; for
+// algorithms of few steps.
 template <class Protocol, bool kInline>
 class Primitives {
  public:
-  static constexpr bool kOneTurn = Protocol::kOneTurn;
+  static constexpr bool kSingleStep = Protocol::kSingleStep;
 
-  // `place`: what else the protocol is told.
-  __device__ Primitives(const Launch& launch, typename Protocol::Ends& ends, uint32_t receives, uint32_t sends,
-                        const auto&... place)
-      : protocol_(launch, ends, place...), launch_(launch), receives_(receives), sends_(sends) {}
+  // `position`: further arguments of the protocol.
+  __device__ Primitives(const Launch& launch, typename Protocol::Connections& connections, uint32_t receives,
+                        uint32_t sends, const auto&... position)
+      : protocol_(launch, connections, position...), launch_(launch), receives_(receives), sends_(sends) {}
 
   __device__ size_t slotElements() const { return protocol_.slotBytes() / launch_.elementBytes; }
   __device__ size_t slots() const { return protocol_.slots(); }
 
   __device__ void copyAll(const char* source, char* target, size_t count, uint32_t block, uint32_t blocks) {
-    const bool scales = launch_.kind % kFolds == uint8_t(Fold::preMulSum);
+    const bool scales = launch_.opIndex % kRedOps == uint8_t(RedOp::preMulSum);
     if (source == target && !scales) return;
     const size_t part = ((count + blocks - 1) / blocks + 15) / 16 * 16;
     const size_t begin = lesser(count, block * part);
@@ -68,14 +68,15 @@ class Primitives {
                                                         size_t count) {
     move(from, 1, to, 1, own, 1, target, count);
   }
-  __device__ __forceinline__ void reduceAll(const void* own, uint32_t place, void* target, bool forward, size_t count) {
-    move(0, receives_, 0, forward ? sends_ : 0, own, place, target, count);
+  __device__ __forceinline__ void reduceAll(const void* own, uint32_t ownIndex, void* target, bool forward,
+                                            size_t count) {
+    move(0, receives_, 0, forward ? sends_ : 0, own, ownIndex, target, count);
   }
   __device__ __forceinline__ void merge(uint32_t from, uint32_t froms, const void* own, void* target, uint32_t to,
                                         uint32_t tos, size_t count) {
     move(from, froms, to, tos, own, froms, target, count);
   }
-  // target = fold of all ranks' elements where they lie, in rank order; of protocol Simple.
+  // target = reduction of all ranks' elements where they lie, in rank order; protocol Simple only.
   __device__ void pull(const Work& w) {
     if constexpr (requires { protocol_.pull(w); }) protocol_.pull(w);
   }
@@ -85,8 +86,8 @@ class Primitives {
 
  private:
   __device__ __forceinline__ void move(uint32_t from, uint32_t froms, uint32_t to, uint32_t tos, const void* own,
-                                       uint32_t place, void* target, size_t count) {
-    if (count > 0) carryOut({from, froms, to, tos, own, place, target, count});
+                                       uint32_t ownIndex, void* target, size_t count) {
+    if (count > 0) carryOut({from, froms, to, tos, own, ownIndex, target, count});
   }
   __device__ __forceinline__ void carryOut(const Move& move) {
     if constexpr (kInline) {

@@ -1,11 +1,11 @@
-// Which step each connection of a block is at.
+// Counts the steps of each connection of a block.
 #pragma once
-#include "cuda/kernels/ends.cuh"
+#include "cuda/kernels/connections.cuh"
 #include "cuda/kernels/move.cuh"
 
 namespace ncclrun::cuda {
 
-// Small numbers by connection, in registers.
+// Small counters, one per connection, in registers.
 class Counts {
  public:
   __device__ __forceinline__ uint32_t operator[](uint32_t i) const {
@@ -18,36 +18,36 @@ class Counts {
   uint64_t low_ = 0, high_ = 0;
 };
 
-// Counted by every thread for itself, in registers, since the ends were last brought up to date: no thread waits for
-// another's count.
+// Steps since the connections' states were last updated. Every thread counts for itself in registers, so that no thread
+// waits for another's count.
 class Steps {
  public:
-  __device__ explicit Steps(Ends& ends) : ends_(ends) {}
+  __device__ explicit Steps(Connections& connections) : connections_(connections) {}
 
-  // Of the step under way.
-  __device__ __forceinline__ uint32_t receive(uint32_t i) const { return ends_.receives[i].step + received_[i]; }
-  __device__ __forceinline__ uint32_t send(uint32_t i) const { return ends_.sends[i].step + sent_[i]; }
+  // Number of the current step.
+  __device__ __forceinline__ uint32_t receive(uint32_t i) const { return connections_.receives[i].step + received_[i]; }
+  __device__ __forceinline__ uint32_t send(uint32_t i) const { return connections_.sends[i].step + sent_[i]; }
 
-  // The next one of all connections of the move. False: write() is due, as soon as all threads are here.
+  // Advances all connections of the move. Returns false if write() is due as soon as all threads are here.
   __device__ __forceinline__ bool advance(const Move& move) {
     bool fits = true;
     for (uint32_t i = move.from; i < move.from + move.froms; i++) {
       received_.increment(i);
-      fits = fits && received_[i] < kMost;
+      fits = fits && received_[i] < kMax;
     }
     for (uint32_t i = move.to; i < move.to + move.tos; i++) {
       sent_.increment(i);
-      fits = fits && sent_[i] < kMost;
+      fits = fits && sent_[i] < kMax;
     }
     return fits;
   }
 
-  // Brings the ends up to date. By all threads of the block together.
+  // Updates the connections' states. Called by all threads of the block together.
   __device__ __forceinline__ void write() {
     __syncthreads();
     if (threadIdx.x < kMaxPeers) {
-      ends_.receives[threadIdx.x].step += received_[threadIdx.x];
-      ends_.sends[threadIdx.x].step += sent_[threadIdx.x];
+      connections_.receives[threadIdx.x].step += received_[threadIdx.x];
+      connections_.sends[threadIdx.x].step += sent_[threadIdx.x];
     }
     received_.clear();
     sent_.clear();
@@ -55,8 +55,8 @@ class Steps {
   }
 
  private:
-  static constexpr uint32_t kMost = 200;
-  Ends& ends_;
+  static constexpr uint32_t kMax = 200;
+  Connections& connections_;
   Counts received_, sent_;
 };
 

@@ -1,11 +1,11 @@
-// The user's memory in words of 8 bytes, of which the last may be shorter, at any address.
+// Access to the user's memory in words of 8 bytes at any address. The last word may be shorter.
 #pragma once
 #include "algorithm/work.h"
-#include "cuda/kernels/any_folding.cuh"
+#include "cuda/kernels/word_reduction.cuh"
 
 namespace ncclrun::cuda {
 
-// How many words of `bytes` at both addresses (null: none there) one access each can take.
+// Number of words of `bytes` at both addresses (null: unused) that take one access each.
 __device__ __forceinline__ uint32_t wholeWords(const void* a, const void* b, uint32_t bytes) {
   const uintptr_t bits = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b);
   return bits % 8 == 0 ? bytes / 8 : 0;
@@ -15,7 +15,7 @@ __device__ __forceinline__ uint64_t loadWord(const void* from, uint32_t i) {
 }
 __device__ __forceinline__ void storeWord(void* to, uint32_t i, uint64_t word) { static_cast<uint64_t*>(to)[i] = word; }
 
-// Of word i what lies below `bytes`. Apart, because it is seldom needed.
+// The part of word i below `bytes`. Not inlined, because it is seldom needed.
 inline __device__ __noinline__ uint64_t loadPart(const void* from, uint32_t i, uint32_t bytes) {
   const auto* at = static_cast<const uint8_t*>(from) + i * 8;
   uint64_t word = 0;
@@ -33,12 +33,14 @@ inline __device__ __noinline__ void storePart(void* to, uint32_t i, uint32_t byt
   }
 }
 
-// A single rank's contribution, by all threads of a block. By value: what has an address is not in registers.
-template <class AllKinds>
-__device__ __noinline__ void copyWords(const WordFold<AllKinds> fold, const void* source, void* target, size_t bytes) {
+// Copies a single rank's contribution with all threads of a block. `reduction` is passed by value so that it stays in
+// registers.
+template <class Ops>
+__device__ __noinline__ void copyWords(const WordReduction<Ops> reduction, const void* source, void* target,
+                                       size_t bytes) {
   const auto adjusted = [&](uint64_t word) {
-    if constexpr (WordFold<AllKinds>::kFolds) {
-      return fold.scales() ? fold.scaled(word) : word;
+    if constexpr (WordReduction<Ops>::kReduces) {
+      return reduction.scales() ? reduction.scaled(word) : word;
     } else {
       return word;
     }

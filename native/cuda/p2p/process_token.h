@@ -1,4 +1,4 @@
-// Random, of this process: who shows the same uses its pointers as they are.
+// A random token of this process: ranks with equal tokens share an address space and use pointers as they are.
 #pragma once
 #include <cstdint>
 

@@ -61,8 +61,8 @@ Status Regions::connect() {
     if (!alone && !allAt(2)) return {ncclInProgress, {}};
     if (Status status = decide(); !status.ok()) return status;
     if (!why_.empty())
-      tellInfo(formatSentence("rank %u reaches GPUs through memory of the host: %s", rank_, why_.c_str()),
-               Subsystem::p2p);
+      logInfo(formatSentence("rank %u reaches GPUs through memory of the host: %s", rank_, why_.c_str()),
+              Subsystem::p2p);
     state_ = State::connected;
   }
   return {};
@@ -109,7 +109,7 @@ Status Regions::openAll() {
   return {};
 }
 
-// Both ranks of a pair come to the same answer.
+// Both ranks of a pair decide alike.
 Status Regions::decide() {
   const uint32_t ranks = plan_.header().ranks;
   const uint32_t own = localOf(rank_);
@@ -147,9 +147,9 @@ bool Regions::queuesApart() const {
   return true;
 }
 
-void Regions::publishSplitLines(uint32_t words) {
+void Regions::publishTornLines(uint32_t words) {
   DeviceRecord& record = segment_.deviceRecord(localOf(rank_));
-  record.splitLines = words;
+  record.tornLines = words;
   record.stage.store(3, std::memory_order_release);
 }
 
@@ -158,16 +158,16 @@ void Regions::publishRest() {
     segment_.deviceRecord(ownLocal_).stage.store(4, std::memory_order_release);
 }
 
-Status Regions::agreeOnLines(bool& whole) const {
+Status Regions::agreeOnLL128(bool& whole) const {
   if (!allAt(3)) return {ncclInProgress, {}};
   whole = true;
   for (uint32_t local = 0; local < plan_.header().localRanks; local++) {
-    whole = whole && segment_.deviceRecord(local).splitLines == 0;
+    whole = whole && segment_.deviceRecord(local).tornLines == 0;
   }
   return {};
 }
 
-// The place of a pair in the segment, or of a rank's rings, where both are the same, as this GPU sees it.
+// Address on this GPU of a pair's memory in the segment, or of a rank's rings if both ranks are the same.
 Status Regions::pinned(uint32_t fromLocal, uint32_t toLocal, uint64_t bytes, Pointer& out) {
   std::byte* const memory = segment_.pairMemory(fromLocal, toLocal);
   PinnedPages& pages = pinned_[memory];

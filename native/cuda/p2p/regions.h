@@ -1,7 +1,6 @@
-// The memory through which the GPUs of one host reach each other: every rank has regions for what its peers send it, in
-// its GPU's memory, which the peers map (the same process: directly; others: CUDA IPC). Where two GPUs cannot store
-// into each other's memory, both directions between them lie in the host segment instead, and of the rings those
-// channels on which they are neighbours.
+// The memory through which the GPUs of one host communicate: every rank has receive regions in its GPU's memory, which
+// the peers map (directly within a process, else by CUDA IPC). Where two GPUs cannot store into each other's memory,
+// both directions between them lie in the host segment instead, as do the ring channels on which they are neighbours.
 #pragma once
 #include <array>
 #include <map>
@@ -21,34 +20,35 @@ class Regions {
   Regions(const Regions&) = delete;
   Regions& operator=(const Regions&) = delete;
 
-  // Takes the memory and tells the peers. Zeroed by `stream`, which has to be waited for before.
+  // Allocates the memory, which `stream` zeroes, and publishes it; wait for the stream in between.
   Status allocate(Stream stream);
   Status publish();
-  // ncclInProgress until all peers' memory is reachable one way or the other. Never waits.
+  // Returns ncclInProgress until all peers' memory is reachable, directly or through the host. Never waits.
   Status connect();
 
-  // What came of a look at how lines of 128 bytes arrive (cuda/kernels/probe.cuh): tells the peers.
-  void publishSplitLines(uint32_t words);
-  // ncclInProgress until all have told; then whether lines arrive whole between all ranks.
-  Status agreeOnLines(bool& whole) const;
-  // This rank's kernels have ended, and with them what they store into peers' memory.
-  // The plan's text may be gone by then.
+  // Publishes the probe's result (cuda/kernels/probe.cuh): `words` of 128-byte lines did not arrive with their line.
+  void publishTornLines(uint32_t words);
+  // Returns ncclInProgress until all ranks have published; then `whole` is true if lines arrive whole between all
+  // ranks.
+  Status agreeOnLL128(bool& whole) const;
+  // Publishes that this rank's kernels have ended and store nothing more into peers' memory. The plan may be gone by
+  // then.
   void publishRest();
   bool allRest() const { return allAt(4); }
 
-  // Of all channels, as this GPU sees them: from us to a peer, and back.
+  // Regions of all channels as this GPU sees them, from this rank to a peer and back.
   Pointer out(uint32_t peer) const { return out_[peer]; }
   Pointer in(uint32_t peer) const { return in_[peer]; }
-  // The same of the rings: what we write into where the peer is our neighbour, and what it writes into.
+  // The same for the rings: the region that this rank writes if the peer is its neighbour, and the one that it writes.
   Pointer ringOut(uint32_t peer) const { return ringOut_[peer]; }
   Pointer ringIn(uint32_t peer) const { return ringIn_[peer]; }
   plan::Transport transport(uint32_t peer) const { return transports_[peer]; }
-  // Whether every GPU reaches every other: all ranks come to the same answer.
+  // True if every GPU reaches every other; the same at all ranks.
   bool allReach() const { return allReach_; }
-  // Whether no two ranks are threads that share a GPU, whose streams share the driver's queues, too. The same at all
-  // ranks, once connected.
+  // True if no two ranks are threads that share a GPU, and thus the driver's hardware queues. The same at all ranks,
+  // once connected.
   bool queuesApart() const;
-  // Why a peer is reached through memory of the host; empty if none is.
+  // Why a peer is reached through host memory; empty if none is.
   const std::string& why() const { return why_; }
   const Slots& slots() const { return slots_; }
 

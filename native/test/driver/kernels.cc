@@ -40,7 +40,7 @@ struct CUfunc_st {
 namespace {
 
 Work workOf(const cuda::Launch& launch, const Item& item, uint32_t block, uint32_t channel, uint32_t protocol) {
-  const uint8_t place = item.usesRing ? launch.places[channel].place : uint8_t(0);
+  const uint8_t ringIndex = item.usesRing ? launch.ringPositions[channel].index : uint8_t(0);
   return {.send = item.send,
           .receive = item.receive,
           .count = item.count,
@@ -48,12 +48,12 @@ Work workOf(const cuda::Launch& launch, const Item& item, uint32_t block, uint32
           .chunk = item.chunk,
           .grain = item.grain,
           .step = item.step,
-          .lowLatency = protocol == 1,
+          .isLL = protocol == 1,
           .block = block,
           .blocks = item.blocks,
           .rank = launch.rank,
           .ranks = launch.ranks,
-          .place = place,
+          .ringIndex = ringIndex,
           .root = item.root,
           .children = item.children,
           .ring = launch.rings + channel * launch.ranks};
@@ -110,8 +110,8 @@ void runRoutine(Primitives& p, const Work& w, Routine routine) {
 
 uint32_t protocolOf(std::string_view kernel, const Item& item) {
   if (kernel.starts_with("ncclrunMixed")) return item.protocol;
-  if (kernel.starts_with("ncclrunMeeting")) return 1;
-  return kernel.starts_with("ncclrunLines64") ? 1 : kernel.starts_with("ncclrunLines128") ? 2 : 0;
+  if (kernel.starts_with("ncclrunBarrier")) return 1;
+  return kernel.starts_with("ncclrunLL128") ? 2 : kernel.starts_with("ncclrunLL") ? 1 : 0;
 }
 
 // Of an item, that a block does.
@@ -119,7 +119,7 @@ struct Parts {
   uint32_t first, end, stride;
 };
 Parts partsOf(std::string_view kernel, const cuda::Launch& launch, const Item& item, uint32_t block, uint32_t grid) {
-  if (kernel.find("Turn") != kernel.npos) {
+  if (kernel.find("SingleStep") != kernel.npos) {
     const uint32_t part = launch.itemCount > 1 ? block - item.firstBlock : block + item.firstBlock;
     return {part, part < item.blocks ? part + 1 : 0, 1};
   }

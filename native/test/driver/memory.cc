@@ -17,12 +17,12 @@ using stand_in::kInvalidValue;
 
 namespace {
 
-constexpr int kMostGpus = 16;
+constexpr int kMaxGpus = 16;
 constexpr size_t kMemory = size_t(8) << 30;
 
 int gpus() {
   const char* const said = std::getenv("NCCLRUN_STAND_IN_GPUS");
-  return said == nullptr ? 4 : std::min(std::atoi(said), kMostGpus);
+  return said == nullptr ? 4 : std::min(std::atoi(said), kMaxGpus);
 }
 
 // Compute capability, ten times the major number plus the minor one.
@@ -31,7 +31,7 @@ int capability() {
   return said == nullptr ? 90 : std::atoi(said);
 }
 
-CUctx_st contexts[kMostGpus];
+CUctx_st contexts[kMaxGpus];
 thread_local std::vector<Context> current;
 
 using Word = std::atomic<uint32_t>;
@@ -93,7 +93,7 @@ void fill(Pointer pointer, unsigned char value, size_t bytes) {
 }  // namespace
 
 STAND_IN_EXPORT Result cuInit(unsigned) {
-  for (int i = 0; i < kMostGpus; i++) contexts[i].device = i;
+  for (int i = 0; i < kMaxGpus; i++) contexts[i].device = i;
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuDriverGetVersion(int* version) {
@@ -117,11 +117,11 @@ STAND_IN_EXPORT Result cuDeviceGet(Device* device, int ordinal) {
   return ordinal >= 0 && ordinal < gpus() ? kSuccess : 101;
 }
 STAND_IN_EXPORT Result cuDeviceGetAttribute(int* value, int attribute, Device) {
-  *value = attribute == kAttributeMultiprocessors ? int(stand_in::kMultiprocessors)
-           : attribute == kAttributeMajor         ? capability() / 10
-           : attribute == kAttributeMinor         ? capability() % 10
-           : attribute == kAttributeGpuDirect     ? 1
-                                                  : 0;
+  *value = attribute == kAttributeSms         ? int(stand_in::kSms)
+           : attribute == kAttributeMajor     ? capability() / 10
+           : attribute == kAttributeMinor     ? capability() % 10
+           : attribute == kAttributeGpuDirect ? 1
+                                              : 0;
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuDeviceGetPCIBusId(char* text, int bytes, Device device) {

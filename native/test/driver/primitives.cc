@@ -42,19 +42,19 @@ Reduction reductionOf(const std::string& module, const cuda::Launch& launch) {
   reduction.fold = copyFunction();
   for (const Types& types : kTypes) {
     if (module != types.module) continue;
-    const auto type = launch.kind >= kFolds ? types.second : types.first;
-    const auto fold = Fold(launch.kind % kFolds);
-    const ncclRedOp_t op = fold == Fold::prod        ? ncclProd
-                           : fold == Fold::max       ? ncclMax
-                           : fold == Fold::min       ? ncclMin
-                           : fold == Fold::preMulSum ? kPreMulSum
-                           : fold == Fold::average   ? ncclAvg
-                                                     : ncclSum;
+    const auto type = launch.opIndex >= kRedOps ? types.second : types.first;
+    const auto redOp = RedOp(launch.opIndex % kRedOps);
+    const ncclRedOp_t op = redOp == RedOp::prod        ? ncclProd
+                           : redOp == RedOp::max       ? ncclMax
+                           : redOp == RedOp::min       ? ncclMin
+                           : redOp == RedOp::preMulSum ? kPreMulSum
+                           : redOp == RedOp::average   ? ncclAvg
+                                                       : ncclSum;
     uint64_t scalar = 0;
     if (launch.scalarAt != nullptr) std::memcpy(&scalar, launch.scalarAt, launch.elementBytes);
     makeReduction(type, op, &scalar, std::max(launch.divisor, 2u), reduction);
     if (launch.scalarAt == nullptr) reduction.scalar = launch.scalar;
-    if (fold == Fold::average) reduction.divisor = launch.divisor;
+    if (redOp == RedOp::average) reduction.divisor = launch.divisor;
   }
   return reduction;
 }
@@ -68,22 +68,22 @@ bool Block::resume() {
   return !fiber_.done();
 }
 
-bool Block::await(const cuda::Launch& launch, const std::function<bool()>& met) {
-  bool told = false;
+bool Block::await(const cuda::Launch& launch, const std::function<bool()>& ready) {
+  bool reported = false;
   auto next = std::chrono::steady_clock::now() + kLook;
-  while (!met()) {
+  while (!ready()) {
     aborted_ = aborted_ || (launch.aborted != nullptr && load(launch.aborted) > 1) ||
                (launch.aborted2 != nullptr && load(launch.aborted2) > 1);
     if (aborted_) break;
     // Again and again, as kernels do: the host writes there, too.
     if (launch.report.state != nullptr && std::chrono::steady_clock::now() > next) {
       next = std::chrono::steady_clock::now() + kLook;
-      told = true;
+      reported = true;
       store(launch.report.state, launch.report.waiting);
     }
     fiber_.suspend();
   }
-  if (told) store(launch.report.state, launch.report.idle);
+  if (reported) store(launch.report.state, launch.report.idle);
   return !aborted_;
 }
 
@@ -105,12 +105,12 @@ Primitives::Primitives(Block& block, const cuda::Launch& launch, const Item& ite
                        const Reduction& reduction)
     : block_(block), launch_(launch), protocol_(protocol), reduction_(reduction) {
   const Slots& slots = launch.slots;
-  const RingPlace& place = launch.places[channel];
+  const RingPosition& position = launch.ringPositions[channel];
   const bool ringsApart = item.usesRing && protocol == 0;
-  steps_ = protocol != 0 ? slots.lineSteps : ringsApart ? place.steps : slots.pairSteps;
-  slotBytes_ = protocol == 1   ? slots.line64StepBytes
-               : protocol == 2 ? slots.line128StepBytes
-               : ringsApart    ? place.stepBytes
+  steps_ = protocol != 0 ? slots.lineSteps : ringsApart ? position.steps : slots.pairSteps;
+  slotBytes_ = protocol == 1   ? slots.llStepBytes
+               : protocol == 2 ? slots.ll128StepBytes
+               : ringsApart    ? position.stepBytes
                                : pairStepBytes(slots, channel);
   payload_ = protocol == 0 ? slotBytes_ : protocol == 1 ? slotBytes_ / 16 * 8 : slotBytes_ / 128 * 120;
   const auto ofPair = [&](uint32_t peer) {
@@ -118,18 +118,18 @@ Primitives::Primitives(Block& block, const cuda::Launch& launch, const Item& ite
     return Connection{
         {launch.in[peer] + at, launch.out[peer] + at}, slotOffset(protocol, slots), channel * launch.ranks + peer};
   };
-  const auto ofRing = [&](RegionPair regions) { return Connection{regions, place.slots, place.state}; };
+  const auto ofRing = [&](RegionPair regions) { return Connection{regions, position.slots, position.state}; };
   for (uint32_t i = 0; i < item.receiveCount; i++) {
-    const uint32_t peer = item.usesRing ? place.previous : item.receives[i];
-    receives_.push_back(endOf(ringsApart ? ofRing(place.fromPrevious) : ofPair(peer), true));
+    const uint32_t peer = item.usesRing ? position.previous : item.receives[i];
+    receives_.push_back(connectionOf(ringsApart ? ofRing(position.fromPrevious) : ofPair(peer), true));
   }
   for (uint32_t i = 0; i < item.sendCount; i++) {
-    const uint32_t peer = item.usesRing ? place.next : item.sends[i];
-    sends_.push_back(endOf(ringsApart ? ofRing(place.toNext) : ofPair(peer), false));
+    const uint32_t peer = item.usesRing ? position.next : item.sends[i];
+    sends_.push_back(connectionOf(ringsApart ? ofRing(position.toNext) : ofPair(peer), false));
   }
 }
 
-Primitives::End Primitives::endOf(const Connection& connection, bool receives) const {
+Primitives::ConnectionState Primitives::connectionOf(const Connection& connection, bool receives) const {
   const auto& [regions, slots, state] = connection;
   char* const data = receives ? regions.in : regions.out;
   char* const credit = receives ? regions.out : regions.in;
@@ -144,31 +144,31 @@ Primitives::End Primitives::endOf(const Connection& connection, bool receives) c
 }
 
 void Primitives::finish() {
-  for (const End& end : receives_) {
-    launch_.receives[end.state].step[protocol_] = end.step;
-    launch_.receives[end.state].bytes = end.bytes;
+  for (const ConnectionState& connection : receives_) {
+    launch_.receives[connection.state].step[protocol_] = connection.step;
+    launch_.receives[connection.state].bytes = connection.bytes;
   }
-  for (const End& end : sends_) {
-    launch_.sends[end.state].step[protocol_] = end.step;
-    launch_.sends[end.state].bytes = end.bytes;
+  for (const ConnectionState& connection : sends_) {
+    launch_.sends[connection.state].step[protocol_] = connection.step;
+    launch_.sends[connection.state].bytes = connection.bytes;
   }
 }
 
 bool Primitives::awaitSlots(const Move& move) {
-  if (ended_) return false;
-  const bool met = block_.await(launch_, [&] {
+  if (aborted_) return false;
+  const bool ready = block_.await(launch_, [&] {
     for (uint32_t i = move.from; i < move.from + move.froms; i++) {
-      const End& end = receives_[i];
-      const uint32_t flag = load(flagOf(end));
-      if (int32_t(flag - (end.step + 1)) < 0 || (protocol_ != 0 && flag != end.step + 1)) return false;
+      const ConnectionState& connection = receives_[i];
+      const uint32_t flag = load(flagOf(connection));
+      if (int32_t(flag - (connection.step + 1)) < 0 || (protocol_ != 0 && flag != connection.step + 1)) return false;
     }
     for (uint32_t i = move.to; i < move.to + move.tos; i++) {
       if (int32_t(load(sends_[i].head) + uint32_t(steps_) - (sends_[i].step + 1)) < 0) return false;
     }
     return true;
   });
-  ended_ = !met;
-  return met;
+  aborted_ = !ready;
+  return ready;
 }
 
 void Primitives::move(const Move& move) {
@@ -184,19 +184,19 @@ void Primitives::move(const Move& move) {
   }
   std::vector<const void*> sources;
   for (uint32_t i = 0; i < move.froms; i++) {
-    if (own != nullptr && sources.size() == move.place) sources.push_back(own);
+    if (own != nullptr && sources.size() == move.ownIndex) sources.push_back(own);
     sources.push_back(slotOf(receives_[move.from + i]) + skip);
   }
   if (own != nullptr && sources.size() == move.froms) sources.push_back(own);
   std::vector<void*> targets;
   for (uint32_t i = 0; i < move.tos; i++) targets.push_back(slotOf(sends_[move.to + i]) + skip);
   if (move.target != nullptr) targets.push_back(move.target);
-  fold(sources, targets, move.count, move.target != nullptr);
-  handOn(move);
+  reduce(sources, targets, move.count, move.target != nullptr);
+  post(move);
 }
 
-void Primitives::fold(std::span<const void* const> sources, std::span<void* const> targets, size_t count,
-                      bool divides) const {
+void Primitives::reduce(std::span<const void* const> sources, std::span<void* const> targets, size_t count,
+                        bool divides) const {
   const size_t bytes = count * launch_.elementBytes;
   if (sources.size() == 1) {  // nothing is combined
     for (void* target : targets) std::memmove(target, sources[0], bytes);
@@ -224,21 +224,21 @@ void Primitives::pull(const Work& w) {
     sources[rank] = scaled[rank].data();
   }
   void* const target = w.receive + begin;
-  fold(sources, std::span(&target, 1), count, true);
+  reduce(sources, std::span(&target, 1), count, true);
 }
 
-void Primitives::handOn(const Move& move) {
+void Primitives::post(const Move& move) {
   const uint64_t bytes = move.count * launch_.elementBytes;
   for (uint32_t i = move.from; i < move.from + move.froms; i++) {
-    End& end = receives_[i];
-    end.bytes += bytes;
-    store(end.head, ++end.step);
+    ConnectionState& connection = receives_[i];
+    connection.bytes += bytes;
+    store(connection.head, ++connection.step);
   }
   for (uint32_t i = move.to; i < move.to + move.tos; i++) {
-    End& end = sends_[i];
-    end.bytes += bytes;
-    void* const flag = flagOf(end);
-    store(flag, ++end.step);
+    ConnectionState& connection = sends_[i];
+    connection.bytes += bytes;
+    void* const flag = flagOf(connection);
+    store(flag, ++connection.step);
   }
 }
 
@@ -252,11 +252,11 @@ void Primitives::copyAll(const char* source, char* target, size_t count, uint32_
 
 void Primitives::signalAll() {
   const Move all{0, 0, 0, uint32_t(sends_.size()), nullptr, 0, nullptr, 0};
-  if (awaitSlots(all)) handOn(all);
+  if (awaitSlots(all)) post(all);
 }
 void Primitives::awaitAll() {
   const Move all{0, uint32_t(receives_.size()), 0, 0, nullptr, 0, nullptr, 0};
-  if (awaitSlots(all)) handOn(all);
+  if (awaitSlots(all)) post(all);
 }
 
 }  // namespace stand_in

@@ -17,14 +17,14 @@ namespace stand_in {
 using ncclrun::cuda::Item;
 using ncclrun::cuda::Launch;
 
-// One of a launch, on a stack of its own: the others run while it waits.
+// One block of a launch, on a stack of its own: the others run while it waits.
 class Block {
  public:
   explicit Block(std::function<void(Block&)> body) : body_(std::move(body)) {}
   void start();
   bool resume();  // false: it has ended
   // False: the communicator is aborted.
-  bool await(const Launch& launch, const std::function<bool()>& met);
+  bool await(const Launch& launch, const std::function<bool()>& ready);
 
  private:
   std::function<void(Block&)> body_;
@@ -32,15 +32,15 @@ class Block {
   bool aborted_ = false;
 };
 
-// Each when a multiprocessor has room for it.
+// Runs each block when an SM has room for it.
 void runAll(std::vector<std::unique_ptr<Block>>& blocks, Residency& residency);
 
-// What a launch's kind means in a module.
+// The reduction that a launch's opIndex selects in a module.
 ncclrun::Reduction reductionOf(const std::string& module, const Launch& launch);
 
 class Primitives {
  public:
-  static constexpr bool kOneTurn = false;
+  static constexpr bool kSingleStep = false;
 
   Primitives(Block& block, const Launch& launch, const Item& item, uint32_t channel, uint32_t protocol,
              const ncclrun::Reduction& reduction);
@@ -76,8 +76,8 @@ class Primitives {
   void receiveReduceCopySend(uint32_t from, const void* own, void* target, uint32_t to, size_t n) {
     move({from, 1, to, 1, own, 1, target, n});
   }
-  void reduceAll(const void* own, uint32_t place, void* target, bool forward, size_t n) {
-    move({0, uint32_t(receives_.size()), 0, forward ? uint32_t(sends_.size()) : 0, own, place, target, n});
+  void reduceAll(const void* own, uint32_t ownIndex, void* target, bool forward, size_t n) {
+    move({0, uint32_t(receives_.size()), 0, forward ? uint32_t(sends_.size()) : 0, own, ownIndex, target, n});
   }
   void merge(uint32_t from, uint32_t froms, const void* own, void* target, uint32_t to, uint32_t tos, size_t n) {
     move({from, froms, to, tos, own, froms, target, n});
@@ -93,12 +93,12 @@ class Primitives {
   struct Move {
     uint32_t from, froms, to, tos;
     const void* own;
-    uint32_t place;
+    uint32_t ownIndex;
     void* target;
     size_t count;
   };
   // A slot begins with the number of its step, from 1; under protocol Simple the number lies beside the slots.
-  struct End {
+  struct ConnectionState {
     char* slots;
     uint32_t* tail;
     uint32_t* head;
@@ -111,22 +111,26 @@ class Primitives {
     uint32_t slots;  // where they begin there
     uint32_t state;
   };
-  End endOf(const Connection& connection, bool receives) const;
-  char* slotOf(const End& end) const { return end.slots + uint64_t(end.step % steps_) * slotBytes_; }
-  void* flagOf(const End& end) const { return protocol_ == 0 ? static_cast<void*>(end.tail) : slotOf(end); }
+  ConnectionState connectionOf(const Connection& connection, bool receives) const;
+  char* slotOf(const ConnectionState& connection) const {
+    return connection.slots + uint64_t(connection.step % steps_) * slotBytes_;
+  }
+  void* flagOf(const ConnectionState& connection) const {
+    return protocol_ == 0 ? static_cast<void*>(connection.tail) : slotOf(connection);
+  }
   bool awaitSlots(const Move& move);
   void move(const Move& move);
   // Into all targets; scaled before.
-  void fold(std::span<const void* const> sources, std::span<void* const> targets, size_t count, bool divides) const;
-  void handOn(const Move& move);
+  void reduce(std::span<const void* const> sources, std::span<void* const> targets, size_t count, bool divides) const;
+  void post(const Move& move);
 
   Block& block_;
   const Launch& launch_;
   const uint32_t protocol_;
   const ncclrun::Reduction& reduction_;
   uint64_t steps_, slotBytes_, payload_;
-  std::vector<End> receives_, sends_;
-  bool ended_ = false;
+  std::vector<ConnectionState> receives_, sends_;
+  bool aborted_ = false;
 };
 
 }  // namespace stand_in

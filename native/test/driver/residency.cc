@@ -9,7 +9,7 @@ namespace stand_in {
 namespace {
 
 struct Multiprocessors {
-  uint32_t free = kMultiprocessors;
+  uint32_t free = kSms;
   std::deque<const Residency*> waiting;  // launches that have blocks to begin, the first one first
 };
 

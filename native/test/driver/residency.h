@@ -1,4 +1,4 @@
-// Which blocks are on a GPU's multiprocessors. Each has room for one block of the engine's kernels; blocks come to
+// Which blocks are on a GPU's SMs. Each has room for one block of the engine's kernels; blocks come to
 // them in the order in which their launches did, and stay until they end. A launch that waits for others without having
 // a block there hangs here as it would on a GPU.
 #pragma once
@@ -6,7 +6,7 @@
 
 namespace stand_in {
 
-inline constexpr uint32_t kMultiprocessors = 132;
+inline constexpr uint32_t kSms = 132;
 
 // Of one launch, from when its stream has come to it.
 class Residency {

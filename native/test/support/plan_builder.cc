@@ -118,7 +118,7 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   h.device = uint8_t(spec.device);
   const bool onGpus = spec.device == plan::Device::cuda;
   h.wideChannels = h.channels;
-  h.narrowStepBytes = h.line64StepBytes = h.line128StepBytes = 1024;
+  h.narrowStepBytes = h.llStepBytes = h.ll128StepBytes = 1024;
   h.lineSteps = 4;
   h.sameHostTransport = uint8_t(spec.sameHost);
   h.otherHostTransport = uint8_t(spec.otherHost);
@@ -126,10 +126,10 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   memset(h.token, spec.token, sizeof h.token);
   h.abortOffset = layout.take(sizeof(AbortBlock));
   h.doorbellOffset = layout.take(locals.size() * sizeof(Doorbell));
-  const uint64_t records = locals.size() * (sizeof(DeviceRecord) + locals.size() * kWayBytes);
+  const uint64_t records = locals.size() * (sizeof(DeviceRecord) + locals.size() * kPairFlagBytes);
   h.barrierOffset = layout.take(sizeof(NodeBarrier) + (onGpus ? records : 0));
-  const cuda::Slots slots{h.channels,  h.wideChannels,    h.pairSteps,        h.pairStepBytes, h.narrowStepBytes,
-                          h.lineSteps, h.line64StepBytes, h.line128StepBytes, h.ringSteps,     h.ringStepBytes};
+  const cuda::Slots slots{h.channels,  h.wideChannels, h.pairSteps,      h.pairStepBytes, h.narrowStepBytes,
+                          h.lineSteps, h.llStepBytes,  h.ll128StepBytes, h.ringSteps,     h.ringStepBytes};
   h.pairStride = onGpus ? std::max(cuda::pairBytes(slots), cuda::ringBytes(slots, ranks))
                         : roundUp(connectionBytes(spec.pairSteps, spec.pairStepBytes));
   h.pairOffset = layout.take(locals.size() * locals.size() * h.pairStride);

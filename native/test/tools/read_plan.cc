@@ -26,11 +26,10 @@ static void printHeader(const plan::Header& h) {
 static void printGpus(const PlanView& view) {
   const plan::Header& h = view.header();
   if (h.device != uint8_t(plan::Device::cuda)) return;
-  std::printf("gpus %u %u %u %u %u\n", h.wideChannels, h.narrowStepBytes, h.lineSteps, h.line64StepBytes,
-              h.line128StepBytes);
+  std::printf("gpus %u %u %u %u %u\n", h.wideChannels, h.narrowStepBytes, h.lineSteps, h.llStepBytes, h.ll128StepBytes);
   const cuda::MemoryUse use = cuda::memoryUse(view.slots(), h.ranks);
-  std::printf("memory %llu %llu %llu %llu %llu %llu %llu\n", ull(use.total()), ull(use.rings), ull(use.line64),
-              ull(use.line128), ull(use.simple), ull(use.counters), ull(use.tables));
+  std::printf("memory %llu %llu %llu %llu %llu %llu %llu\n", ull(use.total()), ull(use.rings), ull(use.ll),
+              ull(use.ll128), ull(use.simple), ull(use.counters), ull(use.tables));
 }
 
 static void printTables(const PlanView& view) {

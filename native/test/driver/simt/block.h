@@ -65,8 +65,8 @@ class Block {
 
   // Of the thread that runs.
   void standAside(Thread& thread, uint64_t turns, bool waits);
-  void meet(Thread& thread, uint32_t barrier, uint32_t threads, bool waits);
-  bool meetLanes(Thread& thread, uint32_t mask, bool says);
+  void arrive(Thread& thread, uint32_t barrier, uint32_t threads, bool waits);
+  bool syncLanes(Thread& thread, uint32_t mask, bool says);
   uint32_t activeLanes(Thread& thread, const void* at);
   void accessLine(Thread& thread, const LinePart& part);
   void* shared(const void* key, uint64_t bytes);

@@ -24,8 +24,8 @@ class BulkCopies {
     if (simt::chance(2)) at(arrival).carryOut();
   }
   static void arrive(uint64_t* arrival) { at(arrival).add(); }
-  void await(uint64_t* arrival, uint32_t turn) {
-    while (at(arrival).turns <= turn) {
+  void await(uint64_t* arrival, uint32_t phase) {
+    while (at(arrival).phases <= phase) {
       if (!at(arrival).carryOut()) simt::standAside();
     }
     simt::delay();
@@ -55,13 +55,13 @@ class BulkCopies {
   // What an arrival, as large as the hardware's, points to.
   struct Arrival {
     uint32_t count;
-    uint32_t came = 0, turns = 0;
+    uint32_t came = 0, phases = 0;
     std::deque<Copy> loads{};  // that have not been carried out
 
     void add() {
       if (++came < count) return;
       came = 0;
-      turns++;
+      phases++;
     }
     bool carryOut() {
       if (loads.empty()) return false;

@@ -29,9 +29,9 @@ using std::signbit;
 #define blockDim (::simt::place.blockThreads)
 #define gridDim (::simt::place.gridBlocks)
 
-inline void __syncthreads() { simt::meet(0, blockDim.x); }
-inline void __syncwarp(uint32_t mask = ~0u) { simt::meetLanes(mask, false); }
-inline bool __any_sync(uint32_t mask, bool says) { return simt::meetLanes(mask, says); }
+inline void __syncthreads() { simt::barrierSync(0, blockDim.x); }
+inline void __syncwarp(uint32_t mask = ~0u) { simt::syncLanes(mask, false); }
+inline bool __any_sync(uint32_t mask, bool says) { return simt::syncLanes(mask, says); }
 #define __activemask ::simt::activeLanes
 inline int __ffs(uint32_t bits) { return bits == 0 ? 0 : std::countr_zero(bits) + 1; }
 

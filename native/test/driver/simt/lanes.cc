@@ -28,7 +28,7 @@ void access(const LinePart& part) {
 
 }  // namespace
 
-bool Block::meetLanes(Thread& thread, uint32_t mask, bool says) {
+bool Block::syncLanes(Thread& thread, uint32_t mask, bool says) {
   thread.inStep = false;
   thread.steps = 0;
   const uint32_t own = thread.number % kLanes;

@@ -175,7 +175,7 @@ void Block::standAside(Thread& thread, uint64_t turns, bool waits) {
   thread.fiber->suspend();
 }
 
-void Block::meet(Thread& thread, uint32_t number, uint32_t threads, bool waits) {
+void Block::arrive(Thread& thread, uint32_t number, uint32_t threads, bool waits) {
   thread.inStep = false;
   thread.steps = 0;
   Barrier& barrier = barriers_[number % 16];
@@ -235,9 +235,9 @@ void delay() {
   current->block->standAside(*current, random == 0 ? 30 : random % 4, false);
 }
 void standAside() { current->block->standAside(*current, 0, true); }
-void meet(uint32_t barrier, uint32_t threads) { current->block->meet(*current, barrier, threads, true); }
-void tell(uint32_t barrier, uint32_t threads) { current->block->meet(*current, barrier, threads, false); }
-bool meetLanes(uint32_t mask, bool says) { return current->block->meetLanes(*current, mask, says); }
+void barrierSync(uint32_t barrier, uint32_t threads) { current->block->arrive(*current, barrier, threads, true); }
+void barrierArrive(uint32_t barrier, uint32_t threads) { current->block->arrive(*current, barrier, threads, false); }
+bool syncLanes(uint32_t mask, bool says) { return current->block->syncLanes(*current, mask, says); }
 uint32_t activeLanes() { return current->block->activeLanes(*current, __builtin_return_address(0)); }
 void loadLine(const uint64_t* from, uint64_t& a, uint64_t& b) {
   current->block->accessLine(*current, {const_cast<uint64_t*>(from), &a, &b, false});

@@ -24,7 +24,7 @@ struct Place {
 // Of the thread that runs.
 SIMT_EXPORT extern constinit thread_local Place place;
 
-// Runs `body` once as each thread of the grid, on the GPU's multiprocessors; returns when all have ended.
+// Runs `body` once as each thread of the grid, on the GPU's SMs; returns when all have ended.
 void runGrid(const char* kernel, int device, uint32_t blocks, uint32_t threads, const std::function<void()>& body);
 
 // What a kernel's threads call.
@@ -35,11 +35,12 @@ SIMT_EXPORT bool chance(uint32_t times);
 SIMT_EXPORT void delay();
 // Lets others go first, for lack of something that they or another GPU will bring.
 SIMT_EXPORT void standAside();
-// Barriers of a block, of which there are 16. What `threads` are: how many come to it, to wait or only to tell.
-SIMT_EXPORT void meet(uint32_t barrier, uint32_t threads);
-SIMT_EXPORT void tell(uint32_t barrier, uint32_t threads);
+// Named barriers of a block, of which there are 16. `threads`: number of threads that take part, to wait or only
+// arrive.
+SIMT_EXPORT void barrierSync(uint32_t barrier, uint32_t threads);
+SIMT_EXPORT void barrierArrive(uint32_t barrier, uint32_t threads);
 // Waits for the warp's lanes of the mask: whether one of them says so.
-SIMT_EXPORT bool meetLanes(uint32_t mask, bool says);
+SIMT_EXPORT bool syncLanes(uint32_t mask, bool says);
 // Which lanes of the warp have come to the same place in the program.
 SIMT_EXPORT uint32_t activeLanes();
 // A lane's sixteen bytes of a line of 128. Eight lanes whose activeLanes() have just had all of them access the line in

@@ -17,8 +17,8 @@ inline constexpr uint32_t kRoundsPerLook = 64;  // rounds take long here
 
 inline void maybeDelay() { simt::delay(); }
 inline void letOthersRun() { simt::standAside(); }
-inline void meetAt(uint32_t barrier, uint32_t threads) { simt::meet(barrier, threads); }
-inline void tellAt(uint32_t barrier, uint32_t threads) { simt::tell(barrier, threads); }
+inline void barrierSync(uint32_t barrier, uint32_t threads) { simt::barrierSync(barrier, threads); }
+inline void barrierArrive(uint32_t barrier, uint32_t threads) { simt::barrierArrive(barrier, threads); }
 
 template <class T>
 T loadAs(const T* from, std::memory_order order) {
@@ -44,7 +44,7 @@ inline void storeVolatile(uint32_t* to, uint32_t value) { storeAs(to, value, std
 inline void storeVolatile(uint64_t* to, uint64_t value) { storeAs(to, value, std::memory_order_relaxed); }
 
 // The two halves of a line, each of which is all that arrives whole, in any order.
-inline uint4 loadLine64(const uint4* from) {
+inline uint4 loadLLLine(const uint4* from) {
   const auto* const halves = reinterpret_cast<const uint64_t*>(from);
   uint64_t loaded[2];
   const uint32_t one = simt::chance(2);
@@ -52,7 +52,7 @@ inline uint4 loadLine64(const uint4* from) {
   loaded[1 - one] = loadAs(halves + 1 - one, std::memory_order_relaxed);
   return {uint32_t(loaded[0]), uint32_t(loaded[0] >> 32), uint32_t(loaded[1]), uint32_t(loaded[1] >> 32)};
 }
-inline void storeLine64(uint4* to, uint64_t data, uint32_t flag) {
+inline void storeLLLine(uint4* to, uint64_t data, uint32_t flag) {
   auto* const halves = reinterpret_cast<uint64_t*>(to);
   const uint64_t flags = uint64_t(flag) << 32;
   const uint64_t stored[2] = {flags | uint32_t(data), flags | data >> 32};
@@ -61,8 +61,8 @@ inline void storeLine64(uint4* to, uint64_t data, uint32_t flag) {
   storeAs(halves + 1 - one, stored[1 - one], std::memory_order_relaxed);
 }
 
-inline void loadLine128(const uint64_t* from, uint64_t& a, uint64_t& b) { simt::loadLine(from, a, b); }
-inline void storeLine128(uint64_t* to, uint64_t a, uint64_t b) { simt::storeLine(to, a, b); }
+inline void loadLL128Line(const uint64_t* from, uint64_t& a, uint64_t& b) { simt::loadLine(from, a, b); }
+inline void storeLL128Line(uint64_t* to, uint64_t a, uint64_t b) { simt::storeLine(to, a, b); }
 
 inline uint64_t nanoseconds() {
   return uint64_t(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));

@@ -1,50 +1,50 @@
-// Protocol LL. A line of 16 bytes is a thread's: 4 of data, the flag, 4 of data, the flag. Every 8 bytes arrive whole.
+// Protocol LL. A thread stores lines of 16 bytes: 4 of data, the flag, 4 of data, the flag. Every 8 bytes arrive whole.
 #pragma once
-#include "cuda/kernels/line_steps.cuh"
+#include "cuda/kernels/ll_steps.cuh"
 #include "cuda/kernels/words.cuh"
 
 namespace ncclrun::cuda {
 
-// Steps: LineSteps, or OneTurn for launches of one turn, which is told the block's item and channel too.
-template <class AllKinds, template <uint32_t> class Steps = LineSteps>
-class Lines64 {
+// Steps: LLSteps, or SingleStep for single-step launches, which also takes the block's item and channel.
+template <class Ops, template <uint32_t> class Steps = LLSteps>
+class LL {
  public:
   static constexpr uint32_t kProtocol = 1;
-  using Ends = typename Steps<kProtocol>::Ends;
-  static constexpr bool kOneTurn = Steps<kProtocol>::kOneTurn;
+  using Connections = typename Steps<kProtocol>::Connections;
+  static constexpr bool kSingleStep = Steps<kProtocol>::kSingleStep;
 
-  __device__ Lines64(const Launch& launch, Ends& ends, const auto&... place)
-      : launch_(launch), ends_(ends), fold_(launch), steps_(launch, ends, place...) {}
+  __device__ LL(const Launch& launch, Connections& connections, const auto&... position)
+      : launch_(launch), connections_(connections), reduction_(launch), steps_(launch, connections, position...) {}
 
   __device__ uint32_t slotBytes() const { return steps_.slotBytes() / 16 * 8; }
   __device__ uint32_t slots() const { return steps_.slots(); }
-  // A single rank's contribution; no barrier inside.
+  // Copies a single rank's contribution. Contains no barrier.
   __device__ void copy(const void* source, void* target, size_t bytes) {
-    copyWords<AllKinds>(fold_, source, target, bytes);
+    copyWords<Ops>(reduction_, source, target, bytes);
   }
   __device__ void sent() {}  // each thread has loaded what it stores
   __device__ void finish() { steps_.finish(); }
 
   __device__ __forceinline__ void move(const Move& move) {
     steps_.awaitCredits(move);
-    Patience patience(launch_, ends_);
+    SpinWait spin(launch_, connections_);
     const uint32_t bytes = uint32_t(move.count) * launch_.elementBytes;
     const uint32_t whole = wholeWords(move.own, move.target, bytes);
-    const bool folds = isFolded(move, fold_);
+    const bool reduces = isReduced(move, reduction_);
     const Contributions contributions(move);
     for (uint32_t i = threadIdx.x; i * 8 < bytes; i += blockDim.x) {
       uint64_t word = 0;
       if (move.own != nullptr) word = i < whole ? loadWord(move.own, i) : loadPart(move.own, i, bytes);
-      if (folds) {
-        word = folded(move, contributions, i, word, patience);
+      if (reduces) {
+        word = reduced(move, contributions, i, word, spin);
       } else if (move.froms > 0) {
         uint64_t words[1];
-        receive(contributions, 0, i, words, patience);
+        receive(contributions, 0, i, words, spin);
         word = words[0];
       }
-#pragma unroll 1  // long code takes longer than it saves: a peer is far away
+#pragma unroll 1  // unrolled code would cost more than it saves: the peer is far away
       for (uint32_t k = move.to; k < move.to + move.tos; k++)
-        storeLine64(steps_.template sendSlot<uint4>(k) + i, word, steps_.sendFlag(k));
+        storeLLLine(steps_.template sendSlot<uint4>(k) + i, word, steps_.sendFlag(k));
       if (move.target == nullptr) continue;
       if (i < whole) storeWord(move.target, i, word);
       if (i >= whole) storePart(move.target, i, bytes, word);
@@ -52,16 +52,16 @@ class Lines64 {
     for (uint32_t k = move.to; k < move.to + move.tos; k++) {
       if (!steps_.isRenewal(k)) continue;
       for (uint32_t i = (bytes + 7) / 8 + threadIdx.x; i < steps_.slotBytes() / 16; i += blockDim.x)
-        storeLine64(steps_.template sendSlot<uint4>(k) + i, 0, steps_.sendFlag(k));
+        storeLLLine(steps_.template sendSlot<uint4>(k) + i, 0, steps_.sendFlag(k));
     }
-    steps_.handOn(move, bytes);
+    steps_.post(move, bytes);
   }
 
  private:
-  // Lines i of contributions [first, +kTogether) that are received, looked at together.
+  // Receives line i of contributions [first, +kTogether), polling all of them together.
   template <uint32_t kTogether>
   __device__ __forceinline__ void receive(const Contributions& contributions, uint32_t first, uint32_t i,
-                                          uint64_t (&words)[kTogether], Patience& patience) {
+                                          uint64_t (&words)[kTogether], SpinWait& spin) {
     bool all;
     do {
       all = true;
@@ -69,7 +69,7 @@ class Lines64 {
 #pragma unroll
       for (uint32_t k = 0; k < kTogether; k++) {
         if (!contributions.isReceived(first + k)) continue;
-        lines[k] = loadLine64(steps_.template receiveSlot<const uint4>(contributions.connection(first + k)) + i);
+        lines[k] = loadLLLine(steps_.template receiveSlot<const uint4>(contributions.connection(first + k)) + i);
       }
 #pragma unroll
       for (uint32_t k = 0; k < kTogether; k++) {
@@ -78,34 +78,34 @@ class Lines64 {
         all = all && lines[k].y == flag && lines[k].w == flag;
         words[k] = uint64_t(lines[k].z) << 32 | lines[k].x;
       }
-    } while (!all && !patience.over());
+    } while (!all && !spin.gaveUp());
   }
 
-  __device__ __forceinline__ uint64_t folded(const Move& move, const Contributions& contributions, uint32_t i,
-                                             uint64_t mine, Patience& patience) {
-    if constexpr (WordFold<AllKinds>::kFolds) {
+  __device__ __forceinline__ uint64_t reduced(const Move& move, const Contributions& contributions, uint32_t i,
+                                              uint64_t mine, SpinWait& spin) {
+    if constexpr (WordReduction<Ops>::kReduces) {
       constexpr uint32_t kTogether = 4;
-      typename WordFold<AllKinds>::Folding folding;
-      if (move.own != nullptr && fold_.scales()) mine = fold_.scaled(mine);
+      typename WordReduction<Ops>::Accumulator accumulator;
+      if (move.own != nullptr && reduction_.scales()) mine = reduction_.scaled(mine);
 #pragma unroll 1
       for (uint32_t first = 0; first < contributions.count(); first += kTogether) {
         uint64_t words[kTogether]{};
-        receive(contributions, first, i, words, patience);
+        receive(contributions, first, i, words, spin);
 #pragma unroll
         for (uint32_t k = 0; k < kTogether; k++) {
           if (!contributions.has(first + k)) break;
-          folding.take(fold_, contributions.isOwn(first + k) ? mine : words[k], k == 0 && first == 0);
+          accumulator.take(reduction_, contributions.isOwn(first + k) ? mine : words[k], k == 0 && first == 0);
         }
       }
-      return folding.result(fold_, isResult(move));
+      return accumulator.result(reduction_, isResult(move));
     } else {
       return mine;
     }
   }
 
   const Launch& launch_;
-  Ends& ends_;
-  const WordFold<AllKinds> fold_;
+  Connections& connections_;
+  const WordReduction<Ops> reduction_;
   Steps<kProtocol> steps_;
 };
 

@@ -1,6 +1,6 @@
-// What communicators of a GPU take of its multiprocessors: as much as they want where they are alone, and never so much
+// What communicators of a GPU take of its SMs: as much as they want where they are alone, and never so much
 // that another one could not have its own part.
-#include "cuda/multiprocessor_share.h"
+#include "cuda/sm_share.h"
 
 #include <algorithm>
 #include <memory>
@@ -15,20 +15,18 @@ namespace {
 
 constexpr uint32_t kMost = 64;  // that a plan asks for
 
-Gpu gpuWith(uint32_t multiprocessors, Device device) {
-  return {.context = nullptr, .device = device, .busId = 0, .multiprocessors = multiprocessors};
-}
+Gpu gpuWith(uint32_t sms, Device device) { return {.context = nullptr, .device = device, .busId = 0, .sms = sms}; }
 
 struct Communicator {
   explicit Communicator(const Gpu& gpu) : share(gpu, [this] { return ended; }) {}
   bool ended = true;
   uint32_t blocks = 0;  // of the launch under way
-  MultiprocessorShare share;
+  SmShare share;
 
   uint32_t launch(uint32_t wanted, uint32_t least = 1) {
     blocks = std::max(ended ? 0 : blocks, share.take(wanted, least, false));
     ended = false;
-    share.told();
+    share.coverLaunches();
     return blocks;
   }
 };
@@ -65,7 +63,7 @@ void heldUntilTold() {
   EXPECT(one.share.take(kMost, 1, false) == kMost);
   EXPECT(other.launch(kMost) < kMost);
   other.ended = true;
-  one.share.told();
+  one.share.coverLaunches();
   EXPECT(other.launch(kMost) == kMost);
 }
 
@@ -73,20 +71,20 @@ void heldUntilTold() {
 void neverTooMuch() {
   std::minstd_rand random(7);
   Device device = 10;
-  for (const uint32_t multiprocessors : {16u, 72u, 108u, 114u, 132u, 148u}) {
+  for (const uint32_t sms : {16u, 72u, 108u, 114u, 132u, 148u}) {
     for (const uint32_t count : {2u, 3u, 8u, 16u}) {
-      const Gpu gpu = gpuWith(multiprocessors, device++);
+      const Gpu gpu = gpuWith(sms, device++);
       std::vector<std::unique_ptr<Communicator>> all;
       for (uint32_t i = 0; i < count; i++) all.push_back(std::make_unique<Communicator>(gpu));
       for (int turn = 0; turn < 2000; turn++) {
         Communicator& next = *all[random() % count];
-        const uint32_t wanted = 1 + random() % std::min(kMost, multiprocessors / 2);
+        const uint32_t wanted = 1 + random() % std::min(kMost, sms / 2);
         const uint32_t blocks = next.launch(wanted);
-        EXPECT(blocks >= std::min(wanted, guaranteedBlocks(multiprocessors, count)));
+        EXPECT(blocks >= std::min(wanted, guaranteedBlocks(sms, count)));
         if (random() % 3 == 0) all[random() % count]->ended = true;
         uint32_t sum = 0;
         for (const auto& one : all) sum += one->ended ? 0 : one->blocks;
-        EXPECT(sum <= multiprocessors);
+        EXPECT(sum <= sms);
       }
     }
   }

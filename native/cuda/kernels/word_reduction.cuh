@@ -1,12 +1,13 @@
-// Folding of words of 8 bytes under protocols LL and LL128: of a module's two types by an operator chosen when the
-// kernel runs, which is less code than a kernel each, and of one type by sums, whose time counts most.
+// Reduction of words of 8 bytes under protocols LL and LL128: for a module's two types the kernel chooses type and
+// operator at run time, which is less code than a kernel each; sums of one type, which are latency-critical, are
+// compiled alone.
 //
-// The type and the operator are chosen once a word, outside of the loop over its elements: this code stands in every
-// kernel, unrolled over words and contributions, and its length decides how long a module takes to compile.
+// The kernel chooses the type and the operator once per word, outside of the loop over its elements: this code stands
+// in every kernel, unrolled over words and contributions, and its length decides how long a module takes to compile.
 #pragma once
 #include "cuda/kernels/arithmetic.cuh"
-#include "cuda/kernels/kinds.cuh"
 #include "cuda/kernels/packed_bytes.cuh"
+#include "cuda/kernels/typed_ops.cuh"
 #include "plan/launch_format.h"
 
 namespace ncclrun::cuda {
@@ -37,7 +38,7 @@ __device__ __forceinline__ uint64_t scaleWord(uint64_t word, WideOf<T> scalar) {
   return word;
 }
 
-// Op on all elements of two words whose type is folded as it is kept.
+// Applies Op to all elements of two words whose type is reduced without widening.
 template <class T, class Op>
 __device__ __forceinline__ uint64_t applyToWord(uint64_t a, uint64_t b) {
   if constexpr (sizeof(T) == 1) return applyToBytes<T, Op>(a, b);
@@ -48,7 +49,7 @@ __device__ __forceinline__ uint64_t applyToWord(uint64_t a, uint64_t b) {
   return bitsOf(left);
 }
 
-// Apart: long for an operator that is seldom used.
+// Not inlined: long code for an operator that is seldom used.
 template <class T>
 __device__ __noinline__ uint64_t divideWord(uint64_t word, uint32_t divisor) {
   auto pack = wordOf<Pack<T, 8>>(word);
@@ -61,40 +62,40 @@ __device__ __forceinline__ WideOf<T> scalarOf(const Launch& launch) {
   return launch.scalarAt != nullptr ? Wide<T>::widen(*static_cast<const T*>(launch.scalarAt))
                                     : *reinterpret_cast<const WideOf<T>*>(&launch.scalar);
 }
-// What one launch folds by: nothing, in a module that only moves.
-template <class AllKinds>
-class WordFold {
+// The reduction of a launch: none in a module that only moves data.
+template <class Ops>
+class WordReduction {
  public:
-  static constexpr bool kFolds = false;
-  __device__ explicit WordFold(const Launch&) {}
+  static constexpr bool kReduces = false;
+  __device__ explicit WordReduction(const Launch&) {}
   __device__ bool scales() const { return false; }
 };
 
-// By the operator of the launch.
+// Reduces by the operator of the launch.
 template <class First, class Second>
-class WordFold<Kinds<First, Second>> {
+class WordReduction<TypedOps<First, Second>> {
   static constexpr bool kWhole = std::is_integral_v<First>;
   static constexpr bool kAsKept = kIsWide<First>;
 
  public:
-  static constexpr bool kFolds = true;
-  static constexpr bool kChooses = true;  // the operator, when it runs
-  __device__ explicit WordFold(const Launch& launch)
-      : second_(launch.kind >= cuda::kFolds), fold_(Fold(launch.kind % cuda::kFolds)), divisor_(launch.divisor) {
-    if (fold_ != Fold::preMulSum) return;
+  static constexpr bool kReduces = true;
+  static constexpr bool kChooses = true;  // the operator at run time
+  __device__ explicit WordReduction(const Launch& launch)
+      : second_(launch.opIndex >= kRedOps), op_(RedOp(launch.opIndex % kRedOps)), divisor_(launch.divisor) {
+    if (op_ != RedOp::preMulSum) return;
     if (second_) secondScalar_ = scalarOf<Second>(launch);
     if (!second_) firstScalar_ = scalarOf<First>(launch);
   }
-  // A contribution of our own is multiplied before anything.
-  __device__ bool scales() const { return fold_ == Fold::preMulSum; }
+  // True if this rank's own contribution is multiplied first.
+  __device__ bool scales() const { return op_ == RedOp::preMulSum; }
   __device__ __forceinline__ uint64_t scaled(uint64_t word) const {
     return scaledApart(word, second_, firstScalar_, secondScalar_);
   }
 
-  // Contributions from left to right.
-  class Folding {
+  // Accumulates contributions from left to right.
+  class Accumulator {
    public:
-    __device__ __forceinline__ void take(const WordFold& by, uint64_t word, bool isFirst) {
+    __device__ __forceinline__ void take(const WordReduction& by, uint64_t word, bool isFirst) {
       if constexpr (kAsKept) {
         if (isFirst) sums_ = word;
         if (!isFirst) by.choose([&]<class T, class Op>() { sums_ = applyToWord<T, Op>(sums_, word); });
@@ -113,8 +114,8 @@ class WordFold<Kinds<First, Second>> {
         }
       }
     }
-    // divides: it goes into a user's buffer.
-    __device__ __forceinline__ uint64_t result(const WordFold& by, bool divides) const {
+    // divides: the result goes into a user's buffer.
+    __device__ __forceinline__ uint64_t result(const WordReduction& by, bool divides) const {
       if constexpr (!kAsKept) {
         return by.second_ ? narrowWord<Second>(sums_) : narrowWord<First>(sums_);
       } else if constexpr (kWhole) {
@@ -126,19 +127,19 @@ class WordFold<Kinds<First, Second>> {
     }
 
    private:
-    // Words of what is folded as it is kept, else floats: of either type.
+    // A word if the type is not widened, else floats of either type.
     std::conditional_t<kAsKept, uint64_t, float[kInWord<First>]> sums_;
   };
 
  private:
   // action.operator()<T, Op>()
   __device__ __forceinline__ void choose(auto&& action) const {
-    switch (fold_) {
-      case Fold::prod:
+    switch (op_) {
+      case RedOp::prod:
         return ofType<Prod>(action);
-      case Fold::max:
+      case RedOp::max:
         return ofType<Max>(action);
-      case Fold::min:
+      case RedOp::min:
         return ofType<Min>(action);
       default:
         return ofType<Sum>(action);
@@ -147,19 +148,19 @@ class WordFold<Kinds<First, Second>> {
   template <class Op>
   __device__ __forceinline__ void ofType(auto&& action) const {
     constexpr bool kOrders = std::is_same_v<Op, Max> || std::is_same_v<Op, Min>;
-    // Sums and products of signed numbers have the bits of the unsigned ones; floats of both types are folded alike.
+    // Signed and unsigned sums and products have the same bits; floats of both types are reduced alike.
     if constexpr (!kAsKept || (kWhole && !kOrders)) return action.template operator()<First, Op>();
     if (second_) action.template operator()<Second, Op>();
     if (!second_) action.template operator()<First, Op>();
   }
-  // Apart: long for an operator that is seldom used. By value: what has an address is not in registers.
+  // Not inlined: long code for an operator that is seldom used. By value: what has an address is not in registers.
   static __device__ __noinline__ uint64_t scaledApart(uint64_t word, bool second, WideOf<First> firstScalar,
                                                       WideOf<Second> secondScalar) {
     return second ? scaleWord<Second>(word, secondScalar) : scaleWord<First>(word, firstScalar);
   }
 
   const bool second_;
-  const Fold fold_;
+  const RedOp op_;
   const uint32_t divisor_;
   WideOf<First> firstScalar_{};
   WideOf<Second> secondScalar_{};
@@ -167,25 +168,26 @@ class WordFold<Kinds<First, Second>> {
 
 // Sums and pre-multiplied sums of one type.
 template <class T>
-class WordFold<Sums<T>> {
+class WordReduction<Sums<T>> {
  public:
-  static constexpr bool kFolds = true;
+  static constexpr bool kReduces = true;
   static constexpr bool kChooses = false;
-  __device__ explicit WordFold(const Launch& launch) : scales_(launch.kind % cuda::kFolds == uint8_t(Fold::preMulSum)) {
+  __device__ explicit WordReduction(const Launch& launch)
+      : scales_(launch.opIndex % kRedOps == uint8_t(RedOp::preMulSum)) {
     if (scales_) scalar_ = scalarOf<T>(launch);
   }
   __device__ bool scales() const { return scales_; }
   __device__ __forceinline__ uint64_t scaled(uint64_t word) const { return scaleWord<T>(word, scalar_); }
 
-  class Folding {
+  class Accumulator {
    public:
-    __device__ __forceinline__ void take(const WordFold&, uint64_t word, bool isFirst) {
+    __device__ __forceinline__ void take(const WordReduction&, uint64_t word, bool isFirst) {
       WideOf<T> values[kInWord<T>];
       widenWord<T>(word, values);
 #pragma unroll
       for (uint32_t e = 0; e < kInWord<T>; e++) sums_[e] = isFirst ? values[e] : Sum::apply(sums_[e], values[e]);
     }
-    __device__ __forceinline__ uint64_t result(const WordFold&, bool) const { return narrowWord<T>(sums_); }
+    __device__ __forceinline__ uint64_t result(const WordReduction&, bool) const { return narrowWord<T>(sums_); }
 
    private:
     WideOf<T> sums_[kInWord<T>];

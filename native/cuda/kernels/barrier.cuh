@@ -1,12 +1,12 @@
-// The kernel of a barrier: one warp, whose lane i has both connections with the item's i-th peer, in registers. A
-// signal is a line of protocol LL without data.
+// The barrier kernel: one warp, whose lane i keeps both connections to the item's i-th peer in registers. A signal is a
+// line of protocol LL without data.
 #pragma once
 #include "algorithm/direct.h"
-#include "cuda/kernels/line_steps.cuh"
+#include "cuda/kernels/ll_steps.cuh"
 
 namespace ncclrun::cuda {
 
-// Those primitives of algorithm/work.h that a barrier needs.
+// The primitives of algorithm/work.h that a barrier needs.
 class LanePrimitives {
  public:
   __device__ LanePrimitives(const Launch& launch, const Item& item, uint32_t channel, Waits& waits)
@@ -16,36 +16,35 @@ class LanePrimitives {
         has_(threadIdx.x < item.sendCount),
         peer_(has_ ? item.sends[threadIdx.x] : 0) {
     if (!has_) return;
-    send_ = loadPairEnd<kProtocol>(launch_, channel_, peer_, false);
-    receive_ = loadPairEnd<kProtocol>(launch_, channel_, peer_, true);
+    send_ = loadPairConnection<kProtocol>(launch_, channel_, peer_, false);
+    receive_ = loadPairConnection<kProtocol>(launch_, channel_, peer_, true);
   }
 
   __device__ void signalAll() {
     if (!has_) return;
-    Patience patience(launch_, waits_);
-    awaitCredit(send_, send_.step, launch_.slots.lineSteps, patience);
-    storeLine64(slotAt(send_), 0, send_.step + 1);
+    SpinWait spin(launch_, waits_);
+    awaitCredit(send_, send_.step, launch_.slots.lineSteps, spin);
+    storeLLLine(slotAt(send_), 0, send_.step + 1);
     send_.step++;
   }
   __device__ void awaitAll() {
     if (!has_) return;
     const uint4* const line = slotAt(receive_);
     const uint32_t flag = receive_.step + 1;
-    for (Patience patience(launch_, waits_); loadLine64(line).w != flag && !patience.over();) continue;
+    for (SpinWait spin(launch_, waits_); loadLLLine(line).w != flag && !spin.gaveUp();) continue;
     receive_.step++;
     if (isCreditDue(receive_.step, launch_.slots.lineSteps)) storeCredit(receive_.head, receive_.step);
   }
   __device__ void finish() const {
     if (!has_) return;
-    storeEnd<kProtocol>(launch_, pairState(launch_, channel_, peer_), false, send_);
-    storeEnd<kProtocol>(launch_, pairState(launch_, channel_, peer_), true, receive_);
+    storeConnection<kProtocol>(launch_, pairState(launch_, channel_, peer_), false, send_);
+    storeConnection<kProtocol>(launch_, pairState(launch_, channel_, peer_), true, receive_);
   }
 
  private:
   static constexpr uint32_t kProtocol = 1;
-  __device__ uint4* slotAt(const End& end) const {
-    return reinterpret_cast<uint4*>(end.slots +
-                                    (end.step & (launch_.slots.lineSteps - 1)) * launch_.slots.line64StepBytes);
+  __device__ uint4* slotAt(const ConnectionState& end) const {
+    return reinterpret_cast<uint4*>(end.slots + (end.step & (launch_.slots.lineSteps - 1)) * launch_.slots.llStepBytes);
   }
 
   const Launch& launch_;
@@ -53,10 +52,10 @@ class LanePrimitives {
   const uint32_t channel_;
   const bool has_;
   const uint32_t peer_;
-  End send_, receive_;
+  ConnectionState send_, receive_;
 };
 
-__device__ __forceinline__ void meetAll(const Launch& launch) {
+__device__ __forceinline__ void runBarrier(const Launch& launch) {
   NCCLRUN_SHARED(Waits, waits);
   if (threadIdx.x >= 32) return;
   if (threadIdx.x == 0) waits = {};

@@ -1,4 +1,4 @@
-// Chooses the code of a launch's kind: the only place where an algorithm's step meets a type.
+// Chooses the code for a launch's type and operator (opIndex): only here an algorithm's step is bound to a type.
 #pragma once
 #include <type_traits>
 
@@ -6,10 +6,10 @@
 
 namespace ncclrun::cuda {
 
-// Of a module for whole numbers the first type is unsigned, the second the signed one of the same size, whose sums and
-// products have the same bits.
+// The types and operators of one module. In a module for integers the first type is unsigned and the second is the
+// signed type of the same size, whose sums and products have the same bits.
 template <class First, class Second>
-struct Kinds {
+struct TypedOps {
   static constexpr bool kReduces = true;
   using FirstType = First;
   using SecondType = Second;
@@ -17,42 +17,42 @@ struct Kinds {
 
   // action.run<T, Op>()
   template <class Action>
-  static __device__ __forceinline__ void choose(uint8_t kind, Action&& action) {
-    constexpr auto of = [](bool second, Fold fold) { return kindOf(second, fold); };
-    switch (kind) {
-      case of(false, Fold::sum):
+  static __device__ __forceinline__ void choose(uint8_t opIndex, Action&& action) {
+    constexpr auto of = [](bool second, RedOp op) { return opIndexOf(second, op); };
+    switch (opIndex) {
+      case of(false, RedOp::sum):
         return action.template operator()<First, Sum>();
-      case of(false, Fold::prod):
+      case of(false, RedOp::prod):
         return action.template operator()<First, Prod>();
-      case of(false, Fold::max):
+      case of(false, RedOp::max):
         return action.template operator()<First, Max>();
-      case of(false, Fold::min):
+      case of(false, RedOp::min):
         return action.template operator()<First, Min>();
-      case of(false, Fold::preMulSum):
+      case of(false, RedOp::preMulSum):
         return action.template operator()<First, PreMulSum>();
-      case of(true, Fold::max):
+      case of(true, RedOp::max):
         return action.template operator()<Second, Max>();
-      case of(true, Fold::min):
+      case of(true, RedOp::min):
         return action.template operator()<Second, Min>();
       default:
         break;
     }
     if constexpr (kWhole) {
-      if (kind == of(false, Fold::average)) return action.template operator()<First, Average>();
+      if (opIndex == of(false, RedOp::average)) return action.template operator()<First, Average>();
       return action.template operator()<Second, Average>();
     } else {
-      if (kind == of(true, Fold::sum)) return action.template operator()<Second, Sum>();
-      if (kind == of(true, Fold::prod)) return action.template operator()<Second, Prod>();
+      if (opIndex == of(true, RedOp::sum)) return action.template operator()<Second, Sum>();
+      if (opIndex == of(true, RedOp::prod)) return action.template operator()<Second, Prod>();
       return action.template operator()<Second, PreMulSum>();
     }
   }
 };
 
-// Of one type: sums and pre-multiplied sums.
+// Sums and pre-multiplied sums of one type.
 template <class T>
 struct Sums {};
 
-// For what only moves.
+// For operations that only move data.
 struct Bytes {
   static constexpr bool kReduces = false;
   using FirstType = uint8_t;

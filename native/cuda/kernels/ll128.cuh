@@ -1,64 +1,64 @@
-// Protocol LL128. A line of 128 bytes is eight lanes': 120 of data, then the flag. Only where 128 bytes arrive whole.
+// Protocol LL128. Eight lanes store a line of 128 bytes: 120 of data, then the flag. Requires that 128 bytes arrive
+// whole.
 #pragma once
-#include "cuda/kernels/line_steps.cuh"
+#include "cuda/kernels/ll_steps.cuh"
 #include "cuda/kernels/words.cuh"
 
 namespace ncclrun::cuda {
 
-// Steps: LineSteps, or OneTurn for launches of one turn, which is told the block's item and channel too.
-template <class AllKinds, template <uint32_t> class Steps = LineSteps>
-class Lines128 {
+// Steps: LLSteps, or SingleStep for single-step launches, which also takes the block's item and channel.
+template <class Ops, template <uint32_t> class Steps = LLSteps>
+class LL128 {
  public:
   static constexpr uint32_t kProtocol = 2;
-  using Ends = typename Steps<kProtocol>::Ends;
-  static constexpr bool kOneTurn = Steps<kProtocol>::kOneTurn;
+  using Connections = typename Steps<kProtocol>::Connections;
+  static constexpr bool kSingleStep = Steps<kProtocol>::kSingleStep;
 
-  __device__ Lines128(const Launch& launch, Ends& ends, const auto&... place)
-      : launch_(launch), ends_(ends), fold_(launch), steps_(launch, ends, place...) {}
+  __device__ LL128(const Launch& launch, Connections& connections, const auto&... position)
+      : launch_(launch), connections_(connections), reduction_(launch), steps_(launch, connections, position...) {}
 
   __device__ uint32_t slotBytes() const { return steps_.slotBytes() / 128 * kWords * 8; }
   __device__ uint32_t slots() const { return steps_.slots(); }
-  // A single rank's contribution; no barrier inside.
+  // Copies a single rank's contribution. Contains no barrier.
   __device__ void copy(const void* source, void* target, size_t bytes) {
-    copyWords<AllKinds>(fold_, source, target, bytes);
+    copyWords<Ops>(reduction_, source, target, bytes);
   }
   __device__ void sent() {}  // each thread has loaded what it stores
   __device__ void finish() { steps_.finish(); }
 
   __device__ __forceinline__ void move(const Move& move) {
     steps_.awaitCredits(move);
-    Patience patience(launch_, ends_);
+    SpinWait spin(launch_, connections_);
     const uint32_t bytes = uint32_t(move.count) * launch_.elementBytes;
     const Span span = spanOf(bytes, wholeWords(move.own, move.target, bytes));
-    if (!isFolded(move, fold_)) {
-      forEachGroup<kOneTurn ? 2 : 4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
-        pass<kUnroll, kWhole>(move, span, group, patience);
-      });
-    } else if constexpr (WordFold<AllKinds>::kFolds) {
-      // By sums at full length; what other operators take in one turn is short.
-      constexpr bool kShort = kOneTurn && WordFold<AllKinds>::kChooses;
+    if (!isReduced(move, reduction_)) {
+      forEachGroup<kSingleStep ? 2 : 4>(
+          span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) { pass<kUnroll, kWhole>(move, span, group, spin); });
+    } else if constexpr (WordReduction<Ops>::kReduces) {
+      // Sums are unrolled at full length; single-step messages of other operators are short.
+      constexpr bool kShort = kSingleStep && WordReduction<Ops>::kChooses;
       if (move.froms == 1) {
         forEachGroup<kShort ? 1 : 4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
-          fold<2, kUnroll, kWhole>(move, span, group, patience);
+          reduce<2, kUnroll, kWhole>(move, span, group, spin);
         });
       } else {
         forEachGroup<kShort ? 1 : 2>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
-          fold<4, kUnroll, kWhole>(move, span, group, patience);
+          reduce<4, kUnroll, kWhole>(move, span, group, spin);
         });
       }
     }
     renew(move, span.lines);
-    steps_.handOn(move, bytes);
+    steps_.post(move, bytes);
   }
 
-  // The move only sends; beside it, unless `target` is null, as much is copied: with what a link takes its time for,
-  // loads and stores of the GPU's own memory take none.
+  // Executes a move that only sends and, unless `target` is null, copies as many bytes beside it: the link dominates
+  // the time, so that the local copy costs nothing.
   __device__ __forceinline__ void sendAndCopy(const Move& move, const void* source, void* target) {
     steps_.awaitCredits(move);
     const uint32_t bytes = uint32_t(move.count) * launch_.elementBytes;
     const uint32_t sends = wholeWords(move.own, target, bytes);
     const Span span = spanOf(bytes, target == nullptr || sends == 0 ? sends : wholeWords(source, target, bytes));
-    forEachGroup<kOneTurn ? 2 : 4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
+    forEachGroup<kSingleStep ? 2 : 4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
       Pair sent[kUnroll], own[kUnroll];
       loadOwn<kUnroll, kWhole>(move.own, span, group, sent);
       if (target != nullptr) loadOwn<kUnroll, kWhole>(source, span, group, own);
@@ -66,22 +66,22 @@ class Lines128 {
       if (target != nullptr) keep<kUnroll, kWhole>(target, span, group, own);
     });
     renew(move, span.lines);
-    steps_.handOn(move, bytes);
+    steps_.post(move, bytes);
   }
 
  private:
-  static constexpr uint32_t kWords = 15;  // of a line
+  static constexpr uint32_t kWords = 15;  // per line
   static constexpr uint32_t kAll = ~0u;
 
   struct Span {
     uint32_t bytes;
-    uint32_t whole;  // words that one access each can take
+    uint32_t whole;  // words that take one access each
     uint32_t lines;
   };
   static __device__ __forceinline__ Span spanOf(uint32_t bytes, uint32_t whole) {
     return {bytes, whole, (bytes + kWords * 8 - 1) / (kWords * 8)};
   }
-  // Two words of a line, of which the last lane has one and the flag.
+  // Two words of a line; the last lane has one word and the flag.
   struct Pair {
     uint64_t a, b;
   };
@@ -93,20 +93,20 @@ class Lines128 {
   static __device__ __forceinline__ uint32_t partOf(uint32_t group) { return lineOf(group) * 16 + threadIdx.x % 8 * 2; }
   static __device__ __forceinline__ uint32_t warps() { return blockDim.x / 32; }
   static __device__ __forceinline__ uint32_t lanesOfLine() { return 0xffu << threadIdx.x % 32 / 8 * 8; }
-  // Whether the lanes of the calling lane's line run this in one instruction, thus what follows too: a line that they
-  // load or store in several is not looked at, or does not arrive, whole. Lanes that branches have parted stay so as
-  // long as the hardware likes, also behind __syncwarp().
+  // True if the eight lanes of the calling lane's line execute in the same instruction, and thus the next access too. A
+  // line that they load or store in several instructions is not atomic. The hardware may keep lanes that a branch has
+  // diverged apart for any time, even after __syncwarp().
   static __device__ __forceinline__ bool inStep() { return (__activemask() & lanesOfLine()) == lanesOfLine(); }
 
-  // A warp's groups of four lines: kMost at once as long as there are so many whose lines are whole.
-  template <uint32_t kMost>
+  // Iterates over a warp's groups of four lines, kMax at once as long as all their lines are whole.
+  template <uint32_t kMax>
   static __device__ __forceinline__ void forEachGroup(const Span& span, auto&& step) {
     uint32_t group = threadIdx.x / 32;
     const auto areWhole = [&](uint32_t count) {
       return ((group + (count - 1) * warps()) * 4 + 4) * kWords <= span.whole;
     };
-    for (; areWhole(kMost); group += kMost * warps()) step.template operator()<kMost, true>(group);
-    if constexpr (kMost > 1) {
+    for (; areWhole(kMax); group += kMax * warps()) step.template operator()<kMax, true>(group);
+    if constexpr (kMax > 1) {
       for (; areWhole(1); group += warps()) step.template operator()<1, true>(group);
     }
     for (; group * 4 < span.lines; group += warps()) step.template operator()<1, false>(group);
@@ -120,25 +120,25 @@ class Lines128 {
     return {loadPart(from, word, span.bytes), hasFlag() ? 0 : loadPart(from, word + 1, span.bytes)};
   }
 
-  // The flag after all else.
+  // Stores the flag after all other words.
   static __device__ __noinline__ void storeApart(uint64_t* to, uint64_t a, uint64_t b) {
-    if (!hasFlag()) storeLine128(to, a, b);
+    if (!hasFlag()) storeLL128Line(to, a, b);
     __threadfence_system();
     __syncwarp(lanesOfLine());
-    if (hasFlag()) storeLine128(to, a, b);
+    if (hasFlag()) storeLL128Line(to, a, b);
   }
 
-  // Whether the calling lane's line of a group is one of the span. Groups of which not all are, are taken one by one.
+  // True if the calling lane's line of a group belongs to the span. Incomplete groups are processed one by one.
   template <bool kWhole>
   static __device__ __forceinline__ bool isHere(uint32_t group, const Span& span) {
     return kWhole || lineOf(group) < span.lines;
   }
 
-  // To all sends and the target.
+  // Stores to all sends and the target.
   template <uint32_t kUnroll, bool kWhole>
   __device__ __forceinline__ void put(const Move& move, const Span& span, uint32_t group,
                                       const Pair (&pairs)[kUnroll]) {
-#pragma unroll 1  // long code takes longer than it saves: a peer is far away
+#pragma unroll 1  // unrolled code would cost more than it saves: the peer is far away
     for (uint32_t k = move.to; k < move.to + move.tos; k++) {
       auto* const slot = steps_.template sendSlot<uint64_t>(k);
       const uint64_t flag = steps_.sendFlag(k);
@@ -150,7 +150,7 @@ class Lines128 {
           store(slot + partOf(group + u * warps()), pairs[u].a, hasFlag() ? flag : pairs[u].b);
       };
       if (inStep()) {
-        storeAll(storeLine128);
+        storeAll(storeLL128Line);
       } else {
         storeAll(storeApart);
       }
@@ -174,10 +174,10 @@ class Lines128 {
     }
   }
 
-  // Lines of contributions [first, +kTogether) that are received, all looked at together.
+  // Receives the lines of contributions [first, +kTogether), polling all of them together.
   template <uint32_t kTogether, uint32_t kUnroll, bool kWhole>
   __device__ __forceinline__ void receive(const Contributions& contributions, uint32_t first, const Span& span,
-                                          uint32_t group, Pair (&pairs)[kTogether][kUnroll], Patience& patience) {
+                                          uint32_t group, Pair (&pairs)[kTogether][kUnroll], SpinWait& spin) {
     static_assert(kWhole || kUnroll == 1);
     for (bool cameBefore = false;; cameBefore = true) {
       bool missing, whole;
@@ -191,7 +191,7 @@ class Lines128 {
           whole = inStep() && whole;
 #pragma unroll
           for (uint32_t u = 0; u < kUnroll; u++)
-            loadLine128(slot + partOf(group + u * warps()), pairs[k][u].a, pairs[k][u].b);
+            loadLL128Line(slot + partOf(group + u * warps()), pairs[k][u].a, pairs[k][u].b);
         }
         missing = false;
 #pragma unroll
@@ -202,9 +202,9 @@ class Lines128 {
           for (uint32_t u = 0; u < kUnroll; u++)
             missing = missing || (isHere<kWhole>(group, span) && hasFlag() && pairs[k][u].b != flag);
         }
-      } while (__any_sync(kAll, missing) && !__any_sync(kAll, patience.over()));
+      } while (__any_sync(kAll, missing) && !__any_sync(kAll, spin.gaveUp()));
       if (cameBefore || !__any_sync(kAll, !whole)) return;
-      // What was looked at in parts may be older than its flag: once more, now that all has come.
+      // Data that was loaded in parts may be older than its flag: load it once more, now that all lines have arrived.
       __threadfence_system();
     }
   }
@@ -216,28 +216,28 @@ class Lines128 {
     for (uint32_t u = 0; u < kUnroll; u++) pairs[u] = load<kWhole>(own, group + u * warps(), span);
   }
 
-  // One contribution at most, as it is.
+  // Forwards at most one contribution unchanged.
   template <uint32_t kUnroll, bool kWhole>
-  __device__ __forceinline__ void pass(const Move& move, const Span& span, uint32_t group, Patience& patience) {
+  __device__ __forceinline__ void pass(const Move& move, const Span& span, uint32_t group, SpinWait& spin) {
     Pair pairs[1][kUnroll]{};
     if (move.own != nullptr) {
       loadOwn<kUnroll, kWhole>(move.own, span, group, pairs[0]);
     } else if (move.froms > 0) {
-      receive<1, kUnroll, kWhole>(Contributions(move), 0, span, group, pairs, patience);
+      receive<1, kUnroll, kWhole>(Contributions(move), 0, span, group, pairs, spin);
     }
     put<kUnroll, kWhole>(move, span, group, pairs[0]);
   }
 
   template <uint32_t kTogether, uint32_t kUnroll, bool kWhole>
-  __device__ __forceinline__ void fold(const Move& move, const Span& span, uint32_t group, Patience& patience) {
+  __device__ __forceinline__ void reduce(const Move& move, const Span& span, uint32_t group, SpinWait& spin) {
     const Contributions contributions(move);
-    typename WordFold<AllKinds>::Folding foldings[kUnroll][2];
+    typename WordReduction<Ops>::Accumulator accumulators[kUnroll][2];
     Pair own[kUnroll]{};
     if (move.own != nullptr) {
       loadOwn<kUnroll, kWhole>(move.own, span, group, own);
-      if (fold_.scales()) {
+      if (reduction_.scales()) {
 #pragma unroll
-        for (uint32_t u = 0; u < kUnroll; u++) own[u] = {fold_.scaled(own[u].a), fold_.scaled(own[u].b)};
+        for (uint32_t u = 0; u < kUnroll; u++) own[u] = {reduction_.scaled(own[u].a), reduction_.scaled(own[u].b)};
       }
     }
 #pragma unroll 1
@@ -249,21 +249,22 @@ class Lines128 {
 #pragma unroll
         for (uint32_t u = 0; u < kUnroll; u++) pairs[k][u] = own[u];
       }
-      receive<kTogether, kUnroll, kWhole>(contributions, first, span, group, pairs, patience);
+      receive<kTogether, kUnroll, kWhole>(contributions, first, span, group, pairs, spin);
 #pragma unroll
       for (uint32_t k = 0; k < kTogether; k++) {
         if (!contributions.has(first + k)) break;
 #pragma unroll
         for (uint32_t u = 0; u < kUnroll; u++) {
-          foldings[u][0].take(fold_, pairs[k][u].a, k == 0 && first == 0);
-          foldings[u][1].take(fold_, pairs[k][u].b, k == 0 && first == 0);
+          accumulators[u][0].take(reduction_, pairs[k][u].a, k == 0 && first == 0);
+          accumulators[u][1].take(reduction_, pairs[k][u].b, k == 0 && first == 0);
         }
       }
     }
     Pair results[kUnroll];
 #pragma unroll
     for (uint32_t u = 0; u < kUnroll; u++)
-      results[u] = {foldings[u][0].result(fold_, isResult(move)), foldings[u][1].result(fold_, isResult(move))};
+      results[u] = {accumulators[u][0].result(reduction_, isResult(move)),
+                    accumulators[u][1].result(reduction_, isResult(move))};
     put<kUnroll, kWhole>(move, span, group, results);
   }
 
@@ -272,21 +273,21 @@ class Lines128 {
     for (uint32_t k = move.to; k < move.to + move.tos; k++) due = due || steps_.isRenewal(k);
     if (due) renewApart(steps_, move.to, move.tos, lines);
   }
-  // Hardly ever: its registers should not be taken from what is always done.
+  // Rare: not inlined, so that it takes no registers from the common path.
   static __device__ __noinline__ void renewApart(const Steps<kProtocol> steps, uint32_t to, uint32_t tos,
                                                  uint32_t lines) {
     for (uint32_t k = to; k < to + tos; k++) {
       if (!steps.isRenewal(k)) continue;
       for (uint32_t line = lines + threadIdx.x / 8; line < steps.slotBytes() / 128; line += blockDim.x / 8) {
-        storeLine128(steps.template sendSlot<uint64_t>(k) + line * 16 + threadIdx.x % 8 * 2, 0,
-                     hasFlag() ? steps.sendFlag(k) : 0);
+        storeLL128Line(steps.template sendSlot<uint64_t>(k) + line * 16 + threadIdx.x % 8 * 2, 0,
+                       hasFlag() ? steps.sendFlag(k) : 0);
       }
     }
   }
 
   const Launch& launch_;
-  Ends& ends_;
-  const WordFold<AllKinds> fold_;
+  Connections& connections_;
+  const WordReduction<Ops> reduction_;
   Steps<kProtocol> steps_;
 };
 

@@ -1,0 +1,214 @@
+// The state of an item's connections on one channel, which the block that works on the item keeps in shared memory.
+#pragma once
+#include "cuda/kernels/memory.cuh"
+#include "plan/launch_format.h"
+
+namespace ncclrun::cuda {
+
+struct ConnectionState {
+  char* slots;     // a sender's slots lie in the peer's memory, a receiver's in this GPU's
+  uint32_t* tail;  // protocol Simple: lies beside the slots
+  uint32_t* head;  // a sender polls its own memory, a receiver stores into the peer's
+  uint32_t step;   // the next step
+  uint32_t freed;  // sender: steps that the receiver had freed at the last poll
+  uint64_t bytes;
+  uint32_t posted;  // sender, protocol Simple: steps posted so far
+
+  __device__ __forceinline__ bool isNextToPost(uint32_t one) const {
+    return *static_cast<const volatile uint32_t*>(&posted) == one;
+  }
+};
+
+// State that all waits of a block share, in shared memory.
+struct Waits {
+  bool aborted;   // once true, every wait ends at once
+  bool reported;  // a wait was long enough to be reported
+};
+struct Connections : Waits {
+  uint32_t steps;  // protocol Simple: number of slots of each connection
+  uint32_t stepBytes;
+  ConnectionState receives[kMaxPeers];
+  ConnectionState sends[kMaxPeers];
+};
+
+// A spin-wait that gives up when the host has raised one of its abort flags. Host memory is far away, so a warp polls
+// these flags once in a while only. No member has its address taken, so that the counts stay in registers.
+class SpinWait {
+ public:
+  __device__ SpinWait(const Launch& launch, Waits& waits) : launch_(launch), waits_(waits) {}
+  // Called after each poll that found nothing. Returns true if the wait has to end.
+  __device__ __forceinline__ bool gaveUp() {
+    if (*static_cast<volatile bool*>(&waits_.aborted)) return true;
+    letOthersRun();
+    if (++rounds_ % kRoundsPerLook != 0) return false;
+    looks_ = look(launch_, waits_, looks_);
+    return looks_.gaveUp;
+  }
+
+ private:
+  static constexpr uint64_t kLookNanoseconds = 500'000;
+  struct Looks {
+    uint64_t last = 0;   // the clock at the last poll of the host's flags
+    uint64_t begun = 0;  // when this wait was first reported
+    bool gaveUp = false;
+  };
+
+  static __device__ __noinline__ Looks look(const Launch& launch, Waits& waits, Looks looks) {
+    const uint64_t now = nanoseconds();
+    if (looks.last == 0) looks.last = now;
+    if (now - looks.last < kLookNanoseconds) return looks;
+    looks.last = now;
+    // One lane polls for all lanes that wait.
+    if ((threadIdx.x & 31) != __ffs(__activemask()) - 1) return looks;
+    if (launch.report.state != nullptr) {
+      *static_cast<volatile bool*>(&waits.reported) = true;
+      if (looks.begun == 0) looks.begun = now;
+      storeVolatile(launch.report.since, looks.begun + launch.report.clockOffset);
+      storeVolatile(launch.report.state, launch.report.waiting);
+    }
+    looks.gaveUp = (launch.aborted != nullptr && loadVolatile(launch.aborted) > 1) ||
+                   (launch.aborted2 != nullptr && loadVolatile(launch.aborted2) > 1);
+    if (looks.gaveUp) *static_cast<volatile bool*>(&waits.aborted) = true;
+    return looks;
+  }
+
+  const Launch& launch_;
+  Waits& waits_;
+  uint32_t rounds_ = 0;
+  Looks looks_;
+};
+
+// Called by the block's first thread after all stores of the block.
+__device__ __forceinline__ void endBlock(const Launch& launch, const Waits& waits) {
+  if (waits.reported) storeVolatile(launch.report.state, launch.report.idle);
+  if (launch.ended != nullptr) addRelease(launch.ended, 1);
+}
+
+// Steps are counted modulo 2^32.
+__device__ __forceinline__ bool reached(uint32_t counter, uint32_t wanted) { return int32_t(counter - wanted) >= 0; }
+
+// Waits until the sender's step has a free slot among `steps`. Called by one thread.
+__device__ __forceinline__ void awaitCredit(ConnectionState& end, uint32_t step, uint32_t steps, SpinWait& spin) {
+  uint32_t freed = end.freed;
+  if (reached(freed + steps, step + 1)) return;
+  const uint32_t* const head = end.head;
+  do {
+    freed = loadVolatile(head);
+  } while (!reached(freed + steps, step + 1) && !spin.gaveUp());
+  end.freed = loadAcquire(head);
+}
+
+// Protocol Simple: posts the sender's step to the receiver, after all steps before it. Called by one thread after all
+// stores of the step; not after an abort.
+__device__ __forceinline__ void postStep(ConnectionState& end, uint32_t step, uint64_t bytes, SpinWait& spin) {
+  while (!end.isNextToPost(step)) {
+    if (spin.gaveUp()) return;
+  }
+  __threadfence_block();
+  end.bytes += bytes;
+  storeRelease(end.tail, step + 1);
+  __threadfence_block();
+  *static_cast<volatile uint32_t*>(&end.posted) = step + 1;
+}
+
+// Loads the state of one connection from the GPU's memory and stores it back. `slots`: where the slots begin in the
+// regions; `index`: index of the saved state.
+template <uint32_t kProtocol>
+__device__ __forceinline__ ConnectionState loadConnection(const Launch& launch, RegionPair regions, uint32_t slots,
+                                                          uint32_t index, bool receives) {
+  char* const data = (receives ? regions.in : regions.out) + slots;
+  auto* const tail = &reinterpret_cast<Region*>(receives ? regions.in : regions.out)->tail;
+  auto* const head = &reinterpret_cast<Region*>(receives ? regions.out : regions.in)->head[kProtocol];
+  if (receives) {
+    const ReceiveState& state = launch.receives[index];
+    return {data, tail, head, state.step[kProtocol], 0, state.bytes, 0};
+  }
+  const SendState& state = launch.sends[index];
+  const uint32_t step = state.step[kProtocol];
+  return {data, tail, head, step, state.head[kProtocol], state.bytes, step};
+}
+template <uint32_t kProtocol>
+__device__ __forceinline__ void storeConnection(const Launch& launch, uint32_t index, bool receives,
+                                                const ConnectionState& end) {
+  if (receives) {
+    ReceiveState& state = launch.receives[index];
+    state.step[kProtocol] = end.step;
+    state.bytes = end.bytes;
+  } else {
+    SendState& state = launch.sends[index];
+    state.step[kProtocol] = end.step;
+    state.head[kProtocol] = end.freed;
+    state.bytes = end.bytes;
+  }
+}
+
+// The same for the connection of a pair.
+__device__ __forceinline__ uint32_t pairState(const Launch& launch, uint32_t channel, uint32_t peer) {
+  return channel * launch.ranks + peer;
+}
+template <uint32_t kProtocol>
+__device__ __forceinline__ ConnectionState loadPairConnection(const Launch& launch, uint32_t channel, uint32_t peer,
+                                                              bool receives) {
+  const uint64_t at = regionOffset(launch.slots, channel);
+  return loadConnection<kProtocol>(launch, {launch.in[peer] + at, launch.out[peer] + at},
+                                   slotOffset(kProtocol, launch.slots), pairState(launch, channel, peer), receives);
+}
+
+// Loads and stores the states of all connections of an item on one channel. The first two warps do the work; the caller
+// synchronizes the block before and after.
+template <uint32_t kProtocol>
+class ConnectionStore {
+ public:
+  __device__ ConnectionStore(const Launch& launch, const Item& item, uint32_t channel)
+      : launch_(launch),
+        position_(launch.ringPositions + channel),
+        channel_(channel),
+        lane_(threadIdx.x & 31),
+        receives_(threadIdx.x < 32),
+        // The LL and LL128 slots of rings are those of the pairs.
+        usesRing_(kProtocol == 0 && item.usesRing) {
+    mine_ = receives_ ? lane_ < item.receiveCount : threadIdx.x < 64 && lane_ < item.sendCount;
+    if (!mine_ || usesRing_) return;
+    if (item.usesRing) {
+      peer_ = receives_ ? position_->previous : position_->next;
+    } else {
+      peer_ = receives_ ? item.receives[lane_] : item.sends[lane_];
+    }
+  }
+
+  __device__ void load(Connections& connections) const {
+    if (kProtocol == 0 && threadIdx.x == 0) {
+      connections.steps = usesRing_ ? position_->steps : launch_.slots.pairSteps;
+      connections.stepBytes = usesRing_ ? position_->stepBytes : pairStepBytes(launch_.slots, channel_);
+    }
+    if (!mine_) return;
+    connectionOf(connections) =
+        usesRing_ ? loadConnection<kProtocol>(launch_, receives_ ? position_->fromPrevious : position_->toNext,
+                                              position_->slots, position_->state, receives_)
+                  : loadPairConnection<kProtocol>(launch_, channel_, peer_, receives_);
+    // Single-step launches may have read steps without granting credit. The sender may wait for that credit while this
+    // block waits for the sender, so grant it now.
+    if (kProtocol != 0 && receives_) storeCredit(connectionOf(connections).head, connectionOf(connections).step);
+  }
+  __device__ void store(Connections& connections) const {
+    if (!mine_) return;
+    const uint32_t index = usesRing_ ? position_->state : pairState(launch_, channel_, peer_);
+    storeConnection<kProtocol>(launch_, index, receives_, connectionOf(connections));
+  }
+
+ private:
+  __device__ ConnectionState& connectionOf(Connections& connections) const {
+    return (receives_ ? connections.receives : connections.sends)[lane_];
+  }
+
+  const Launch& launch_;
+  const RingPosition* const position_;
+  const uint32_t channel_;
+  const uint32_t lane_;
+  const bool receives_;
+  const bool usesRing_;
+  bool mine_;
+  uint32_t peer_ = 0;
+};
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,142 @@
+// Single-step launches: a block has one item, and sends and receives at most two steps on each connection. The
+// instructions dominate the time of small messages, not the bytes. So one lane per connection loads its state once, and
+// nothing waits in between.
+//
+// In an exchange, where every rank both sends to a peer and receives from it, receivers grant no credit. A rank that
+// has received from a peer in this launch knows that the peer has finished the launches before, and so has read all
+// steps sent there. A second step answers the first one, which its sender has read. (Launches of any length, which send
+// further ahead, begin by granting that credit: ConnectionStore.) A one-way transfer has no answer: a connection has at
+// most one step, and its receiver grants credit when it is due, as in launches of any length. The peer of a message may
+// run such a launch.
+#pragma once
+#include "cuda/kernels/ll_steps.cuh"
+
+namespace ncclrun::cuda {
+
+// State of one connection, which all threads of the block read.
+struct SingleStepConnection {
+  char* slots[kMaxSingleSteps];  // by the number of the step in this launch
+  uint32_t flag;                 // of the first step
+};
+struct SingleStepConnections : Waits {
+  SingleStepConnection receives[kMaxPeers];
+  SingleStepConnection sends[kMaxPeers];
+};
+
+// Steps taken in this launch, by connection, in registers.
+class SingleStepCounts {
+ public:
+  __device__ __forceinline__ uint32_t operator[](uint32_t i) const { return counts_ >> 2 * i & 3; }
+  __device__ __forceinline__ void increment(uint32_t first, uint32_t count) {
+    counts_ += (0x55555555u & ~(~0u << 2 * count)) << 2 * first;
+  }
+
+ private:
+  static_assert(2 * (kMaxPeers - 1) < 32);
+  uint32_t counts_ = 0;
+};
+
+// The counterpart of LLSteps for one part of an item. The lanes of the first warp own the receives, those of the second
+// warp the sends.
+template <uint32_t kProtocol, bool kOneWay>
+class SingleStep {
+ public:
+  using Connections = SingleStepConnections;
+  static constexpr bool kSingleStep = true;
+
+  __device__ SingleStep(const Launch& launch, Connections& connections, const Item& item, uint32_t channel)
+      : launch_(launch),
+        connections_(connections),
+        channel_(channel),
+        receives_(threadIdx.x < 32),
+        mine_(threadIdx.x % 32) {
+    if (threadIdx.x == 32) connections.aborted = connections.reported = false;
+    if (!receives_) __syncwarp();
+    if (threadIdx.x >= 64 || mine_ >= (receives_ ? item.receiveCount : item.sendCount)) {
+      mine_ = kNone;
+    } else {
+      peer_ = receives_ ? item.receives[mine_] : item.sends[mine_];
+      end_ = loadPairConnection<kProtocol>(launch, channel, peer_, receives_);
+      if (!receives_) awaitApart(launch, connections, end_);
+      SingleStepConnection& shared = (receives_ ? connections.receives : connections.sends)[mine_];
+#pragma unroll
+      for (uint32_t k = 0; k < kMaxSteps; k++)
+        shared.slots[k] = end_.slots + ((end_.step + k) & (slots() - 1)) * slotBytes();
+      shared.flag = end_.step + 1;
+    }
+    __syncthreads();
+  }
+
+  __device__ __forceinline__ uint32_t slots() const { return launch_.slots.lineSteps; }
+  __device__ __forceinline__ uint32_t slotBytes() const { return llSlotBytes<kProtocol>(launch_); }
+
+  // Flags and slots of the current step.
+  __device__ __forceinline__ uint32_t receiveFlag(uint32_t i) const {
+    return connections_.receives[i].flag + received_[i];
+  }
+  __device__ __forceinline__ uint32_t sendFlag(uint32_t i) const { return connections_.sends[i].flag + sent_[i]; }
+  template <class T>
+  __device__ __forceinline__ T* receiveSlot(uint32_t i) const {
+    return reinterpret_cast<T*>(connections_.receives[i].slots[received_[i]]);
+  }
+  template <class T>
+  __device__ __forceinline__ T* sendSlot(uint32_t i) const {
+    return reinterpret_cast<T*>(connections_.sends[i].slots[sent_[i]]);
+  }
+  __device__ __forceinline__ bool isRenewal(uint32_t i) const { return isRenewed(sendFlag(i) - 1, slots()); }
+
+  __device__ __forceinline__ void awaitCredits(const Move&) const {}
+  __device__ __forceinline__ void post(const Move& move, uint32_t bytes) {
+    const uint32_t first = receives_ ? move.from : move.to, count = receives_ ? move.froms : move.tos;
+    if (mine_ - first < count) end_.bytes += bytes;
+    received_.increment(move.from, move.froms);
+    sent_.increment(move.to, move.tos);
+  }
+
+  // Called after the last move. No other thread reads what this writes. All of it happens before what the first thread
+  // does next.
+  __device__ __forceinline__ void finish() {
+    if (mine_ != kNone) {
+      if (receives_) {
+        end_.step += received_[mine_];
+      } else {
+        if (!kOneWay && received_[mine_] > 0) end_.freed = end_.step + received_[mine_] - 1;
+        end_.step += sent_[mine_];
+      }
+      storeConnection<kProtocol>(launch_, pairState(launch_, channel_, peer_), receives_, end_);
+    }
+    __syncthreads();
+    if (!kOneWay || !receives_) return;
+    // All threads have read.
+    if (mine_ != kNone && received_[mine_] > 0 && isCreditDue(end_.step, slots())) storeCredit(end_.head, end_.step);
+    __syncwarp();
+  }
+
+ private:
+  static constexpr uint32_t kNone = ~0u;
+  static constexpr uint32_t kMaxSteps = kOneWay ? 1 : kMaxSingleSteps;
+
+  // Seldom needed: after launches that grant credit.
+  static __device__ __forceinline__ void awaitApart(const Launch& launch, Waits& waits, ConnectionState& end) {
+    const uint32_t last = end.step + kMaxSteps - 1;
+    if (reached(end.freed + launch.slots.lineSteps, last + 1)) return;
+    SpinWait spin(launch, waits);
+    awaitCredit(end, last, launch.slots.lineSteps, spin);
+  }
+
+  const Launch& launch_;
+  Connections& connections_;
+  const uint32_t channel_;
+  const bool receives_;
+  uint32_t mine_;  // number of the connection that this thread owns
+  uint32_t peer_ = 0;
+  ConnectionState end_{};
+  SingleStepCounts received_, sent_;
+};
+template <bool kOneWay>
+struct SingleStepVariant {
+  template <uint32_t kProtocol>
+  using Of = SingleStep<kProtocol, kOneWay>;
+};
+
+}  // namespace ncclrun::cuda
