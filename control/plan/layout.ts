@@ -2,7 +2,7 @@
  * HostPlan and host segment, byte by byte. The native twins are native/plan/plan_format.h and native/plan/segment_format.h; a test reads
  * those headers and compares every field. Offsets are within a record, in bytes.
  */
-import type { AlgorithmName, CollectiveName, DeviceName, Precondition, ProtocolName, TransportName } from './types.ts';
+import type { AlgorithmName, DeviceName, Precondition, ProtocolName, TransportName } from './types.ts';
 
 export const PLAN_MAGIC = 0x4c50_434e;
 export const PLAN_VERSION = 3;
@@ -137,18 +137,7 @@ export const ALGORITHMS: readonly AlgorithmName[] = [
 export const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll', 'll128'];
 export const DEVICES: readonly DeviceName[] = ['host', 'cuda'];
 export const TRANSPORTS: readonly TransportName[] = ['shm', 'socket', 'p2p', 'ib', 'plugin'];
-export const COLLECTIVES: readonly CollectiveName[] = [
-  'allReduce',
-  'allGather',
-  'reduceScatter',
-  'broadcast',
-  'reduce',
-  'allToAll',
-  'gather',
-  'scatter',
-  'sendRecv',
-  'barrier',
-];
+export { COLLECTIVES } from '../collectives.ts';
 /** Bit 1 << place. */
 export const PRECONDITIONS: readonly Precondition[] = [
   'registeredBuffers',

@@ -3,17 +3,9 @@
  * host by encode.ts, executed by native/. The engine decides nothing: it evaluates the formulas below and takes the first listed
  * variant whose preconditions hold.
  */
-export type CollectiveName =
-  | 'allReduce'
-  | 'allGather'
-  | 'reduceScatter'
-  | 'broadcast'
-  | 'reduce'
-  | 'allToAll'
-  | 'gather'
-  | 'scatter'
-  | 'sendRecv'
-  | 'barrier';
+import type { CollectiveName } from '../collectives.ts';
+
+export type { CollectiveName };
 /** `copyEngine`: GPUs' copy engines store into the other ranks' buffers; what is reduced is read where it lies there, before. */
 export type AlgorithmName = 'directOneShot' | 'directTwoShot' | 'ring' | 'tree' | 'collnet' | 'copyEngine';
 export type ProtocolName = 'simple' | 'll' | 'll128';

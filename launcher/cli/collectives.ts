@@ -1,29 +1,17 @@
 /** Collectives as users name them: nccl-tests' names. */
-import type { CollectiveName } from '../../control/plan/types.ts';
+import { COLLECTIVE_WORDS, COLLECTIVES, type CollectiveName, type CollectiveWord } from '../../control/collectives.ts';
 import { collectives } from './command-table.ts';
 import { nearest } from '../text/nearest.ts';
 import { usageError } from '../model/usage-error.ts';
 
-export type CollectiveWord = (typeof collectives)[number];
-
-const NAMES: Readonly<Record<CollectiveWord, CollectiveName>> = {
-  all_reduce: 'allReduce',
-  all_gather: 'allGather',
-  reduce_scatter: 'reduceScatter',
-  broadcast: 'broadcast',
-  reduce: 'reduce',
-  alltoall: 'allToAll',
-  gather: 'gather',
-  scatter: 'scatter',
-  sendrecv: 'sendRecv',
-};
-
 export function collectiveOf(word: CollectiveWord): CollectiveName {
-  return NAMES[word];
+  const name = COLLECTIVES.find((one) => one !== 'barrier' && COLLECTIVE_WORDS[one] === word);
+  if (name === undefined) throw new RangeError(`no collective is called ${word}`);
+  return name;
 }
 
 export function collectivesOf(words: readonly string[]): CollectiveName[] {
-  return collectiveWords(words).map((word) => NAMES[word]);
+  return collectiveWords(words).map(collectiveOf);
 }
 
 /** Each may be several with commas between them, or `all`. Throws a FailureError (usage). */

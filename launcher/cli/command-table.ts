@@ -1,4 +1,5 @@
 /** What every command takes and is good for: parser, help, man page and completion of the commands are made from this. */
+import { COLLECTIVE_WORDS } from '../../control/collectives.ts';
 import { type CommandName, commandNames } from '../model/command-names.ts';
 import type { CommandLine } from '../model/option.ts';
 import {
@@ -37,17 +38,7 @@ export interface CommandEntry {
 }
 
 export const shells = ['bash', 'zsh', 'fish'] as const;
-export const collectives = [
-  'all_reduce',
-  'all_gather',
-  'reduce_scatter',
-  'broadcast',
-  'reduce',
-  'alltoall',
-  'gather',
-  'scatter',
-  'sendrecv',
-] as const;
+export const collectives = Object.values(COLLECTIVE_WORDS);
 
 export const runEntry: CommandEntry = {
   line: runCommandLine,

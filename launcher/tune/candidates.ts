@@ -6,7 +6,7 @@ import { NUMBERED_FROM } from '../../control/planner/measured/candidates.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { gpuElements } from '../../control/topology/used-gpus.ts';
 import { collectiveOf } from '../cli/collectives.ts';
-import type { CollectiveWord } from '../cli/collectives.ts';
+import type { CollectiveWord } from '../../control/collectives.ts';
 import { inputOf, processorsPlan } from '../plan/engine.ts';
 import { localTables, localTopology } from '../local/host.ts';
 

@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import { ALGORITHMS, PROTOCOLS } from '../../control/plan/layout.ts';
 import type { AlgorithmName, ProtocolName } from '../../control/plan/types.ts';
 import { collectives } from '../cli/command-table.ts';
-import type { CollectiveWord } from '../cli/collectives.ts';
+import type { CollectiveWord } from '../../control/collectives.ts';
 
 const head = v.object({ device: v.picklist(['host', 'cuda']), ranks: v.number(), hosts: v.number() });
 const line = v.object({

@@ -3,6 +3,7 @@
  * The boundary is thin: arguments are checked and defaults filled in TypeScript; absent values are null, never undefined.
  * A failing call throws NativeError with `code` (ncclResult_t or an errno name).
  */
+import type { BUFFER_COLLECTIVES } from '../../control/collectives.ts';
 
 /** An open file descriptor or mapping owned by native code; closed by `close` or the garbage collector. */
 export interface NativeHandle {
@@ -65,7 +66,7 @@ export const operationKinds = {
   allToAll: 8,
   gather: 9,
   scatter: 10,
-} as const;
+} as const satisfies Readonly<Record<'barrier' | 'send' | 'receive' | (typeof BUFFER_COLLECTIVES)[number], number>>;
 
 export type OperationKind = keyof typeof operationKinds;
 
