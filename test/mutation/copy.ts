@@ -33,13 +33,25 @@ export class Copy implements Disposable {
     for (const built of ['dist', 'build']) {
       if (!existsSync(join(checkout, built))) throw new Error(`${built} is missing; build it with: npm run build`);
       const filter = (path: string) => !unread.some((name) => path === join(checkout, 'build', name));
-      cpSync(join(checkout, built), join(this.root, built), { recursive: true, verbatimSymlinks: true, filter });
+      cpSync(join(checkout, built), join(this.root, built), {
+        recursive: true,
+        verbatimSymlinks: true,
+        preserveTimestamps: true,
+        filter,
+      });
     }
+    cpSync(join(this.root, 'dist'), join(this.#base, 'dist'), { recursive: true, preserveTimestamps: true });
     linkModules(join(checkout, 'node_modules'), join(this.root, 'node_modules'));
   }
 
   write(file: string, text: string): void {
     writeFileSync(join(this.root, file), text);
+  }
+
+  /** Puts back what was built before any mutant. */
+  restoreModules(): void {
+    rmSync(join(this.root, 'dist'), { recursive: true });
+    cpSync(join(this.#base, 'dist'), join(this.root, 'dist'), { recursive: true, preserveTimestamps: true });
   }
 
   /** Runs Node with these arguments; ends what the command has left behind. */

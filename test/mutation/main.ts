@@ -62,7 +62,11 @@ async function main(): Promise<number> {
     else if (values.verbose)
       console.log(`${verdict} in ${seconds.toFixed(0)} s: ${describeMutant(mutant)}\n  ${killer}`);
   };
-  const [local, byCalls, callsFile] = [!values['no-local'], values.only === undefined, values.calls ?? null];
+  const [local, byCalls, callsFile] = [
+    !values['no-local'],
+    values.only === undefined || values.calls !== undefined,
+    values.calls ?? null,
+  ];
   const campaign = { checkout, workers, local, byCalls, callsFile };
   const results = await tryAll(mutants, campaign, tell);
   const number = (wanted: Tested['verdict']) => results.filter(({ verdict }) => verdict === wanted).length;
