@@ -15,12 +15,11 @@
 namespace ncclrun::net {
 namespace {
 
-constexpr uint64_t kMillisecond = 1'000'000;
-constexpr uint64_t kPause = 50 * kMillisecond;
+constexpr uint64_t kPause = 50'000'000;  // ns
 // A host may come up, or a route change; a port that refuses is nearly always a process that is gone, which its agent
 // reports at once.
-constexpr uint64_t kUnreachableFor = 20'000 * kMillisecond;
-constexpr uint64_t kRefusedFor = 3'000 * kMillisecond;
+constexpr uint64_t kUnreachableFor = 20'000'000'000;
+constexpr uint64_t kRefusedFor = 3'000'000'000;
 constexpr int kSynRetries = 4;  // about half a minute in the kernel; ours ends before
 
 bool mayPass(int error) {
