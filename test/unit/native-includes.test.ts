@@ -17,6 +17,7 @@ const mayInclude: Readonly<Record<string, readonly string[]>> = {
   agent: ['host', 'dl', 'base'],
   host: ['host/shm', 'net', 'net/socket', 'datapath', 'algorithm', 'plan', 'base'],
   'host/shm': ['net', 'datapath', 'plan'],
+  'net/plugin': ['net', 'base'],
   'net/socket': ['net', 'datapath', 'plan', 'base'],
   net: ['datapath', 'plan', 'base'],
   datapath: ['plan', 'dl', 'base'],

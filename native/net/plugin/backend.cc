@@ -1,0 +1,44 @@
+#include "net/plugin/backend.h"
+
+#include "base/debug.h"
+#include "net/plugin/establish.h"
+
+namespace ncclrun::net::plugin {
+namespace {
+
+class PluginNetwork final : public Network {
+ public:
+  PluginNetwork(Plugin& plugin, void* context, uint64_t patience) : use_{plugin, context, patience} {}
+  ~PluginNetwork() override {
+    if (use_.inside->load() == 0) {
+      use_.plugin.end(use_.context);
+    } else {
+      logWarning(use_.plugin.label() + " does not return from connect or accept: its context is not finalized");
+    }
+  }
+
+  const std::string& name() const override { return use_.plugin.name(); }
+  std::span<const Device> devices() const override { return use_.plugin.devices(); }
+  bool threadBound() const override { return true; }
+
+  Status listen(uint32_t device, Handle& handle, std::unique_ptr<Listener>& out) override {
+    return makeListener(use_, device, handle, out);
+  }
+  Status connect(uint32_t device, const Handle& handle, std::unique_ptr<Connector>& out) override {
+    return makeConnector(use_, device, handle, out);
+  }
+
+ private:
+  const Use use_;
+};
+
+}  // namespace
+
+Status makeNetwork(Plugin& plugin, uint64_t communicatorId, std::unique_ptr<Network>& out, uint64_t patience) {
+  void* context = nullptr;
+  if (Status status = plugin.begin(communicatorId, context); !status.ok()) return status;
+  out = std::make_unique<PluginNetwork>(plugin, context, patience);
+  return {};
+}
+
+}  // namespace ncclrun::net::plugin
