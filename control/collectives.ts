@@ -29,3 +29,26 @@ export const COLLECTIVE_WORDS = {
   sendRecv: 'sendrecv',
 } as const satisfies Readonly<Record<Exclude<CollectiveName, 'barrier'>, string>>;
 export type CollectiveWord = (typeof COLLECTIVE_WORDS)[keyof typeof COLLECTIVE_WORDS];
+
+/** Arguments of each collective's call beside buffers, count and type. */
+interface CollectiveArguments {
+  readonly operator: boolean;
+  readonly root: boolean;
+  /** True if the larger buffer has a part for each rank. */
+  readonly perRank: boolean;
+}
+
+export const NO_ARGUMENTS: CollectiveArguments = { operator: false, root: false, perRank: false };
+
+export const COLLECTIVE_ARGUMENTS: Readonly<Record<CollectiveName, CollectiveArguments>> = {
+  allReduce: { operator: true, root: false, perRank: false },
+  allGather: { operator: false, root: false, perRank: true },
+  reduceScatter: { operator: true, root: false, perRank: true },
+  broadcast: { operator: false, root: true, perRank: false },
+  reduce: { operator: true, root: true, perRank: false },
+  allToAll: { operator: false, root: false, perRank: true },
+  gather: { operator: false, root: true, perRank: true },
+  scatter: { operator: false, root: true, perRank: true },
+  sendRecv: NO_ARGUMENTS,
+  barrier: NO_ARGUMENTS,
+};

@@ -7,7 +7,7 @@ import type { DeviceStream } from './device/stream.ts';
 import { elementType, elementTypes } from './engine/elements.ts';
 import type { ElementType, NcclArray, Role } from './engine/elements.ts';
 import type { CommHandle, Operation, OperationKind } from './engine/native.ts';
-import { operationKinds } from './engine/native.ts';
+import { operationNumber } from './engine/native.ts';
 import { UsageError } from './engine/errors.ts';
 import { operatorOf } from './operators.ts';
 import type { ReduceOperator } from './operators.ts';
@@ -83,7 +83,7 @@ export interface CollectiveCall {
 
 /** @throws UsageError for a stream of another device */
 export function barrierOf(member: Member, { stream }: OperationOptions): Operation | OnDevice {
-  return placed(member, 'barrier', stream, null, null, [operationKinds.barrier, 0, 0, 0, 0, null]);
+  return placed(member, 'barrier', stream, null, null, [operationNumber('barrier'), 0, 0, 0, 0, null]);
 }
 
 /** @throws UsageError */
@@ -98,7 +98,14 @@ export function transferOf(
   const type = typeOf(array, { call, use: call }, options.type);
   checkRank(call, peer, member.size);
   const [send, receive] = kind === 'send' ? [array, null] : [null, array];
-  return placed(member, call, options.stream, send, receive, [operationKinds[kind], array.length, type, 0, peer, null]);
+  return placed(member, call, options.stream, send, receive, [
+    operationNumber(kind),
+    array.length,
+    type,
+    0,
+    peer,
+    null,
+  ]);
 }
 
 /** @throws UsageError */
@@ -128,7 +135,7 @@ export function collectiveOf(member: Member, call: CollectiveCall): Operation | 
     throw new UsageError(`${kind}: ${describe(single)} cannot be cut into ${member.size} parts, one per rank`);
   const count = shape.send === 'part' || shape.receive === 'part' ? single.length : single.length / member.size;
   const { operator, factor } = operatorOf(options.op ?? 'sum', type);
-  const number = operationKinds[kind];
+  const number = operationNumber(kind);
   const { device, handle } = member;
   // Written out, because a small operation takes no longer than the spreading of its arguments.
   if (device.gpu === null && options.stream === undefined && isArray(send) && isArray(receive))

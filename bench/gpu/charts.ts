@@ -12,8 +12,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { curvesOf } from './charts/curves.ts';
-import { COLLECTIVES, read, Results, TIMINGS } from './charts/results.ts';
-import type { CollectiveName, Timing } from './charts/results.ts';
+import { MEASURED_COLLECTIVES, read, Results, TIMINGS } from './charts/results.ts';
+import type { MeasuredCollective, Timing } from './charts/results.ts';
 import { chartSvg } from './charts/svg.ts';
 import { tableOf } from './charts/table.ts';
 
@@ -27,11 +27,11 @@ const results = new Results();
 for (const path of positionals) read(results, readFileSync(path, 'utf8'), basename(path));
 
 mkdirSync(values.out, { recursive: true });
-const sections = COLLECTIVES.flatMap((collective) => TIMINGS.map((timing) => section(collective, timing)));
+const sections = MEASURED_COLLECTIVES.flatMap((collective) => TIMINGS.map((timing) => section(collective, timing)));
 const page = ['# Collectives on GPUs, in curves', head(), ...sections.filter((words) => words !== '')];
 writeFileSync(join(values.out, 'README.md'), `${page.join('\n\n').trimEnd()}\n`);
 
-function section(collective: CollectiveName, timing: Timing): string {
+function section(collective: MeasuredCollective, timing: Timing): string {
   const curves = curvesOf(results, collective, timing);
   if (curves.length === 0) return '';
   const title = `${collective}, ${timing === 'graph' ? 'in a graph' : 'eager'}`;

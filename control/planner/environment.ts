@@ -11,7 +11,8 @@ import type { RouteOptions } from './machine/routes.ts';
 import { PATH_TYPES } from './machine/path.ts';
 import type { PathType } from './machine/path.ts';
 
-export interface PlannerWishes {
+/** What the planner's environment variables ask for. */
+export interface PlannerVariables {
   readonly routes: RouteOptions;
   readonly shape: ShapeOptions;
   readonly limits: ChannelLimits;
@@ -37,7 +38,7 @@ const NAMES = [
 type Name = (typeof NAMES)[number];
 
 /** Throws an UnplannableError for a value that means nothing. */
-export function plannerWishes(environment: Environment): PlannerWishes {
+export function plannerVariables(environment: Environment): PlannerVariables {
   const value = (name: Name): string | null => valueOf(environment, name);
   const number = (name: Name, min: number, max: number): number | null => wholeNumber(environment, name, min, max);
   const level = (name: Name): PathType | null => {

@@ -13,7 +13,7 @@ import { gpuElements, gpusByAddress, withRanksOn } from '../topology/used-gpus.t
 import { writeXml } from '../topology/write-xml.ts';
 import { shapeOf } from './cluster/host-shape.ts';
 import type { HostShape } from './cluster/host-shape.ts';
-import { plannerWishes } from './environment.ts';
+import { plannerVariables } from './environment.ts';
 import type { HostMachine, UsesGpu } from './input/input.ts';
 import { buildMachine } from './machine/build.ts';
 import { Routes } from './machine/routes.ts';
@@ -45,7 +45,7 @@ export interface MachineOptions {
 /** Throws UnplannableError for a wrong variable. */
 export function knownMachine({ topology, graphs }: MachineParts, options: MachineOptions): TellableMachine {
   const known = new RecentMap<HostShape>(REMEMBERED);
-  const { routes, shape } = plannerWishes(options.environment);
+  const { routes, shape } = plannerVariables(options.environment);
   const wire = { topology: writeXml(topology), graphs: graphs === null ? null : writeXml(withFile(graphs)) };
   const find = (peers: readonly UsesGpu[], acrossHosts: boolean): HostShape | null => {
     const gpus = gpusOf(topology, peers);

@@ -8,8 +8,8 @@ export function planText(view: PlanView, explain: boolean): string {
   const { nodes, ranks, nChannels, shapes } = view;
   const hosts = counted(nodes, 'host');
   const measured = view.table === null ? '' : `  measured: ${printableLine(view.table)}\n`;
-  const wishes = view.wishes.map((wish) => `  heeded: ${printableLine(wish)}\n`).join('') + measured;
-  const head = `${ranks} ranks on ${hosts}, ${nChannels} channels\n${wishes}\n`;
+  const variables = view.variables.map((variable) => `  heeded: ${printableLine(variable)}\n`).join('') + measured;
+  const head = `${ranks} ranks on ${hosts}, ${nChannels} channels\n${variables}\n`;
   const parts = [head, graphsText(view), channelsText(view), hierarchyText(view)];
   if (explain) parts.push(explanation(shapes, view), memoryText(view));
   if (view.tuning.length > 0) parts.push(tuningText(view, explain));

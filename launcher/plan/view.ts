@@ -97,8 +97,8 @@ export interface ShapeView {
 
 export interface PlanView {
   readonly version: 1;
-  /** Variables that were heeded, NAME=value. */
-  readonly wishes: readonly string[];
+  /** Planner variables that are set, NAME=value. */
+  readonly variables: readonly string[];
   readonly nodes: number;
   readonly ranks: number;
   /** After doubling, what the engine's rings and trees have. */
@@ -157,7 +157,7 @@ export function viewOf({ cluster, situation }: PlannedCluster, options: ViewOpti
   };
   return {
     version: 1,
-    wishes: options.settings,
+    variables: options.settings,
     nodes: cluster.hosts.length,
     ranks: cluster.ranks,
     nChannels: cluster.channels,

@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { UnplannableError } from '../../control/planner/input/check.ts';
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
-import { plannerWishes } from '../../control/planner/environment.ts';
+import { plannerVariables } from '../../control/planner/environment.ts';
 import { eightGpus } from '../rig/eight-gpus.ts';
 
 function planned(environment: Readonly<Record<string, string>>, hosts = 2): Cluster {
-  return planCluster([{ system: eightGpus(), hosts, ranksPerHost: null }], plannerWishes(environment)).cluster;
+  return planCluster([{ system: eightGpus(), hosts, ranksPerHost: null }], plannerVariables(environment)).cluster;
 }
 
 function types(environment: Readonly<Record<string, string>>): string[] {
@@ -21,8 +21,8 @@ function types(environment: Readonly<Record<string, string>>): string[] {
 
 describe('variables that configure the planner', () => {
   it('the planner reports no variable by default', () => {
-    expect(plannerWishes({}).settings).toEqual([]);
-    expect(plannerWishes({ NCCL_CROSS_NIC: '' }).settings).toEqual([]);
+    expect(plannerVariables({}).settings).toEqual([]);
+    expect(plannerVariables({ NCCL_CROSS_NIC: '' }).settings).toEqual([]);
   });
 
   it('NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS determine the number of channels', () => {
@@ -48,8 +48,8 @@ describe('variables that configure the planner', () => {
     expect(planned({ NCCLRUN_MAX_SMS: '3' }).channels).toBe(3);
     expect(planned({ NCCLRUN_MAX_SMS: '3', NCCL_MAX_NCHANNELS: '5' }).channels).toBe(3);
     expect(planned({ NCCLRUN_MAX_SMS: '5', NCCL_MAX_NCHANNELS: '3' }).channels).toBe(3);
-    expect(plannerWishes({ NCCLRUN_MAX_SMS: '3' }).settings).toEqual(['NCCLRUN_MAX_SMS=3']);
-    expect(() => plannerWishes({ NCCLRUN_MAX_SMS: '0' })).toThrow(
+    expect(plannerVariables({ NCCLRUN_MAX_SMS: '3' }).settings).toEqual(['NCCLRUN_MAX_SMS=3']);
+    expect(() => plannerVariables({ NCCLRUN_MAX_SMS: '0' })).toThrow(
       'NCCLRUN_MAX_SMS=0: a whole number from 1 to 9999 is wanted',
     );
   });
@@ -81,6 +81,6 @@ describe('variables that configure the planner', () => {
     { NCCL_CROSS_NIC: '3' },
     { NCCL_NVB_DISABLE: 'yes' },
   ])('the planner rejects the variables %j', (environment) => {
-    expect(() => plannerWishes(environment)).toThrow(UnplannableError);
+    expect(() => plannerVariables(environment)).toThrow(UnplannableError);
   });
 });

@@ -1,20 +1,16 @@
 /** What a rank has called, from its telemetry page. */
 import type { Calls } from '../../control/messages/calls.ts';
 import type { Key } from '../../control/messages/key.ts';
-import { COLLECTIVES } from '../../control/plan/layout.ts';
+import { COLLECTIVE_ARGUMENTS, COLLECTIVES, NO_ARGUMENTS } from '../../control/collectives.ts';
 import { readU64 } from '../../control/plan/u64.ts';
 import { elementBytes, elementTypes } from '../engine/elements.ts';
 import type { Engine } from './engine.ts';
 import { communicatorName, findSlot, HASHES, SLOT } from './telemetry.ts';
 import { isStuck } from './stall.ts';
 
-/** Of the hashes that the page keeps, the oldest may be about to be overwritten. */
+/** Number of hashes read: the engine may be overwriting the oldest one that the page keeps. */
 const REMEMBERED = HASHES - 1;
 const OPERATORS = ['sum', 'prod', 'max', 'min', 'avg', 'pre-multiplied sum'];
-const WITH_OPERATOR = new Set(['allReduce', 'reduceScatter', 'reduce']);
-const WITH_ROOT = new Set(['broadcast', 'reduce', 'gather', 'scatter']);
-/** Their bytes are those of all ranks. */
-const PER_RANK = new Set(['allGather', 'reduceScatter', 'allToAll', 'gather', 'scatter']);
 
 export interface ReadCalls extends Calls {
   /** It has failed, or waits for something that does not come. */
@@ -34,16 +30,17 @@ export function readCalls({ telemetry, pid }: Engine, key: Key, rank: number): R
   return readU64(slot, SLOT.hashed) === count ? calls : null;
 }
 
-/** As native/datapath/step_call.cc says it. */
+/** The words of describe in native/datapath/step_call.cc. */
 function describe(slot: DataView): string {
   if (readU64(slot, SLOT.hashed) === 0) return 'no collective';
-  const collective = COLLECTIVES[slot.getUint32(SLOT.hashedCollective, true)] ?? 'an unknown collective';
+  const collective = COLLECTIVES[slot.getUint32(SLOT.hashedCollective, true)];
   if (collective === 'barrier') return 'a barrier';
+  const args = collective === undefined ? NO_ARGUMENTS : COLLECTIVE_ARGUMENTS[collective];
   const call = slot.getUint32(SLOT.hashedCall, true);
   const type = elementTypes[call & 0xff];
-  const ranks = PER_RANK.has(collective) ? Math.max(1, slot.getUint32(SLOT.size, true)) : 1;
+  const ranks = args.perRank ? Math.max(1, slot.getUint32(SLOT.size, true)) : 1;
   const count = readU64(slot, SLOT.hashedBytes) / (type === undefined ? 1 : elementBytes[type]) / ranks;
-  const operator = WITH_OPERATOR.has(collective) ? ` with ${OPERATORS[(call >>> 8) & 0xff] ?? '?'}` : '';
-  const root = WITH_ROOT.has(collective) ? `, root ${call >>> 16}` : '';
-  return `${collective} of ${count} ${type ?? '?'}${operator}${root}`;
+  const operator = args.operator ? ` with ${OPERATORS[(call >>> 8) & 0xff] ?? '?'}` : '';
+  const root = args.root ? `, root ${call >>> 16}` : '';
+  return `${collective ?? 'an unknown collective'} of ${count} ${type ?? '?'}${operator}${root}`;
 }

@@ -3,7 +3,7 @@
  * The boundary is thin: arguments are checked and defaults filled in TypeScript; absent values are null, never undefined.
  * A failing call throws NativeError with `code` (ncclResult_t or an errno name).
  */
-import type { BUFFER_COLLECTIVES } from '../../control/collectives.ts';
+import { BUFFER_COLLECTIVES } from '../../control/collectives.ts';
 
 /** An open file descriptor or mapping owned by native code; closed by `close` or the garbage collector. */
 export interface NativeHandle {
@@ -53,22 +53,14 @@ interface Job {
   readonly rank: number;
 }
 
-/** What an operation does; the numbers are those of native/binding/operation.cc. */
-export const operationKinds = {
-  barrier: 0,
-  send: 1,
-  receive: 2,
-  allReduce: 3,
-  allGather: 4,
-  reduceScatter: 5,
-  broadcast: 6,
-  reduce: 7,
-  allToAll: 8,
-  gather: 9,
-  scatter: 10,
-} as const satisfies Readonly<Record<'barrier' | 'send' | 'receive' | (typeof BUFFER_COLLECTIVES)[number], number>>;
+/** Operations in the order of their numbers in native/binding/operation.cc. */
+export const OPERATION_KINDS = ['barrier', 'send', 'receive', ...BUFFER_COLLECTIVES] as const;
+export type OperationKind = (typeof OPERATION_KINDS)[number];
 
-export type OperationKind = keyof typeof operationKinds;
+/** Number of the operation in the addon. */
+export function operationNumber(kind: OperationKind): number {
+  return OPERATION_KINDS.indexOf(kind);
+}
 
 /**
  * One operation. `count` in elements, as the C call counts; `type` is an ncclDataType_t, `operator` an ncclRedOp_t, `peer` the other end or

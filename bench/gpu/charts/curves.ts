@@ -1,6 +1,6 @@
 /** The curves of one picture: ours and theirs on plain buffers and windows, and the floor. */
 import { busFactor, floorOf } from './floor.ts';
-import type { Buffers, CollectiveName, Library, Point, Results, Timing } from './results.ts';
+import type { Buffers, Library, MeasuredCollective, Point, Results, Timing } from './results.ts';
 
 export interface Curve {
   /** Of its line in the style sheet. */
@@ -17,7 +17,7 @@ const MEASURED: readonly { kind: Curve['kind']; label: string; library: Library;
 ];
 
 /** Those that have points; what lies below comes first. */
-export function curvesOf(results: Results, collective: CollectiveName, timing: Timing): Curve[] {
+export function curvesOf(results: Results, collective: MeasuredCollective, timing: Timing): Curve[] {
   const curves = MEASURED.map(
     ({ kind, label, library, buffers }): Curve => ({
       kind,

@@ -1,8 +1,17 @@
-/** What `collectives --json` has written (bench/gpu/report.c), or a table of one library's times: curves, whoever measured them. */
+/** Reads what `collectives --json` writes (bench/gpu/report.c), or a table of one library's times, as curves. */
 import * as v from 'valibot';
+import { COLLECTIVE_WORDS } from '../../../control/collectives.ts';
 
-export const COLLECTIVES = ['all_reduce', 'all_gather', 'reduce_scatter', 'broadcast', 'sendrecv', 'alltoall'] as const;
-export type CollectiveName = (typeof COLLECTIVES)[number];
+/** Collectives that bench/gpu measures, in the order of the charts. */
+export const MEASURED_COLLECTIVES = [
+  COLLECTIVE_WORDS.allReduce,
+  COLLECTIVE_WORDS.allGather,
+  COLLECTIVE_WORDS.reduceScatter,
+  COLLECTIVE_WORDS.broadcast,
+  COLLECTIVE_WORDS.sendRecv,
+  COLLECTIVE_WORDS.allToAll,
+] as const;
+export type MeasuredCollective = (typeof MEASURED_COLLECTIVES)[number];
 /** How an operation is begun. */
 export const TIMINGS = ['graph', 'eager'] as const;
 export type Timing = (typeof TIMINGS)[number];
@@ -18,7 +27,7 @@ export interface Limits {
 }
 
 export interface CurveName {
-  readonly collective: CollectiveName;
+  readonly collective: MeasuredCollective;
   readonly timing: Timing;
   readonly library: Library;
   readonly buffers: Buffers;
@@ -55,7 +64,7 @@ export class Results {
 
 const figure = v.object({ us: v.optional(v.number()), bus_gbs: v.optional(v.number(), 0) });
 const row = v.object({
-  collective: v.picklist(COLLECTIVES),
+  collective: v.picklist(MEASURED_COLLECTIVES),
   bytes: v.number(),
   mode: v.picklist(['eager', 'graph', 'eager-window', 'graph-window']),
   ranks: v.number(),
@@ -144,7 +153,7 @@ function readLine(results: Results, value: unknown, ranks: number, place: string
 /** Their library's times by collective, buffers and timing, and size: [microseconds, GB/s]. */
 function readTable(results: Results, { what, collectives }: v.InferOutput<typeof table>): void {
   results.about.push(what);
-  for (const collective of COLLECTIVES) {
+  for (const collective of MEASURED_COLLECTIVES) {
     for (const timing of TIMINGS) {
       for (const buffers of ['plain', 'window'] as const) {
         const times = collectives[collective]?.[`${buffers}-${timing}`] ?? {};

@@ -1,9 +1,9 @@
 /** Times as Markdown: of each size ours, theirs, the ratio, and how far the floor is. */
 import { floorOf } from './floor.ts';
 import { sizeText, timeText } from './numbers.ts';
-import type { Buffers, CollectiveName, Library, Point, Results, Timing } from './results.ts';
+import type { Buffers, Library, MeasuredCollective, Point, Results, Timing } from './results.ts';
 
-export function tableOf(results: Results, collective: CollectiveName, timing: Timing): string {
+export function tableOf(results: Results, collective: MeasuredCollective, timing: Timing): string {
   const pointsOf = (library: Library, buffers: Buffers): Map<number, Point> =>
     new Map(results.curve({ collective, timing, library, buffers }).map((point) => [point.bytes, point]));
   const columns = (['plain', 'window'] as const)

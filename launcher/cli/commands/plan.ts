@@ -1,9 +1,9 @@
-/** `ncclrun plan`: what would be decided about channels, before anything runs. */
+/** `ncclrun plan`: shows what the planner decides about channels, and starts nothing. */
 import { readFileUpTo } from '../../../control/read-file.ts';
 import { UnplannableError } from '../../../control/planner/input/check.ts';
 import { graphsOf } from '../../../control/planner/known-machine.ts';
-import { plannerWishes } from '../../../control/planner/environment.ts';
-import type { PlannerWishes } from '../../../control/planner/environment.ts';
+import { plannerVariables } from '../../../control/planner/environment.ts';
+import type { PlannerVariables } from '../../../control/planner/environment.ts';
 import { preferencesFrom } from '../../../control/planner/input/preferences.ts';
 import type { Preferences } from '../../../control/planner/input/preferences.ts';
 import { planCluster } from '../../../control/planner/cluster/plan-cluster.ts';
@@ -44,23 +44,23 @@ export async function plan(argv: readonly string[]): Promise<number> {
   const topologies = settings.list('topo');
   const ranks = settings.integer('ranks');
   if (topologies.length === 0 && ranks !== null && process.env['NCCLRUN_DEVICE'] === 'host')
-    return print(await wishedSoon(() => planOnProcessors(ranks, formatOf(settings))), 0);
+    return print(await readingVariablesAsync(() => planOnProcessors(ranks, formatOf(settings))), 0);
   const wanted = { topologies, nodes: settings.integer('nodes'), ranks };
   const own = topologies.length === 0 ? (await localTopology()).system : null;
   const groups = hostGroups(wanted, own);
-  const wishes = wishesOf(process.env);
-  const planned = checked(() => planCluster(groups, wishes));
+  const variables = planVariables(process.env);
+  const planned = checked(() => planCluster(groups, variables));
   if (settings.flag('verify')) {
     const { text, ok } = verify(planned.cluster);
     return print(text, ok ? 0 : 1);
   }
   const here = own === null ? NOTHING_MEASURED : await measuredHere(planned, own);
-  return print(await rendered(planned, wishes, settings, here), 0);
+  return print(await rendered(planned, variables, settings, here), 0);
 }
 
 async function rendered(
   planned: PlannedCluster,
-  wishes: Wishes,
+  variables: PlanVariables,
   settings: Settings<PlanOptionName>,
   here: MeasuredOnMachine,
 ): Promise<string> {
@@ -71,9 +71,9 @@ async function rendered(
     collectives: collectivesOf(settings.list('collective')),
     sizes: sizesOf(settings.text('sizes')),
     full: settings.flag('full'),
-    preferences: wishes.preferences,
+    preferences: variables.preferences,
     table: here.table,
-    settings: wishes.settings,
+    settings: variables.settings,
     memory: engineMemory(planned.cluster, process.env, here),
   });
   if (format === 'json') return `${JSON.stringify(view)}\n`;
@@ -85,20 +85,20 @@ function formatOf(settings: Settings<PlanOptionName>): string {
   return settings.flag('json') ? 'json' : (settings.text('format') ?? 'text');
 }
 
-type Wishes = PlannerWishes & { readonly preferences: Preferences };
+type PlanVariables = PlannerVariables & { readonly preferences: Preferences };
 
-function wishesOf(environment: NodeJS.ProcessEnv): Wishes {
-  return wished(() => {
+function planVariables(environment: NodeJS.ProcessEnv): PlanVariables {
+  return readingVariables(() => {
     const preferences = preferencesFrom(environment);
-    const wishes = plannerWishes(environment);
+    const variables = plannerVariables(environment);
     const file = environment['NCCL_GRAPH_FILE'] ?? '';
     const graphs = file === '' ? null : readGraphsFile('NCCL_GRAPH_FILE', file);
-    return { ...wishes, shape: { ...wishes.shape, graphs }, preferences };
+    return { ...variables, shape: { ...variables.shape, graphs }, preferences };
   });
 }
 
-/** Runs what reads variables; what is wrong with one becomes a FailureError (usage). */
-function wished<Result>(read: () => Result): Result {
+/** Runs `read`; turns an UnplannableError about a variable into a FailureError (usage). */
+function readingVariables<Result>(read: () => Result): Result {
   try {
     return read();
   } catch (error) {
@@ -106,7 +106,7 @@ function wished<Result>(read: () => Result): Result {
   }
 }
 
-async function wishedSoon<Result>(read: () => Promise<Result>): Promise<Result> {
+async function readingVariablesAsync<Result>(read: () => Promise<Result>): Promise<Result> {
   try {
     return await read();
   } catch (error) {
