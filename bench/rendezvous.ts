@@ -9,7 +9,7 @@ import { ALL_RANKS, FrameKind } from '../control/messages/frame.ts';
 import type { Frame } from '../control/messages/frame.ts';
 import { encodeLeft, encodeMerged } from '../control/messages/rendezvous-codec.ts';
 import { JOIN_ROUND, LeftHow } from '../control/messages/rendezvous.ts';
-import { encodeMachine } from '../control/messages/machine.ts';
+import { encodeMachineXml } from '../control/messages/machine.ts';
 import { makeUniqueId } from '../control/rendezvous/unique-id.ts';
 import { RendezvousHub } from '../launcher/job/rendezvous.ts';
 import { eightGpus } from '../test/rig/eight-gpus.ts';
@@ -89,7 +89,7 @@ async function measure(ranks: number, onGpus: boolean): Promise<Row> {
   if (onGpus) {
     const key = makeFrame(FrameKind.machineKey, { payload: Buffer.from(machine.key) });
     for (let host = 0; host < hosts; host++) hub.receive(host, key);
-    hub.receive(0, makeFrame(FrameKind.machine, { payload: encodeMachine(machine.wire) }));
+    hub.receive(0, makeFrame(FrameKind.machine, { payload: encodeMachineXml(machine.wire) }));
     await known;
   }
   const tellingMs = performance.now() - told;

@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { shapeOf } from '../control/planner/cluster/host-shape.ts';
 import { buildMachine } from '../control/planner/machine/build.ts';
-import { Routes } from '../control/planner/machine/routes.ts';
+import { MachineRoutes } from '../control/planner/machine/routes.ts';
 import { everyElement } from '../control/topology/element.ts';
 import { readXml } from '../control/topology/read-xml.ts';
 import { gpuElements, withRanks } from '../control/topology/used-gpus.ts';
@@ -33,7 +33,7 @@ function measure(path: string, hosts: number): Sample {
   for (const element of everyElement(root)) if (element.name === 'net') element.attributes.set('coll', '1');
   const system = withRanks(root, gpuElements(root).length);
   const start = performance.now();
-  const routes = new Routes(buildMachine(system));
+  const routes = new MachineRoutes(buildMachine(system));
   const routed = performance.now();
   shapeOf(routes, hosts > 1);
   return { routesMs: routed - start, searchMs: performance.now() - routed };

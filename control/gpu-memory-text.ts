@@ -1,12 +1,12 @@
 /** GPUs' memory for people. */
-import type { GpuMemory, MemoryHolder } from './messages/gpu.ts';
+import type { FreeGpuMemory, MemoryHolder } from './messages/gpu.ts';
 
 const GIB = 2 ** 30;
 /** Named one by one. */
 const MAX_HOLDERS = 2;
 
 /** `20 of 140 GiB`. */
-export function freeText({ free, total }: Pick<GpuMemory, 'free' | 'total'>): string {
+export function freeText({ free, total }: Pick<FreeGpuMemory, 'free' | 'total'>): string {
   return `${gibibytes(free)} of ${gibibytes(total)} GiB`;
 }
 

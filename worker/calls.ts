@@ -82,12 +82,12 @@ export interface CollectiveCall {
 }
 
 /** @throws UsageError for a stream of another device */
-export function barrierOf(member: Member, { stream }: OperationOptions): Operation | OnDevice {
+export function barrierOperation(member: Member, { stream }: OperationOptions): Operation | OnDevice {
   return placed(member, 'barrier', stream, null, null, [operationNumber('barrier'), 0, 0, 0, 0, null]);
 }
 
 /** @throws UsageError */
-export function transferOf(
+export function transferOperation(
   member: Member,
   kind: 'send' | 'receive',
   array: NcclBuffer,
@@ -109,7 +109,7 @@ export function transferOf(
 }
 
 /** @throws UsageError */
-export function collectiveOf(member: Member, call: CollectiveCall): Operation | OnDevice {
+export function collectiveOperation(member: Member, call: CollectiveCall): Operation | OnDevice {
   const { kind, options } = call;
   const shape: Shape = shapes[kind];
   const root = options.root ?? 0;

@@ -1,4 +1,4 @@
-import { barrierOf, collectiveOf, transferOf } from './calls.ts';
+import { barrierOperation, collectiveOperation, transferOperation } from './calls.ts';
 import type {
   CollectiveCall,
   Member,
@@ -204,20 +204,20 @@ export class Communicator implements AsyncDisposable {
    */
   async send(array: NcclBuffer, peer: number, options: OperationOptions = {}): Promise<void> {
     this.#checkOpen('send');
-    await this.#transfer(transferOf(this.#member, 'send', array, peer, options), options.signal);
+    await this.#transfer(transferOperation(this.#member, 'send', array, peer, options), options.signal);
   }
 
   /** Fills the array with what rank `peer` sends us; resolves to it. See `send`. */
   async recv<T extends NcclBuffer>(array: T, peer: number, options: OperationOptions = {}): Promise<T> {
     this.#checkOpen('recv');
-    await this.#transfer(transferOf(this.#member, 'receive', array, peer, options), options.signal);
+    await this.#transfer(transferOperation(this.#member, 'receive', array, peer, options), options.signal);
     return array;
   }
 
   /** Resolves when all ranks of the communicator have come here, and everything they called before has ended. */
   async barrier(options: Pick<OperationOptions, 'signal' | 'stream'> = {}): Promise<void> {
     this.#checkOpen('barrier');
-    const waits = this.#begin(barrierOf(this.#member, options), options.signal);
+    const waits = this.#begin(barrierOperation(this.#member, options), options.signal);
     if (waits !== null) await waits;
   }
 
@@ -278,7 +278,7 @@ export class Communicator implements AsyncDisposable {
 
   #collective(call: CollectiveCall): Promise<void> | null {
     this.#checkOpen(call.kind);
-    return this.#begin(collectiveOf(this.#member, call), call.options.signal);
+    return this.#begin(collectiveOperation(this.#member, call), call.options.signal);
   }
 
   async #leave(): Promise<void> {

@@ -3,9 +3,9 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer as createTcpServer, type Server as TcpServer, type Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
-import { SECRET_BYTES, secretTls, TOKEN_BYTES, tokenOf } from './secret.ts';
+import { JOB_TOKEN_BYTES, SECRET_BYTES, secretTls, tokenOf } from './secret.ts';
 import { StreamLink } from './stream-link.ts';
-import { originOf, WaitingRoom } from './waiting-room.ts';
+import { remoteEnd, WaitingRoom } from './waiting-room.ts';
 
 /** Whoever has not shown the token by then goes, and whoever has not shown the key in as much time more. */
 const HANDSHAKE_MS = 10_000;
@@ -51,7 +51,7 @@ export class LinkServer {
       },
     });
     this.#tls.on('secureConnection', (socket) => {
-      this.#invited.leave(originOf(socket));
+      this.#invited.leave(remoteEnd(socket));
       const identity = this.#callers.get(socket);
       if (identity === undefined || !this.#expected.delete(identity)) return socket.destroy();
       socket.setNoDelay(true);
@@ -68,11 +68,11 @@ export class LinkServer {
     this.#strangers.enter(socket);
     socket.on('error', () => undefined);
     const look = (): void => {
-      const shown: unknown = socket.read(TOKEN_BYTES);
+      const shown: unknown = socket.read(JOB_TOKEN_BYTES);
       if (!(shown instanceof Buffer)) return;
       socket.off('readable', look);
-      this.#strangers.leave(originOf(socket));
-      if (shown.length !== TOKEN_BYTES || !timingSafeEqual(shown, this.#token)) socket.destroy();
+      this.#strangers.leave(remoteEnd(socket));
+      if (shown.length !== JOB_TOKEN_BYTES || !timingSafeEqual(shown, this.#token)) socket.destroy();
       else this.#shake(socket);
     };
     socket.on('readable', look);

@@ -19,7 +19,7 @@ export interface Invitation {
 }
 
 export const SECRET_BYTES = 32;
-export const TOKEN_BYTES = 32;
+export const JOB_TOKEN_BYTES = 32;
 
 export const secretTls = {
   ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',

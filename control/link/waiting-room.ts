@@ -25,7 +25,7 @@ export class WaitingRoom {
   }
 
   enter(socket: Socket): void {
-    const origin = originOf(socket);
+    const origin = remoteEnd(socket);
     const network = networkOf(socket.remoteAddress ?? '');
     const timeout = setTimeout(() => socket.destroy(), this.#timeoutMs);
     timeout.unref();
@@ -60,7 +60,7 @@ export class WaitingRoom {
 }
 
 /** What a connection and TLS on it have in common. */
-export function originOf({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
+export function remoteEnd({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
   return `${remoteAddress} ${remotePort}`;
 }
 

@@ -9,7 +9,7 @@
  */
 import { ByteReader, ByteWriter } from './bytes.ts';
 import { decodeFrame, encodeFrame } from './codec.ts';
-import { type Frame, HEADER_BYTES } from './frame.ts';
+import { FRAME_HEADER_BYTES, type Frame } from './frame.ts';
 
 /** Flags of a frame of kind `branch`. */
 export const BranchWord = {
@@ -54,7 +54,7 @@ interface Passed {
 
 /** Bytes that it takes in a payload. */
 export function passedBytes({ branches, frame }: Passed): number {
-  return 4 * (branches.length + 2) + HEADER_BYTES + frame.payload.length;
+  return 4 * (branches.length + 2) + FRAME_HEADER_BYTES + frame.payload.length;
 }
 
 export function encodePassed(all: readonly Passed[]): Uint8Array {

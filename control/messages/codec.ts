@@ -1,5 +1,5 @@
 /** Frames to bytes and back; frame.ts has the layout. */
-import { FRAME_VERSION, FrameKind, HEADER_BYTES, MAX_PAYLOAD_BYTES } from './frame.ts';
+import { FRAME_HEADER_BYTES, FRAME_VERSION, FrameKind, MAX_PAYLOAD_BYTES } from './frame.ts';
 import type { Frame } from './frame.ts';
 import { ProtocolError } from './protocol-error.ts';
 
@@ -31,35 +31,35 @@ export function makeFrame(kind: FrameKind, fields: FrameFields = {}): Frame {
 
 /** The 16 bytes before the payload. */
 export function encodeHeader(frame: Frame): Buffer {
-  const header = Buffer.allocUnsafe(HEADER_BYTES);
+  const header = Buffer.allocUnsafe(FRAME_HEADER_BYTES);
   writeHeader(frame, header);
   return header;
 }
 
 /** Header and payload in one piece (the payload is copied). */
 export function encodeFrame(frame: Frame): Buffer {
-  const bytes = Buffer.allocUnsafe(HEADER_BYTES + frame.payload.length);
+  const bytes = Buffer.allocUnsafe(FRAME_HEADER_BYTES + frame.payload.length);
   writeHeader(frame, bytes);
-  bytes.set(frame.payload, HEADER_BYTES);
+  bytes.set(frame.payload, FRAME_HEADER_BYTES);
   return bytes;
 }
 
 /** The one frame that the bytes are. @throws ProtocolError if they are anything else */
 export function decodeFrame(bytes: Uint8Array): Frame {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (buffer.length < HEADER_BYTES) throw new ProtocolError(`a frame of ${buffer.length} bytes`);
+  if (buffer.length < FRAME_HEADER_BYTES) throw new ProtocolError(`a frame of ${buffer.length} bytes`);
   const payloadBytes = buffer.readUInt32LE(0);
   const kind = buffer.readUInt8(5);
   const problem = judgeHeader(payloadBytes, kind, buffer, MAX_PAYLOAD_BYTES);
   if (problem !== null || !isFrameKind(kind)) throw new ProtocolError(problem ?? `kind ${kind} is unknown`);
-  if (buffer.length !== HEADER_BYTES + payloadBytes)
-    throw new ProtocolError(`${buffer.length} bytes, where one frame has ${HEADER_BYTES + payloadBytes}`);
+  if (buffer.length !== FRAME_HEADER_BYTES + payloadBytes)
+    throw new ProtocolError(`${buffer.length} bytes, where one frame has ${FRAME_HEADER_BYTES + payloadBytes}`);
   return readFrame(buffer, 0, kind, payloadBytes);
 }
 
 /** At `offset`, where a whole frame lies. */
 function readFrame(bytes: Buffer, offset: number, kind: FrameKind, payloadBytes: number): Frame {
-  const begin = offset + HEADER_BYTES;
+  const begin = offset + FRAME_HEADER_BYTES;
   return {
     kind,
     flags: bytes.readUInt16LE(offset + 6),
@@ -108,7 +108,7 @@ export class FrameDecoder {
   /** What came of a frame that is not whole yet, at the beginning of memory that is ours. */
   #held = EMPTY_BUFFER;
   #heldBytes = 0;
-  #needed = HEADER_BYTES;
+  #needed = FRAME_HEADER_BYTES;
   #failure: ProtocolError | null = null;
 
   constructor(onFrame: (frame: Frame) => void, maxPayloadBytes = MAX_PAYLOAD_BYTES) {
@@ -155,20 +155,20 @@ export class FrameDecoder {
 
   #cut(bytes: Buffer): number {
     let offset = 0;
-    while (bytes.length - offset >= HEADER_BYTES) {
+    while (bytes.length - offset >= FRAME_HEADER_BYTES) {
       const payloadBytes = bytes.readUInt32LE(offset);
       const kind = bytes.readUInt8(offset + 5);
       const problem = judgeHeader(payloadBytes, kind, bytes.subarray(offset), this.#maxPayloadBytes);
       if (problem !== null || !isFrameKind(kind)) return this.#fail(problem ?? `kind ${kind} is unknown`);
-      const end = offset + HEADER_BYTES + payloadBytes;
+      const end = offset + FRAME_HEADER_BYTES + payloadBytes;
       if (end > bytes.length) {
-        this.#needed = HEADER_BYTES + payloadBytes;
+        this.#needed = FRAME_HEADER_BYTES + payloadBytes;
         return offset;
       }
       this.#onFrame(readFrame(bytes, offset, kind, payloadBytes));
       offset = end;
     }
-    this.#needed = HEADER_BYTES;
+    this.#needed = FRAME_HEADER_BYTES;
     return offset;
   }
 

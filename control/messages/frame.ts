@@ -11,7 +11,7 @@
  *
  * All integers are little-endian.
  */
-export const HEADER_BYTES = 16;
+export const FRAME_HEADER_BYTES = 16;
 export const FRAME_VERSION = 1;
 export const MAX_PAYLOAD_BYTES = 16 * 1024 * 1024;
 

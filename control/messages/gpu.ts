@@ -24,7 +24,7 @@ export interface Xid {
 }
 
 /** How much of a GPU's memory was free, in bytes. */
-export interface GpuMemory {
+export interface FreeGpuMemory {
   /** As HostGpu.index. */
   readonly gpu: number;
   readonly total: number;

@@ -1,6 +1,6 @@
 /** JSON payloads between launcher and agent. Validated with valibot where they arrive (link/validate.ts). */
 import type { TableUse } from '../planner/measured/tables.ts';
-import type { GpuMemory, HostGpu, Xid } from './gpu.ts';
+import type { FreeGpuMemory, HostGpu, Xid } from './gpu.ts';
 import type { RankSpawn } from './guardian.ts';
 import type { HostRankPositions } from './hang.ts';
 import type { ReachAnswer } from './reach.ts';
@@ -121,7 +121,7 @@ export type AgentReport =
   | { readonly type: 'rank-gpu'; readonly rank: number; readonly gpu: HostGpu }
   | ({ readonly type: 'xid' } & Xid)
   /** Of the ranks' GPUs, before the first of them started. A host that has GPUs says it once. */
-  | { readonly type: 'gpu-memory'; readonly gpus: readonly GpuMemory[] }
+  | { readonly type: 'gpu-memory'; readonly gpus: readonly FreeGpuMemory[] }
   | { readonly type: 'notice'; readonly message: string }
   /** The resource manager that has started it wants the job to end. */
   | { readonly type: 'asked-to-end'; readonly signal: 'SIGTERM' | 'SIGINT' }

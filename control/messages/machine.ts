@@ -1,20 +1,20 @@
 /** What a host is, as its agent tells the launcher: NCCL's XML. */
 import { ByteReader, ByteWriter } from './bytes.ts';
 
-export interface Machine {
+export interface MachineXml {
   readonly topology: string;
   /** Of NCCL_GRAPH_FILE; null: there is none. */
   readonly graphs: string | null;
 }
 
-export function encodeMachine({ topology, graphs }: Machine): Uint8Array {
+export function encodeMachineXml({ topology, graphs }: MachineXml): Uint8Array {
   return new ByteWriter(topology.length + (graphs?.length ?? 0) + 8)
     .string(topology)
     .string(graphs ?? '')
     .finish();
 }
 
-export function decodeMachine(payload: Uint8Array): Machine {
+export function decodeMachineXml(payload: Uint8Array): MachineXml {
   const reader = new ByteReader(payload, 'machine');
   const topology = reader.string('topology');
   const graphs = reader.string('graphs');

@@ -95,14 +95,14 @@ export interface HostPlanPart {
   readonly part: Uint8Array;
 }
 
-export function encodeHostPlan({ key, segmentBytes, part }: HostPlanPart): Uint8Array {
+export function encodeHostPlanPart({ key, segmentBytes, part }: HostPlanPart): Uint8Array {
   return writeKey(new ByteWriter(KEY_BYTES + 12 + part.length), key)
     .u64(segmentBytes)
     .block(part)
     .finish();
 }
 
-export function decodeHostPlan(payload: Uint8Array): HostPlanPart {
+export function decodeHostPlanPart(payload: Uint8Array): HostPlanPart {
   const reader = new ByteReader(payload, "host's part of a plan");
   const decoded = { key: readKey(reader), segmentBytes: reader.size('segment bytes'), part: reader.block('plan') };
   reader.end();

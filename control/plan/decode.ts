@@ -1,5 +1,5 @@
 /** HostPlan bytes → what they say. For `--plan` with a binary file, inspection and tests; trusts nothing (PlanError). */
-import { DEVICES, EDGE_RECORD, HEADER, LOCAL_RECORD, STRIDE, TOKEN_BYTES, TRANSPORTS } from './layout.ts';
+import { DEVICES, EDGE_RECORD, HEADER, LOCAL_RECORD, SEGMENT_TOKEN_BYTES, STRIDE, TRANSPORTS } from './layout.ts';
 import { decodeChannels } from './decode-channels.ts';
 import { decodeHosts, decodePeers, decodeTuning } from './decode-shared.ts';
 import { named, openPlan } from './plan-reader.ts';
@@ -85,7 +85,7 @@ function decodePlan(reader: PlanReader): CommPlan {
     tuning: decodeTuning(reader),
     copyChannels: reader.u8(HEADER.copyChannels),
     spinNanoseconds: reader.u64(HEADER.spinNanoseconds, 'spinNanoseconds'),
-    token: Buffer.from(reader.bytes(HEADER.token, TOKEN_BYTES)).toString('hex'),
+    token: Buffer.from(reader.bytes(HEADER.token, SEGMENT_TOKEN_BYTES)).toString('hex'),
   };
 }
 

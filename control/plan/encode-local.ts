@@ -5,7 +5,7 @@ import type { CommPlan } from './types.ts';
 import { writeU64 } from './u64.ts';
 
 /** Of one channel's ring, by rank. */
-export interface RingNeighbours {
+export interface RingNeighbourTables {
   readonly next: Uint32Array;
   readonly previous: Uint32Array;
 }
@@ -20,7 +20,7 @@ interface LocalTables {
 export function encodeLocalTables(
   plan: CommPlan,
   ranks: Uint32Array,
-  neighbours: readonly RingNeighbours[],
+  neighbours: readonly RingNeighbourTables[],
   localIndex: Uint32Array,
   segment: SegmentLayout,
 ): LocalTables {

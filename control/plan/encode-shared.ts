@@ -7,9 +7,9 @@ import {
   COLLECTIVES,
   FORM_RECORD,
   HEADER,
-  HEADER_BYTES,
   HOST_RECORD,
   PEER_RECORD,
+  PLAN_HEADER_BYTES,
   PRECONDITIONS,
   PROTOCOLS,
   STRIDE,
@@ -64,9 +64,9 @@ export function encodeSharedTables(plan: CommPlan): SharedTables {
     form: plan.tuning.reduce((sum, row) => sum + row.variants.length, 0),
     string: strings.bytes.length,
   });
-  const bytes = new Uint8Array(end - HEADER_BYTES);
+  const bytes = new Uint8Array(end - PLAN_HEADER_BYTES);
   const view = new DataView(bytes.buffer);
-  const start = (name: SharedName): number => section(name).at - HEADER_BYTES;
+  const start = (name: SharedName): number => section(name).at - PLAN_HEADER_BYTES;
   writeHosts(view, start('host'), strings.hosts, channels);
   writePeers(view, start('peer'), plan, channels.localIndex);
   writeChannels(bytes, start, channels);
@@ -81,7 +81,7 @@ function layOut(counts: Readonly<Record<SharedName, number>>): {
   readonly end: number;
 } {
   const starts = new Map<SharedName, number>();
-  let end = HEADER_BYTES;
+  let end = PLAN_HEADER_BYTES;
   for (const [name] of SHARED_SECTIONS) {
     starts.set(name, end);
     end = Math.ceil((end + counts[name] * STRIDE[name]) / 8) * 8;

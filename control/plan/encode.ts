@@ -3,10 +3,10 @@
  * lies right behind the header; a host's own records (its ranks and their ring edges) follow it.
  */
 import { encodeLocalTables } from './encode-local.ts';
-import type { RingNeighbours } from './encode-local.ts';
+import type { RingNeighbourTables } from './encode-local.ts';
 import { encodeSharedTables, SHARED_SECTIONS } from './encode-shared.ts';
 import type { SharedTables } from './encode-shared.ts';
-import { DEVICES, HEADER, HEADER_BYTES, PLAN_MAGIC, PLAN_VERSION, SECTION, STRIDE, TRANSPORTS } from './layout.ts';
+import { DEVICES, HEADER, PLAN_HEADER_BYTES, PLAN_MAGIC, PLAN_VERSION, SECTION, STRIDE, TRANSPORTS } from './layout.ts';
 import { layOutSegment } from './segment.ts';
 import type { CommPlan } from './types.ts';
 import { writeU64 } from './u64.ts';
@@ -29,7 +29,7 @@ export interface EncodedPlan {
 /** The plan must be valid (validate.ts). */
 export function encodePlan(plan: CommPlan): EncodedPlan {
   const shared = encodeSharedTables(plan);
-  const known = new Map<readonly number[], RingNeighbours>();
+  const known = new Map<readonly number[], RingNeighbourTables>();
   const neighbours = plan.channels.map(({ ring }) => {
     const found = known.get(ring) ?? ringNeighbours(ring);
     known.set(ring, found);
@@ -41,9 +41,9 @@ export function encodePlan(plan: CommPlan): EncodedPlan {
 /** The whole HostPlan from its two parts. */
 export function assembleHostPlan(body: Uint8Array, part: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(body.length + part.length);
-  bytes.set(part.subarray(0, HEADER_BYTES), 0);
-  bytes.set(body, HEADER_BYTES);
-  bytes.set(part.subarray(HEADER_BYTES), HEADER_BYTES + body.length);
+  bytes.set(part.subarray(0, PLAN_HEADER_BYTES), 0);
+  bytes.set(body, PLAN_HEADER_BYTES);
+  bytes.set(part.subarray(PLAN_HEADER_BYTES), PLAN_HEADER_BYTES + body.length);
   return bytes;
 }
 
@@ -57,7 +57,7 @@ function membersOf({ channels: { members, firstMember } }: SharedTables, host: n
   return members.subarray(firstMember[host], firstMember[host + 1]);
 }
 
-function ringNeighbours(ring: readonly number[]): RingNeighbours {
+function ringNeighbours(ring: readonly number[]): RingNeighbourTables {
   const next = new Uint32Array(ring.length);
   const previous = new Uint32Array(ring.length);
   let before = ring.at(-1) ?? 0;
@@ -73,7 +73,7 @@ function encodeHost(
   plan: CommPlan,
   shared: SharedTables,
   ranks: Uint32Array,
-  neighbours: readonly RingNeighbours[],
+  neighbours: readonly RingNeighbourTables[],
   hostIndex: number,
 ): HostPart {
   const sharedRings =
@@ -82,10 +82,10 @@ function encodeHost(
       : 0;
   const segment = layOutSegment(plan, ranks.length, sharedRings);
   const local = encodeLocalTables(plan, ranks, neighbours, shared.channels.localIndex, segment);
-  const bytes = new Uint8Array(HEADER_BYTES + local.bytes.length);
-  bytes.set(local.bytes, HEADER_BYTES);
+  const bytes = new Uint8Array(PLAN_HEADER_BYTES + local.bytes.length);
+  bytes.set(local.bytes, PLAN_HEADER_BYTES);
   const view = new DataView(bytes.buffer);
-  writeHeader(view, plan, hostIndex, ranks.length, HEADER_BYTES + shared.bytes.length + local.bytes.length);
+  writeHeader(view, plan, hostIndex, ranks.length, PLAN_HEADER_BYTES + shared.bytes.length + local.bytes.length);
   view.setUint32(HEADER.rings, shared.channels.rings, true);
   view.setUint32(HEADER.trees, shared.channels.trees, true);
   view.setUint32(HEADER.hostRings, shared.channels.hostRings.length, true);
@@ -94,7 +94,7 @@ function encodeHost(
     writeU64(view, HEADER[name], segment[name]);
   }
   writeU64(view, HEADER.segmentBytes, segment.totalBytes);
-  const tail = HEADER_BYTES + shared.bytes.length;
+  const tail = PLAN_HEADER_BYTES + shared.bytes.length;
   for (const [name, field] of SHARED_SECTIONS) {
     const { at, count } = shared.section(name);
     writeSection(view, field, at, count, STRIDE[name]);
@@ -107,7 +107,7 @@ function encodeHost(
 function writeHeader(view: DataView, plan: CommPlan, hostIndex: number, localRanks: number, totalBytes: number): void {
   view.setUint32(HEADER.magic, PLAN_MAGIC, true);
   view.setUint16(HEADER.version, PLAN_VERSION, true);
-  view.setUint16(HEADER.headerBytes, HEADER_BYTES, true);
+  view.setUint16(HEADER.headerBytes, PLAN_HEADER_BYTES, true);
   writeU64(view, HEADER.totalBytes, totalBytes);
   view.setUint32(HEADER.ranks, plan.peers.length, true);
   view.setUint32(HEADER.hosts, plan.hosts.length, true);

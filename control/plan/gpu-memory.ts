@@ -9,7 +9,7 @@ export type GpuPlan = Pick<CommPlan, 'ringBuffer' | 'pairBuffer'> & {
 };
 
 /** Bytes of one rank, by purpose. */
-export interface GpuMemory {
+export interface PlannedGpuMemory {
   readonly total: number;
   /** Slots of rings, under protocol Simple. */
   readonly rings: number;
@@ -35,7 +35,7 @@ function hasRingsApart({ ranks }: GpuPlan): boolean {
   return ranks > 2;
 }
 
-export function gpuMemoryOf(plan: GpuPlan): GpuMemory {
+export function gpuMemoryOf(plan: GpuPlan): PlannedGpuMemory {
   const { ringBuffer, pairBuffer, gpuBuffers, channels, ranks } = plan;
   const { wideChannels, narrowStepBytes, lineSteps, llStepBytes, ll128StepBytes } = gpuBuffers;
   const peers = ranks - 1;

@@ -58,8 +58,8 @@ export const HEADER = {
   ll128StepBytes: 384,
   reserved: 388,
 } as const;
-export const HEADER_BYTES = 392;
-export const TOKEN_BYTES = 16;
+export const PLAN_HEADER_BYTES = 392;
+export const SEGMENT_TOKEN_BYTES = 16;
 
 /** A section in the header: u64 offset, u32 count, u32 stride. */
 export const SECTION = { offset: 0, count: 8, stride: 12 } as const;

@@ -1,12 +1,12 @@
 /** Bounds-checked access to the bytes of a HostPlan; offsets are from its start. */
-import { HEADER, HEADER_BYTES, PLAN_MAGIC, PLAN_VERSION, SECTION } from './layout.ts';
+import { HEADER, PLAN_HEADER_BYTES, PLAN_MAGIC, PLAN_VERSION, SECTION } from './layout.ts';
 import { readU64 } from './u64.ts';
 import { PlanError } from './validate.ts';
 
 /** Checks magic, version and size. The header's fields may be read without further checks. */
 export function openPlan(bytes: Uint8Array): PlanReader {
-  if (bytes.length < HEADER_BYTES)
-    throw new PlanError(`header: needs ${HEADER_BYTES} bytes, the plan has ${bytes.length}`);
+  if (bytes.length < PLAN_HEADER_BYTES)
+    throw new PlanError(`header: needs ${PLAN_HEADER_BYTES} bytes, the plan has ${bytes.length}`);
   const reader = new PlanReader(bytes);
   const [magic, version, headerBytes] = [
     reader.u32(HEADER.magic),
@@ -15,7 +15,8 @@ export function openPlan(bytes: Uint8Array): PlanReader {
   ];
   if (magic !== PLAN_MAGIC) throw new PlanError(`magic: ${magic.toString(16)}, these bytes are no plan`);
   if (version !== PLAN_VERSION) throw new PlanError(`version: ${version}, this ncclrun reads version ${PLAN_VERSION}`);
-  if (headerBytes < HEADER_BYTES) throw new PlanError(`headerBytes: ${headerBytes}, expected at least ${HEADER_BYTES}`);
+  if (headerBytes < PLAN_HEADER_BYTES)
+    throw new PlanError(`headerBytes: ${headerBytes}, expected at least ${PLAN_HEADER_BYTES}`);
   const total = reader.u64(HEADER.totalBytes, 'totalBytes');
   if (total !== bytes.length) throw new PlanError(`totalBytes: ${total}, the plan has ${bytes.length} bytes`);
   return reader;
@@ -73,7 +74,7 @@ export class PlanReader {
     const count = this.u32(at + SECTION.count);
     const stride = this.u32(at + SECTION.stride);
     if (stride < recordBytes) throw new PlanError(`${name}.stride: ${stride}, expected at least ${recordBytes}`);
-    if (offset < HEADER_BYTES || offset + count * stride > this.#bytes.length) {
+    if (offset < PLAN_HEADER_BYTES || offset + count * stride > this.#bytes.length) {
       throw new PlanError(
         `${name}: ${count} records of ${stride} bytes at ${offset} lie beyond ${this.#bytes.length} bytes`,
       );

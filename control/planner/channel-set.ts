@@ -4,7 +4,7 @@ import { Cluster } from './cluster/cluster.ts';
 import type { ClusterHost } from './cluster/cluster.ts';
 import { positionInDoubleTree } from './cluster/double-tree.ts';
 import type { HostShape } from './cluster/host-shape.ts';
-import { ranksByHost } from './input/input.ts';
+import { rankNumbersByHost } from './input/input.ts';
 import type { PlanInput } from './input/input.ts';
 
 export interface ChannelSet {
@@ -17,7 +17,7 @@ export interface ChannelSet {
 export function channelSetOf(input: PlanInput): ChannelSet {
   const cluster = clusterOf(input);
   if (cluster === null) {
-    const channel = plainChannel(input.peers, ranksByHost(input));
+    const channel = plainChannel(input.peers, rankNumbersByHost(input));
     return { cluster, channels: (count) => Array.from({ length: count }, () => channel) };
   }
   return { cluster, channels: (count) => channelsOf(cluster, count) };
@@ -27,7 +27,7 @@ export function channelSetOf(input: PlanInput): ChannelSet {
 function clusterOf(input: PlanInput): Cluster | null {
   const found: HostShape[] = [];
   const hosts: ClusterHost[] = [];
-  for (const [host, ranks] of ranksByHost(input).entries()) {
+  for (const [host, ranks] of rankNumbersByHost(input).entries()) {
     const peers = ranks.flatMap((rank) => input.peers[rank] ?? []);
     const shape = input.hosts[host]?.machine?.shape(peers, input.hosts.length > 1) ?? null;
     if (shape === null) return null;

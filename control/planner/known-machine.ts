@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import { encodeMachine } from '../messages/machine.ts';
-import type { Machine } from '../messages/machine.ts';
+import { encodeMachineXml } from '../messages/machine.ts';
+import type { MachineXml } from '../messages/machine.ts';
 import { RecentMap } from '../rendezvous/memory.ts';
 import type { Element } from '../topology/element.ts';
 import { readGraphsXml, readTopology } from '../topology/read-topology.ts';
@@ -16,7 +16,7 @@ import type { HostShape } from './cluster/host-shape.ts';
 import { plannerVariables } from './environment.ts';
 import type { HostMachine, UsesGpu } from './input/input.ts';
 import { buildMachine } from './machine/build.ts';
-import { Routes } from './machine/routes.ts';
+import { MachineRoutes } from './machine/routes.ts';
 import { graphsXml } from './search/graph-xml.ts';
 import type { Environment } from './input/variables.ts';
 import { messageOf } from '../message-of.ts';
@@ -25,7 +25,7 @@ const REMEMBERED = 64;
 
 /** A machine that an agent can send to other hosts. */
 export interface TellableMachine extends HostMachine {
-  readonly wire: Machine;
+  readonly wire: MachineXml;
 }
 
 export interface MachineParts {
@@ -50,10 +50,13 @@ export function knownMachine({ topology, graphs }: MachineParts, options: Machin
   const find = (peers: readonly UsesGpu[], acrossHosts: boolean): HostShape | null => {
     const gpus = gpusOf(topology, peers);
     if (gpus === null) return null;
-    return shapeOf(new Routes(buildMachine(withRanksOn(topology, gpus)), routes), acrossHosts, { ...shape, graphs });
+    return shapeOf(new MachineRoutes(buildMachine(withRanksOn(topology, gpus)), routes), acrossHosts, {
+      ...shape,
+      graphs,
+    });
   };
   return {
-    key: createHash('sha256').update(encodeMachine(wire)).digest('hex'),
+    key: createHash('sha256').update(encodeMachineXml(wire)).digest('hex'),
     wire,
     gpusAt: (busId) => gpusByAddress(topology).get(Number.parseInt(busId, 16))?.length ?? 0,
     shape(peers, acrossHosts) {
@@ -69,7 +72,7 @@ export function knownMachine({ topology, graphs }: MachineParts, options: Machin
 }
 
 /** Reads a machine that another host has sent. Throws TopologyError, UnplannableError. */
-export function readMachine({ topology, graphs }: Machine, options: MachineOptions): HostMachine {
+export function readMachine({ topology, graphs }: MachineXml, options: MachineOptions): HostMachine {
   const system = readTopology(topology, 'topology').root;
   return knownMachine({ topology: system, graphs: graphs === null ? null : readSentGraphs(graphs) }, options);
 }

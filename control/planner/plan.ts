@@ -4,10 +4,10 @@ import type { Channel, CommPlan, GivenChannel } from '../plan/types.ts';
 import { checkOneHost } from './input/check.ts';
 import { decideOnGpus } from './device/gpus.ts';
 import { decideOnHosts } from './device/host.ts';
-import { ranksByHost } from './input/input.ts';
+import { rankNumbersByHost } from './input/input.ts';
 import type { Members, PlanInput } from './input/input.ts';
 import type { Preferences } from './input/preferences.ts';
-import { plainChannel, channelSetOf } from './channel-set.ts';
+import { channelSetOf, plainChannel } from './channel-set.ts';
 
 /** What a plan decides; it depends on the shape alone, so equal shapes are decided once. */
 export type Decisions = Pick<
@@ -59,7 +59,7 @@ export function decide(input: PlanInput, preferences: Preferences): Decisions {
 
 /** What a person wrote, for where the ranks are: a ring goes through each host once, when it first comes to it. */
 export function bindChannels({ peers, hosts }: Members, given: readonly GivenChannel[]): Channel[] {
-  const plain = plainChannel(peers, ranksByHost({ peers, hosts }));
+  const plain = plainChannel(peers, rankNumbersByHost({ peers, hosts }));
   const hostOf = (rank: number): number => peers[rank]?.host ?? 0;
   return given.map(({ ring, tree }) => {
     const start = startOfHost(ring, hostOf);

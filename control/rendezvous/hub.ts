@@ -44,8 +44,8 @@ import type { CallsAt } from './live.ts';
 import { Mailbox } from './mailbox.ts';
 import { describeMismatch } from './mismatch.ts';
 import { Roster } from './roster.ts';
-import { desertion, failsWithCommunicator, inUse, resultOf, tableOf } from './rules.ts';
-import { joinOf, partsOf } from './split.ts';
+import { contributionsByRank, desertion, failsWithCommunicator, inUse, resultOf } from './rules.ts';
+import { joinOf, splitParts } from './split.ts';
 import { messageOf } from '../message-of.ts';
 
 interface HubOptions {
@@ -214,11 +214,11 @@ export class Hub {
       for (const host of hosts) this.#sendFailure(host, key, { result: NcclResult.invalidUsage, sentence });
       return undefined;
     }
-    const table = tableOf(gathering);
+    const table = contributionsByRank(gathering);
     const frame = makeFrame(FrameKind.completed, { payload: encodeCompleted(key, table) });
     for (const host of hosts) this.#options.send(host, frame);
     if (!isSplitRound(key.round)) return undefined;
-    for (const part of partsOf(key, table)) this.#join(joinOf(part, gathering));
+    for (const part of splitParts(key, table)) this.#join(joinOf(part, gathering));
     return undefined;
   }
 

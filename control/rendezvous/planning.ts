@@ -4,7 +4,7 @@ import { FrameKind } from '../messages/frame.ts';
 import type { Frame } from '../messages/frame.ts';
 import type { Key } from '../messages/key.ts';
 import { decodePeerInfo } from '../messages/peer-info.ts';
-import { encodeHostPlan, encodePlanBody } from '../messages/rendezvous-codec.ts';
+import { encodeHostPlanPart, encodePlanBody } from '../messages/rendezvous-codec.ts';
 import type { DeviceName } from '../plan/types.ts';
 import { encodePlan } from '../plan/encode.ts';
 import type { EncodedPlan } from '../plan/encode.ts';
@@ -56,6 +56,6 @@ export function deliverPlan(
   for (const host of hosts) send(host, body); // one after the other: hosts that are reached by way of one get it together
   hosts.forEach((host, index) => {
     const { bytes, segmentBytes } = encoded.host(index);
-    send(host, makeFrame(FrameKind.hostPlan, { payload: encodeHostPlan({ key, segmentBytes, part: bytes }) }));
+    send(host, makeFrame(FrameKind.hostPlan, { payload: encodeHostPlanPart({ key, segmentBytes, part: bytes }) }));
   });
 }

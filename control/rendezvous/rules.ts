@@ -49,6 +49,6 @@ export function desertion(
 }
 
 /** What the ranks of a complete round get: by rank, its contribution; empty of those left out. */
-export function tableOf({ size, entries }: Gathering): Uint8Array[] {
+export function contributionsByRank({ size, entries }: Gathering): Uint8Array[] {
   return Array.from({ length: size }, (_, rank) => entries.get(rank)?.bytes ?? new Uint8Array(0));
 }

@@ -6,14 +6,14 @@ import { readSplit } from '../messages/split.ts';
 import type { Gathering } from './collector.ts';
 
 /** A communicator to be. */
-export interface Part {
+export interface SplitPart {
   readonly key: Key;
   /** In the order of their new ranks: their ranks in the communicator that was split. */
   readonly ranks: readonly number[];
 }
 
 /** `contributions`: by rank of the communicator that is split, empty of those left out. A function of its arguments alone: agents and launcher agree on it unasked. */
-export function partsOf(key: Key, contributions: readonly Uint8Array[]): Part[] {
+export function splitParts(key: Key, contributions: readonly Uint8Array[]): SplitPart[] {
   const colours = new Map<number, { readonly rank: number; readonly order: number }[]>();
   contributions.forEach((bytes, rank) => {
     if (bytes.length === 0) return;
@@ -30,7 +30,7 @@ export function partsOf(key: Key, contributions: readonly Uint8Array[]): Part[] 
 }
 
 /** What the ranks of `part` would have contributed had they joined by its own id. */
-export function joinOf({ key, ranks }: Part, split: Gathering): Gathering {
+export function joinOf({ key, ranks }: SplitPart, split: Gathering): Gathering {
   const entries: Gathering['entries'] = new Map();
   const hosts = new Set<number>();
   ranks.forEach((old, rank) => {

@@ -2,7 +2,7 @@
 import { locationOf, TopologyError } from './element.ts';
 import type { Element } from './element.ts';
 
-export function text(from: Element, name: string, otherwise?: string): string {
+export function textAttribute(from: Element, name: string, otherwise?: string): string {
   const value = from.attributes.get(name) ?? otherwise;
   if (value === undefined) throw new TopologyError(`${locationOf(from)}: the attribute ${name} is missing`);
   return value;
@@ -12,7 +12,7 @@ export function text(from: Element, name: string, otherwise?: string): string {
 export function whole(from: Element, name: string, otherwise?: number): number {
   const value = from.attributes.get(name);
   if (value === undefined && otherwise !== undefined) return otherwise;
-  const number = /^\s*-?(?:[0-9]+|0x[0-9a-f]+)\s*$/iu.test(text(from, name)) ? Number(value) : Number.NaN;
+  const number = /^\s*-?(?:[0-9]+|0x[0-9a-f]+)\s*$/iu.test(textAttribute(from, name)) ? Number(value) : Number.NaN;
   if (!Number.isSafeInteger(number)) {
     throw new TopologyError(`${locationOf(from)}: ${name}="${value}", expected a whole number`);
   }
@@ -43,7 +43,7 @@ export function lanes(from: Element): number {
 
 /** Of a PCI link, as sysfs writes it; empty where nobody knows. */
 export function linkSpeed(from: Element): string {
-  const speed = text(from, 'link_speed', '');
+  const speed = textAttribute(from, 'link_speed', '');
   if (speed === '' || /^(?:[0-9]+(?:\.[0-9]+)? ?GT\/s(?: PCIe)?|unknown.*)$/iu.test(speed)) return speed;
   throw new TopologyError(
     `${locationOf(from)}: link_speed="${speed}" is no speed of a PCI link, such as "16.0 GT/s PCIe"; it may be empty`,
@@ -52,7 +52,7 @@ export function linkSpeed(from: Element): string {
 
 /** Of a PCI device, hexadecimal as sysfs writes it; empty where nobody knows. */
 export function deviceClass(from: Element): string {
-  const value = text(from, 'class', '');
+  const value = textAttribute(from, 'class', '');
   if (value === '' || /^0x[0-9a-f]{1,8}$/iu.test(value)) return value;
   throw new TopologyError(
     `${locationOf(from)}: class="${value}" is no class of PCI devices, such as 0x030200 (a GPU) or 0x060400 (a switch)`,
@@ -68,7 +68,7 @@ export function decimal(from: Element, name: string, otherwise: number): number 
 
 /** A PCI address `0000:1b:00.0` (domain:bus:device.function) as one number, by which equal ones are found whatever their letters. */
 export function busId(from: Element, name = 'busid'): number {
-  const value = text(from, name);
+  const value = textAttribute(from, name);
   if (!/^[0-9a-f]+(?:[:.][0-9a-f]+)*$/iu.test(value)) {
     throw new TopologyError(`${locationOf(from)}: ${name}="${value}" is no PCI address, such as 0000:1b:00.0`);
   }

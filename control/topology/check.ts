@@ -86,11 +86,14 @@ function checkAttributes(one: Element): void {
     attribute.deviceClass(one);
   }
   if (one.name === 'net') attribute.decimal(one, 'latency', 0);
-  for (const name of NEEDED[one.name] ?? []) attribute.text(one, name);
+  for (const name of NEEDED[one.name] ?? []) attribute.textAttribute(one, name);
   for (const [name, [min, max]] of Object.entries(WHOLE[one.name] ?? {})) {
     if (one.attributes.has(name)) attribute.wholeWithin(one, name, min, max);
   }
-  if (one.name === 'pcilink' || (one.name === 'nvlink' && attribute.text(one, 'tclass', '').startsWith('0x03'))) {
+  if (
+    one.name === 'pcilink' ||
+    (one.name === 'nvlink' && attribute.textAttribute(one, 'tclass', '').startsWith('0x03'))
+  ) {
     attribute.busId(one, 'target');
   }
 }
@@ -117,7 +120,7 @@ function checkAddresses(system: Element): void {
     const before = known.get(address);
     known.set(address, pci);
     if (before === undefined || (hasGpu(before) && hasGpu(pci))) continue;
-    throw new TopologyError(`${locationOf(pci)}: busid="${attribute.text(pci, 'busid')}" is there twice`);
+    throw new TopologyError(`${locationOf(pci)}: busid="${attribute.textAttribute(pci, 'busid')}" is there twice`);
   }
 }
 

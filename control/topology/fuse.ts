@@ -33,7 +33,7 @@ class Fusion {
     for (const one of everyElement(this.system)) {
       if (one.name === 'cpu') this.#cpus.set(attribute.whole(one, 'numaid'), one);
       if (one.name === 'pci') this.#devices.set(attribute.busId(one), one);
-      if (one.name === 'net') this.#nets.set(attribute.text(one, 'name'), one);
+      if (one.name === 'net') this.#nets.set(attribute.textAttribute(one, 'name'), one);
       if (one.name === 'gpu' || one.name === 'net') this.#unused.add(one);
     }
     this.#gpus = gpusByAddress(this.system);
@@ -77,7 +77,7 @@ class Fusion {
   }
 
   #addNet(net: Element, path: readonly Element[]): void {
-    const known = this.#nets.get(attribute.text(net, 'name'));
+    const known = this.#nets.get(attribute.textAttribute(net, 'name'));
     if (known !== undefined) {
       fill(known, net);
       return this.#use(known, net, 'dev');

@@ -4,9 +4,9 @@ import type { Element } from './element.ts';
 
 /** `isGpu`: whether the file has a GPU at that address, where it does not say what class the other end is of. */
 export function nvlinkTarget(link: Element, isGpu: (address: number) => boolean): 'gpu' | 'cpu' | 'nvswitch' {
-  const target = attribute.text(link, 'tclass', '').toLowerCase();
+  const target = attribute.textAttribute(link, 'tclass', '').toLowerCase();
   if (target === '') {
-    const isAddress = /^[0-9a-f]+(?:[:.][0-9a-f]+)*$/iu.test(attribute.text(link, 'target'));
+    const isAddress = /^[0-9a-f]+(?:[:.][0-9a-f]+)*$/iu.test(attribute.textAttribute(link, 'target'));
     return isAddress && isGpu(attribute.busId(link, 'target')) ? 'gpu' : 'nvswitch';
   }
   if (target.startsWith('0x03')) return 'gpu';

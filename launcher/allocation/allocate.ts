@@ -7,12 +7,12 @@ import { FailureError } from '../model/failure-error.ts';
 import { addUp, type Hosts } from './slots/add-up.ts';
 import { hostfileError } from './grammar/diagnostic.ts';
 import type { HostEntry } from './grammar/entry.ts';
-import { type ListItem, parseHostList } from './grammar/host-list.ts';
+import { parseHostList, type ListItem } from './grammar/host-list.ts';
 import { parseHostfile } from './grammar/hostfile.ts';
 import { exclude, include } from './filter/include-exclude.ts';
-import { type Machine, readHosts, thisMachine } from './grammar/machine.ts';
+import { readHosts, thisMachine, type LauncherMachine } from './grammar/machine.ts';
 import { managedHosts } from './managed/hosts.ts';
-import { type Manager, managerTitles } from './managed/manager.ts';
+import { managerTitles, type Manager } from './managed/manager.ts';
 import { pick, withoutRelatives } from './slots/pick.ts';
 import { maximumSlotsInAll, Reading } from './grammar/reading.ts';
 
@@ -39,7 +39,7 @@ const localhost: HostSlots = {
 };
 
 /** Throws a FailureError (hostfile) with file, line and column of what is wrong. Reads hostfiles and nothing else. */
-export function allocate(request: AllocationRequest, machine = thisMachine): Hosts {
+export function allocateHosts(request: AllocationRequest, machine = thisMachine): Hosts {
   const hosts = filter(define(request, machine), request, machine);
   if (hosts.hosts.length === 0) {
     throw hostfileError('no host is left to use', null, '-H, --include and --exclude together must leave one');
@@ -49,7 +49,7 @@ export function allocate(request: AllocationRequest, machine = thisMachine): Hos
   throw hostfileError(`the hosts have ${sum} slots in all`, null, `at most ${maximumSlotsInAll} are possible`);
 }
 
-function define(request: AllocationRequest, machine: Machine): Hosts {
+function define(request: AllocationRequest, machine: LauncherMachine): Hosts {
   const { hostfile, hostList, manager = null, occupied = new Set() } = request;
   const listed = hostList === null ? null : parseHostList(hostList, machine, new Reading());
   if (manager !== null) return ofManager({ manager, hostfile, listed, occupied }, machine);
@@ -73,7 +73,7 @@ interface Managed {
 }
 
 /** Hostfile and -H both pick: nothing beyond the allocation may be used. */
-function ofManager({ manager, hostfile, listed, occupied }: Managed, machine: Machine): Hosts {
+function ofManager({ manager, hostfile, listed, occupied }: Managed, machine: LauncherMachine): Hosts {
   const remedy = 'hosts beyond it cannot be used from inside of it; --resource-manager none leaves it out of account';
   const whole = { file: `the ${managerTitles[manager.name]} allocation`, machine, occupied, remedy };
   let defined = managedHosts(manager, machine);
@@ -87,7 +87,7 @@ function ofManager({ manager, hostfile, listed, occupied }: Managed, machine: Ma
   return listed === null ? defined : pick({ ...whole, file, defined, items: listed });
 }
 
-function readHostfile(hostfile: string, machine: Machine): { file: string; entries: HostEntry[] } {
+function readHostfile(hostfile: string, machine: LauncherMachine): { file: string; entries: HostEntry[] } {
   const content = readHosts(hostfile, machine, null, 'check the name given to --hostfile');
   const isStdin = hostfile === '-';
   return {
@@ -100,7 +100,7 @@ function emptyFile(file: string): Error {
   return hostfileError(`${file} names no host to use`, null, 'write one host per line, such as: node1 slots=8');
 }
 
-function filter(defined: Hosts, request: AllocationRequest, machine: Machine): Hosts {
+function filter(defined: Hosts, request: AllocationRequest, machine: LauncherMachine): Hosts {
   const [wanted, unwanted] = [request.include ?? null, request.exclude ?? null];
   if (wanted !== null && unwanted !== null) {
     throw new FailureError({

@@ -4,14 +4,14 @@ import { collectives } from './command-table.ts';
 import { nearest } from '../text/nearest.ts';
 import { usageError } from '../model/usage-error.ts';
 
-export function collectiveOf(word: CollectiveWord): CollectiveName {
+export function collectiveOfWord(word: CollectiveWord): CollectiveName {
   const name = COLLECTIVES.find((one) => one !== 'barrier' && COLLECTIVE_WORDS[one] === word);
   if (name === undefined) throw new RangeError(`no collective is called ${word}`);
   return name;
 }
 
 export function collectivesOf(words: readonly string[]): CollectiveName[] {
-  return collectiveWords(words).map(collectiveOf);
+  return collectiveWords(words).map(collectiveOfWord);
 }
 
 /** Each may be several with commas between them, or `all`. Throws a FailureError (usage). */

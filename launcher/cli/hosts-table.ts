@@ -1,6 +1,7 @@
 /** An allocation for people: a row per run of hosts that are alike, and the sums. */
 import { printableLine } from '../../control/printable.ts';
 import type { Hosts } from '../allocation/slots/add-up.ts';
+import { counted } from '../text/counted.ts';
 import { foldNames } from '../text/fold-names.ts';
 import type { HostSlots } from '../model/types.ts';
 
@@ -46,7 +47,7 @@ export function slotText({ origin, slots, devices }: HostSlots): string {
   if (origin.kind === 'localhost-unlimited') return 'any number of slots';
   if (slots === null) return 'slots not known yet';
   const which = devices === null ? '' : ` (${devices.join(',')})`;
-  return `${plural(slots, 'slot')}${which}`;
+  return `${counted(slots, 'slot')}${which}`;
 }
 
 function tableSlots(host: HostSlots): string {
@@ -60,13 +61,9 @@ function maximumText({ maxSlots }: HostSlots): string {
 function sumText(hosts: readonly HostSlots[]): string {
   const slots = hosts.reduce((sum, host) => sum + (host.slots ?? 0), 0);
   const uncounted = hosts.filter((host) => host.slots === null).length;
-  if (uncounted === hosts.length) return plural(hosts.length, 'host');
-  const unknown = uncounted === 0 ? '' : ` and those of ${plural(uncounted, 'host')} without a number`;
-  return `${plural(hosts.length, 'host')}, ${plural(slots, 'slot')}${unknown}`;
-}
-
-function plural(count: number, noun: string): string {
-  return count === 1 ? `1 ${noun}` : `${count} ${noun}s`;
+  if (uncounted === hosts.length) return counted(hosts.length, 'host');
+  const unknown = uncounted === 0 ? '' : ` and those of ${counted(uncounted, 'host')} without a number`;
+  return `${counted(hosts.length, 'host')}, ${counted(slots, 'slot')}${unknown}`;
 }
 
 function runsOfAlike(hosts: readonly HostSlots[]): HostSlots[][] {

@@ -8,7 +8,7 @@
 import type { KeptAgents } from '../remote/kept-agents.ts';
 import type { Failure } from '../model/failure.ts';
 import type { JobResult, RankMap } from '../model/types.ts';
-import { type AttemptParts, startRanks } from './attempt.ts';
+import { startRanks, type AttemptParts } from './attempt.ts';
 import { HostPool } from './host-pool.ts';
 import type { Job } from './job.ts';
 import type { Restarts } from './restarts.ts';
@@ -18,7 +18,7 @@ import { type WiredJob, wireJob } from './wire-job.ts';
 /** After the user has left, a slow reader of the output delays the end for this long at most. */
 const GOODBYE_MS = 1000;
 
-interface AttemptsOptions extends AttemptParts {
+interface JobAttemptsOptions extends AttemptParts {
   readonly restarts: Restarts;
   readonly agents: KeptAgents;
   /** Where the ranks run; null where that depends on what the hosts report. */
@@ -27,8 +27,8 @@ interface AttemptsOptions extends AttemptParts {
   readonly pool: HostPool | null;
 }
 
-export class Attempts {
-  readonly #options: AttemptsOptions;
+export class JobAttempts {
+  readonly #options: JobAttemptsOptions;
   readonly #hostCount: number;
   readonly #left = Promise.withResolvers<void>();
   #current: WiredJob;
@@ -36,7 +36,7 @@ export class Attempts {
   #wanted: RankMap | null;
   #pool: HostPool | null;
 
-  constructor(options: AttemptsOptions) {
+  constructor(options: JobAttemptsOptions) {
     this.#options = options;
     this.#wanted = options.early;
     this.#pool = options.pool;

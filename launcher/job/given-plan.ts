@@ -4,10 +4,9 @@ import { FailureError } from '../model/failure-error.ts';
 import { readGivenPlan } from './rendezvous.ts';
 import type { RankMap } from '../model/types.ts';
 import { messageOf } from '../../control/message-of.ts';
+import type { GivenPlan } from '../../control/planner/input/input.ts';
 
-export type GivenPlan = Awaited<ReturnType<typeof readGivenPlan>>;
-
-/** Rejects with a FailureError (usage) for what cannot be read. */
+/** Rejects with a FailureError (usage) if the file is unreadable. */
 export async function givenPlan(path: string): Promise<GivenPlan> {
   try {
     return await readGivenPlan(path);

@@ -1,5 +1,5 @@
 /** Whether the GPUs of a job have free memory: reported as soon as all hosts have answered. */
-import type { GpuMemory } from '../../control/messages/gpu.ts';
+import type { FreeGpuMemory } from '../../control/messages/gpu.ts';
 import { freeText, holdersText } from '../../control/gpu-memory-text.ts';
 import type { Clock, Countdown } from '../../control/clock.ts';
 import { gpuList } from '../text/gpu-words.ts';
@@ -20,7 +20,7 @@ interface GpuMemoryCheckOptions {
 
 export class GpuMemoryCheck {
   readonly #options: GpuMemoryCheckOptions;
-  readonly #answers = new Map<string, readonly GpuMemory[]>();
+  readonly #answers = new Map<string, readonly FreeGpuMemory[]>();
   /** In the job's order; null: not known yet, or judged already. */
   #awaited: readonly string[] | null = null;
   #timeout: Countdown | null = null;
@@ -36,7 +36,7 @@ export class GpuMemoryCheck {
     this.#lookWhetherAll();
   }
 
-  receive(host: string, gpus: readonly GpuMemory[]): void {
+  receive(host: string, gpus: readonly FreeGpuMemory[]): void {
     this.#answers.set(host, gpus);
     this.#lookWhetherAll();
   }
@@ -59,7 +59,7 @@ export class GpuMemoryCheck {
 }
 
 /** `hosts differ in free GPU memory: 3 hosts: 139 of 140 GiB; node7: 20 of 140 GiB on GPU 3 (held by …)`; null: none is short of it. */
-export function memorySentence(answers: ReadonlyMap<string, readonly GpuMemory[]>): string | null {
+export function memorySentence(answers: ReadonlyMap<string, readonly FreeGpuMemory[]>): string | null {
   const hosts = Array.from(answers, ([name, gpus]) => ({ name, gpus, taken: gpus.filter(isTaken) }));
   const short = hosts.filter(({ taken }) => taken.length > 0);
   if (short.length === 0) return null;
@@ -71,12 +71,12 @@ export function memorySentence(answers: ReadonlyMap<string, readonly GpuMemory[]
   return `hosts differ in free GPU memory: ${[`${hostsText(fine)}: ${freeText(smallest)}`, ...texts].join('; ')}`;
 }
 
-function isTaken({ total, free }: GpuMemory): boolean {
+function isTaken({ total, free }: FreeGpuMemory): boolean {
   return total - free > Math.max(TAKEN_BYTES, total * TAKEN_PART);
 }
 
 /** Of several GPUs the one with the least. */
-function takenText(taken: readonly GpuMemory[]): string {
+function takenText(taken: readonly FreeGpuMemory[]): string {
   const [worst] = taken.toSorted((one, other) => one.free - other.free);
   if (worst === undefined) return '';
   const held = new Map(taken.flatMap(({ holders }) => holders.map((holder) => [holder.pid, holder] as const)));

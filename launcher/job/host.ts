@@ -9,7 +9,7 @@ import { parseHello, parseReport } from '../../control/link/validate.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import type { GpuMemory, Xid } from '../../control/messages/gpu.ts';
+import type { FreeGpuMemory, Xid } from '../../control/messages/gpu.ts';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../../control/messages/link.ts';
 import type { ReachAnswer, ReachQuestion } from '../../control/messages/reach.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
@@ -53,7 +53,7 @@ export interface HostHandler {
   /** A GPU of its ranks reported an error. */
   xid(host: Host, xid: Xid): void;
   /** How much memory of its ranks' GPUs was free before they started. */
-  gpuMemory(host: Host, gpus: readonly GpuMemory[]): void;
+  gpuMemory(host: Host, gpus: readonly FreeGpuMemory[]): void;
   /** It lacks ncclrun and gets a copy of so many bytes. */
   staging(host: Host, bytes: number): void;
   /** No process of the job is left there. */

@@ -2,8 +2,8 @@
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import { decodeMachine } from '../../control/messages/machine.ts';
-import type { Machine } from '../../control/messages/machine.ts';
+import { decodeMachineXml } from '../../control/messages/machine.ts';
+import type { MachineXml } from '../../control/messages/machine.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { HostMachine } from '../../control/planner/input/input.ts';
 import { messageOf } from '../../control/message-of.ts';
@@ -27,7 +27,7 @@ interface HostType {
 
 interface MachinesOptions {
   /** Loads the planner's reader of machines, which few jobs need. Throws TopologyError, UnplannableError. */
-  read(machine: Machine): Promise<HostMachine>;
+  read(machine: MachineXml): Promise<HostMachine>;
   send(host: number, frame: Frame): void;
   /** A machine that nobody can read: its hosts' ranks lie as if it were not known. */
   unreadable(host: number, reason: string): void;
@@ -57,7 +57,7 @@ export class Machines {
       const asked = this.#typeOf.get(host);
       if (asked?.asked !== host) throw new ProtocolError('its topology, which nobody asked for');
       asked.asked = ANSWERED;
-      void this.#answered(host, asked, decodeMachine(payload));
+      void this.#answered(host, asked, decodeMachineXml(payload));
     } else return false;
     return true;
   }
@@ -86,7 +86,7 @@ export class Machines {
     if (first !== undefined) this.#options.send(first, makeFrame(FrameKind.machineWanted));
   }
 
-  async #answered(host: number, kind: HostType, machine: Machine): Promise<void> {
+  async #answered(host: number, kind: HostType, machine: MachineXml): Promise<void> {
     try {
       kind.machine = await this.#options.read(machine);
     } catch (error) {

@@ -2,8 +2,8 @@
 import { resolve } from 'node:path';
 import type { AgentOrder, OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
 import { makeUniqueId } from '../../control/rendezvous/unique-id.ts';
-import { type Binding, needsTopology } from '../mapping/bind.ts';
-import { ranksByHost } from '../mapping/ranks-by-host.ts';
+import { needsTopology, type Binding } from '../mapping/bind.ts';
+import { mappedRanksByHost } from '../mapping/ranks-by-host.ts';
 import type { HostSlots, JobRequest, MappedRank, ProgramRequest, RankMap } from '../model/types.ts';
 
 /** Signs of life are sent this often, in both directions. */
@@ -67,7 +67,7 @@ interface PlacementFacts {
 /** By host index of the map. */
 export function placementsOf(map: RankMap, facts: PlacementFacts, bindings: readonly Binding[] = []): Placement[] {
   const common = { hostCount: map.hosts.length, rankCount: map.ranks.length, programs: facts.programs };
-  return ranksByHost(map).map((ranks, hostIndex) => ({
+  return mappedRanksByHost(map).map((ranks, hostIndex) => ({
     ...common,
     hostIndex,
     ranks: ranks

@@ -3,7 +3,7 @@ import type { Frame } from '../../control/messages/frame.ts';
 import { decodeExited, decodeSpawned } from '../../control/messages/payload.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { Host } from './host.ts';
-import { exit, isOver, lose, waiting } from './rank.ts';
+import { exitedRank, isOver, lose, waiting } from './rank.ts';
 import type { ExitedRank, RankState } from './rank.ts';
 import type { RankMap } from '../model/types.ts';
 
@@ -83,7 +83,7 @@ export class RankTable {
   exited(host: Host, frame: Frame, byUs: (time: number) => boolean): { rank: number; exited: ExitedRank } {
     const { rank, state } = this.#rankOn(host, frame, 'running');
     if (state.name !== 'running') throw new ProtocolError(`the end of rank ${rank}, which is ${state.name}`);
-    const exited = exit(state, decodeExited(frame.payload), byUs);
+    const exited = exitedRank(state, decodeExited(frame.payload), byUs);
     this.#states[rank] = exited;
     this.#left -= 1;
     return { rank, exited };

@@ -36,7 +36,11 @@ export type RunningRank = RankState & { name: 'running' };
 export type ExitedRank = RankState & { name: 'exited' };
 
 /** A signal without a name (a real-time one) is reported as the status that shells make of it. */
-export function exit({ pid, startedAt }: RunningRank, exited: Exited, byUs: (time: number) => boolean): ExitedRank {
+export function exitedRank(
+  { pid, startedAt }: RunningRank,
+  exited: Exited,
+  byUs: (time: number) => boolean,
+): ExitedRank {
   const { exitCode, signalNumber, time: endedAt } = exited;
   const signal = signalNumber === null ? null : signalName(signalNumber);
   const status = signalNumber !== null && signal === null ? 128 + signalNumber : exitCode;

@@ -1,7 +1,7 @@
 /** The rendezvous of a job at its launcher: the hub of control/rendezvous with the planner and the job's events. */
 import type { Clock } from '../../control/clock.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import type { Machine } from '../../control/messages/machine.ts';
+import type { MachineXml } from '../../control/messages/machine.ts';
 import type { GivenPlan, HostMachine, PlannedHost } from '../../control/planner/input/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Environment } from '../../control/planner/input/variables.ts';
@@ -47,7 +47,7 @@ export async function readGivenPlan(path: string): Promise<GivenPlan> {
 }
 
 async function readMachine(
-  machine: Machine,
+  machine: MachineXml,
   environment: Environment,
   notice: (message: string) => void,
 ): Promise<HostMachine> {

@@ -1,5 +1,5 @@
 /** The job's result, once it is over. */
-import { ranksByHost } from '../mapping/ranks-by-host.ts';
+import { mappedRanksByHost } from '../mapping/ranks-by-host.ts';
 import type { Failure } from '../model/failure.ts';
 import { exitStatus } from '../model/failure-error.ts';
 import type { FailurePolicy } from './failure-policy.ts';
@@ -47,7 +47,7 @@ function ownStatus(primary: Failure, ranks: readonly RankResult[], { failures }:
 }
 
 function hostResults({ hosts }: Job, map: RankMap | null, { failures }: FailurePolicy): HostResult[] {
-  const ranks = new Map(map === null ? [] : ranksByHost(map).map((own, index) => [map.hosts[index]?.name, own]));
+  const ranks = new Map(map === null ? [] : mappedRanksByHost(map).map((own, index) => [map.hosts[index]?.name, own]));
   const failed = new Set(failures.map((failure) => ('host' in failure ? failure.host : null)));
   return hosts.map(({ name, state }) => ({
     name,

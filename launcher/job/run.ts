@@ -7,7 +7,7 @@ import type { StartAgent } from '../remote/shell/connection.ts';
 import { KeptAgents } from '../remote/kept-agents.ts';
 import { blockSigusr1 } from '../local/host.ts';
 import { agentStarter } from '../remote/start.ts';
-import { Attempts } from './attempts.ts';
+import { JobAttempts } from './attempts.ts';
 import { FailureError } from '../model/failure-error.ts';
 import { givenPlan, planMisfit } from './given-plan.ts';
 import { HostPool } from './host-pool.ts';
@@ -15,7 +15,7 @@ import { JobClock } from './job-clock.ts';
 import { JobSuspend } from './job-suspend.ts';
 import { PhaseClock } from './phase-clock.ts';
 import { Restarts } from './restarts.ts';
-import { type SignalActions, SignalPolicy } from './signals.ts';
+import { SignalPolicy, type SignalActions } from './signals.ts';
 import { noSuchReader, stdinReader } from './stdin-readers.ts';
 import type { JobRequest, JobResult, Reporter } from '../model/types.ts';
 
@@ -46,7 +46,7 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
   const startAgent = given.startAgent ?? (await agentStarter(request, early?.hosts ?? allocation.hosts, spares));
   const agents = new KeptAgents(startAgent);
   if (early !== null) await reporter.prepare?.(early);
-  const attempts = new Attempts({
+  const attempts = new JobAttempts({
     request,
     reporter,
     jobId: randomBytes(JOB_ID_BYTES).toString('hex'),
@@ -75,7 +75,7 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
   }
 }
 
-function signalActions(attempts: Attempts, restarts: Restarts): SignalActions {
+function signalActions(attempts: JobAttempts, restarts: Restarts): SignalActions {
   const suspend = new JobSuspend((ranks) => attempts.job.suspend(ranks));
   return {
     interrupt() {
@@ -103,7 +103,7 @@ function signalActions(attempts: Attempts, restarts: Restarts): SignalActions {
 /** --timeout and --spawn-timeout. */
 function startLimits(
   { timeoutSeconds, spawnTimeoutSeconds }: JobRequest,
-  attempts: Attempts,
+  attempts: JobAttempts,
   restarts: Restarts,
   clock: JobClock,
 ): Countdown[] {

@@ -3,7 +3,7 @@
  * There is nothing to remove, whatever ends the launcher.
  */
 import type { JobEvent } from '../model/event.ts';
-import { ranksByHost } from '../mapping/ranks-by-host.ts';
+import { mappedRanksByHost } from '../mapping/ranks-by-host.ts';
 import type { RankMap, Reporter } from '../model/types.ts';
 import { showMemory } from '../local/host.ts';
 
@@ -39,7 +39,7 @@ export class JobNote implements Reporter {
 
   /** One that takes another's place has its ranks. */
   #hosts(names: readonly string[]): Note['hosts'] {
-    const ranks = this.#map === null ? [] : ranksByHost(this.#map);
+    const ranks = this.#map === null ? [] : mappedRanksByHost(this.#map);
     return names.map((name, index) => ({ name, ranks: (ranks[index] ?? []).map(({ rank }) => rank) }));
   }
 

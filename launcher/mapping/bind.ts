@@ -2,7 +2,8 @@
 import type { Core, HostTopology } from '../../control/messages/topology.ts';
 import type { HostSlots, JobRequest, MappedRank, RankMap } from '../model/types.ts';
 import { dealsToObjects, type MappingRequest, type Topologies } from './map-ranks.ts';
-import { plural, refuse } from './refusal.ts';
+import { counted } from '../text/counted.ts';
+import { refuse } from './refusal.ts';
 
 export interface Binding {
   /** Empty: wherever its host lets the job run. */
@@ -77,7 +78,7 @@ function ownCore(bound: Bound, oversubscribe: boolean): Core {
   }
   const where =
     near === topology.cores ? '' : rank.gpu !== null ? ` near GPU ${rank.gpu}` : ` of NUMA node ${rank.numa}`;
-  const message = `rank ${rank.rank} finds no core${where} on ${host.name} for itself: ${plural(near.length, 'core')} may be used and all have a rank`;
+  const message = `rank ${rank.rank} finds no core${where} on ${host.name} for itself: ${counted(near.length, 'core')} may be used and all have a rank`;
   throw refuse(
     message,
     'start fewer ranks, bind them to less (--bind-to numa, none), or let them share with --oversubscribe',

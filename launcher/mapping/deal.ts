@@ -2,7 +2,8 @@
 import type { HostSlots } from '../model/types.ts';
 import type { Program } from './map-ranks.ts';
 import { gpusOf } from './objects.ts';
-import { plural, programName, refuse, slotTable } from './refusal.ts';
+import { counted } from '../text/counted.ts';
+import { programName, refuse, slotTable } from './refusal.ts';
 
 /**
  * A host (as index) for each rank, in the order dealt. `perHost`: ranks that each host is to get, null where its slots decide. null:
@@ -43,7 +44,7 @@ function roomsPerHost({ may, wish }: Program, perHost: readonly number[]): reado
   if (ranks !== null && ranks > sum) {
     const users = may.filter(Boolean).length;
     const each = typeof wish.ranksPerHost === 'number' ? `-N ${wish.ranksPerHost}` : 'what each host gets';
-    const message = `${ranks} ranks asked for, but ${each} on ${plural(users, 'host')} makes ${sum}`;
+    const message = `${ranks} ranks asked for, but ${each} on ${counted(users, 'host')} makes ${sum}`;
     throw refuse(message, `raise -N to ${Math.ceil(ranks / users)}, name more hosts, or leave -n out`);
   }
   return perHost;
@@ -130,7 +131,7 @@ function limitOf(host: HostSlots, oversubscribe: boolean): number {
 function refuseOnHost(host: HostSlots, count: number, oversubscribe: boolean): Error {
   const limit = limitOf(host, oversubscribe);
   const kind = oversubscribe ? 'max_slots' : 'slots';
-  const message = `${plural(count, 'rank')} on ${host.name} asked for, but it has ${kind}=${limit} (${host.origin.text})`;
+  const message = `${counted(count, 'rank')} on ${host.name} asked for, but it has ${kind}=${limit} (${host.origin.text})`;
   const remedy = oversubscribe ? '' : ', or put more ranks than slots on it with --oversubscribe';
   return refuse(message, `ask for at most ${limit} per host, raise ${kind}${remedy}`);
 }
@@ -144,12 +145,12 @@ function refuseInAll(program: Program, ranks: number): Error {
   const beside = before === 0 ? '' : ` beside the ${before} of the programs before it`;
   if (mapBy.by === 'gpu' && !oversubscribe) {
     const gpus = may.reduce((sum, usable, index) => sum + (usable ? gpusOf(program, index) : 0), 0);
-    const message = `${whose}${plural(ranks, 'rank')} asked for${beside}, but --map-by gpu gives each a GPU and there are ${gpus}`;
+    const message = `${whose}${counted(ranks, 'rank')} asked for${beside}, but --map-by gpu gives each a GPU and there are ${gpus}`;
     return refuse(message, 'ask for fewer ranks, or let them share GPUs with --oversubscribe');
   }
   const sum = hosts.reduce((total, host) => total + limitOf(host, oversubscribe), 0);
   const kind = oversubscribe ? 'max_slots' : 'slots';
-  const message = `${whose}${plural(ranks, 'rank')} asked for${beside}, but there are ${sum} ${kind} (${slotTable(hosts, oversubscribe)})`;
+  const message = `${whose}${counted(ranks, 'rank')} asked for${beside}, but there are ${sum} ${kind} (${slotTable(hosts, oversubscribe)})`;
   const remedy = oversubscribe ? '' : ', or put more ranks than slots on the hosts with --oversubscribe';
   return refuse(message, `ask for at most -n ${Math.max(0, sum - before)}, state more ${kind}${remedy}`);
 }

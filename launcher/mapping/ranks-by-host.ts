@@ -2,7 +2,7 @@
 import type { MappedRank, RankMap } from '../model/types.ts';
 
 /** By host index of the map, each host's in the order of their numbers. */
-export function ranksByHost({ hosts, ranks }: RankMap): readonly (readonly MappedRank[])[] {
+export function mappedRanksByHost({ hosts, ranks }: RankMap): readonly (readonly MappedRank[])[] {
   const result = hosts.map(() => new Array<MappedRank>());
   for (const rank of ranks) result[rank.host]?.push(rank);
   return result;

@@ -1,4 +1,4 @@
-/** How a mapping that cannot be made is told. */
+/** Failures and texts of a mapping that is impossible. */
 import { FailureError } from '../model/failure-error.ts';
 import type { HostSlots } from '../model/types.ts';
 
@@ -16,10 +16,6 @@ export function slotTable(hosts: readonly HostSlots[], maximum: boolean): string
     .map((host) => `${host.name}: ${(maximum ? host.maxSlots : host.slots) ?? 'no limit'}`)
     .join(', ');
   return hosts.length > shownHosts ? `${shown} and ${hosts.length - shownHosts} more hosts` : shown;
-}
-
-export function plural(count: number, noun: string): string {
-  return count === 1 ? `1 ${noun}` : `${count} ${noun}s`;
 }
 
 /** The program as its user would recognise it. */

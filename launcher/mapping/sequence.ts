@@ -1,6 +1,7 @@
 /** --map-by seq: one rank for each mention of a host, in the order of the hostfile's lines or of -H. */
 import type { Program } from './map-ranks.ts';
-import { plural, programName, refuse } from './refusal.ts';
+import { counted } from '../text/counted.ts';
+import { programName, refuse } from './refusal.ts';
 
 /** A host (as index) for each rank. The programs before have used up a host's first mentions. */
 export function dealSequence(program: Program): number[] {
@@ -16,6 +17,6 @@ export function dealSequence(program: Program): number[] {
   const wanted = wish.ranks ?? mentions.length;
   if (wanted > 0 && wanted <= mentions.length) return mentions.slice(0, wanted);
   const left = used === 0 ? '' : ` left for ${programName(program)}`;
-  const message = `--map-by seq puts a rank on each line's host; ${plural(Math.max(wanted, 1), 'rank')} asked for, but there are ${mentions.length} lines${left}`;
+  const message = `--map-by seq puts a rank on each line's host; ${counted(Math.max(wanted, 1), 'rank')} asked for, but there are ${mentions.length} lines${left}`;
   throw refuse(message, 'list a host as often as it is to get a rank');
 }

@@ -19,7 +19,7 @@ interface OutputSource {
   readonly ranks: number;
 }
 
-export function pathOf(pattern: OutputPattern, source: OutputSource): string {
+export function outputPath(pattern: OutputPattern, source: OutputSource): string {
   return pattern.parts.map((part) => ('text' in part ? part.text : valueOf(part.field, source))).join('');
 }
 

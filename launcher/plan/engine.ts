@@ -1,6 +1,6 @@
 /** The plan that the engines of a job would get. */
 import { gpuMemoryOf, gpuPlanOf } from '../../control/plan/gpu-memory.ts';
-import type { GpuMemory } from '../../control/plan/gpu-memory.ts';
+import type { PlannedGpuMemory } from '../../control/plan/gpu-memory.ts';
 import { planToJson } from '../../control/plan/json.ts';
 import type { CommPlan } from '../../control/plan/types.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
@@ -30,7 +30,7 @@ export function enginePlanText(cluster: Cluster, environment: Environment, here:
 }
 
 /** Of each GPU, for one of a program's first communicators; null: not on GPUs. */
-export function engineMemory(cluster: Cluster, environment: Environment, here: MeasuredHere): GpuMemory | null {
+export function engineMemory(cluster: Cluster, environment: Environment, here: MeasuredHere): PlannedGpuMemory | null {
   const gpus = isOnGpus(cluster, environment) ? gpuPlanOf(enginePlan(cluster, environment, here)) : null;
   return gpus === null ? null : gpuMemoryOf(gpus);
 }

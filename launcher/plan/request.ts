@@ -4,7 +4,7 @@ import type { Element } from '../../control/topology/element.ts';
 import { gpuElements } from '../../control/topology/used-gpus.ts';
 import { usageError } from '../model/usage-error.ts';
 import { parseBytes } from '../model/values.ts';
-import { readTopologyFile } from '../topology/file.ts';
+import { readUserTopologyFile } from '../topology/file.ts';
 import { counted } from '../text/counted.ts';
 
 interface Wanted {
@@ -24,7 +24,7 @@ export function hostGroups({ topologies, nodes, ranks }: Wanted, own: Element | 
         `--topo ${word} and --nodes ${nodes} both say how many hosts there are`,
         'leave one of them out',
       );
-    return { system: readTopologyFile(path).root, hosts: count === undefined ? null : Number(count) };
+    return { system: readUserTopologyFile(path).root, hosts: count === undefined ? null : Number(count) };
   });
   if (given.length > 1 && nodes !== null) {
     throw usageError(

@@ -1,5 +1,5 @@
 /** A plan as `ncclrun plan --format json` prints it. Field names and units of graphs are NCCL's: GB/s, channels before doubling. */
-import type { GpuMemory } from '../../control/plan/gpu-memory.ts';
+import type { PlannedGpuMemory } from '../../control/plan/gpu-memory.ts';
 import type { CollectiveName } from '../../control/plan/types.ts';
 import { ownAgreement } from '../../control/planner/cluster/agreement.ts';
 import type { Agreement } from '../../control/planner/cluster/agreement.ts';
@@ -8,7 +8,7 @@ import { Hierarchy } from '../../control/planner/cluster/hierarchy.ts';
 import type { Situation } from '../../control/planner/tuning/network.ts';
 import type { PlannedCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import type { Machine } from '../../control/planner/machine/node.ts';
-import type { Routes } from '../../control/planner/machine/routes.ts';
+import type { MachineRoutes } from '../../control/planner/machine/routes.ts';
 import { totalBandwidth } from '../../control/planner/search/graph.ts';
 import type { FoundChannel, Graph, Pattern } from '../../control/planner/search/graph.ts';
 import { measuredAt } from '../../control/planner/measured/rows.ts';
@@ -111,7 +111,7 @@ export interface PlanView {
   /** Each kind of host by itself; the graphs above are what all of them can do, with the orders of the first. */
   readonly shapes: readonly ShapeView[];
   /** Bytes of each GPU that a communicator of all ranks takes, one of a program's first ones; null: not on GPUs. */
-  readonly memory: GpuMemory | null;
+  readonly memory: PlannedGpuMemory | null;
   readonly tuning: readonly TuningView[];
   /** The file with the times that were measured; null: all are predicted. */
   readonly table: string | null;
@@ -128,7 +128,7 @@ interface ViewOptions {
   readonly table: FoundTable | null;
   /** Variables that decided something. */
   readonly settings: readonly string[];
-  readonly memory: GpuMemory | null;
+  readonly memory: PlannedGpuMemory | null;
 }
 
 export function viewOf({ cluster, situation }: PlannedCluster, options: ViewOptions): PlanView {
@@ -194,7 +194,7 @@ function ringOrders(cluster: Cluster): number[][] {
   return Array.from({ length: cluster.channels }, (_, channel) => cluster.ringOrder(channel));
 }
 
-function graphView(graph: Graph, routes: Routes, acrossHosts: boolean): GraphView {
+function graphView(graph: Graph, routes: MachineRoutes, acrossHosts: boolean): GraphView {
   return {
     pattern: graph.pattern,
     ...termsView(ownAgreement(graph), acrossHosts),
@@ -217,7 +217,7 @@ function termsView(agreement: Agreement, acrossHosts: boolean): Omit<GraphView, 
   };
 }
 
-function bottleneckOf(graph: Graph, routes: Routes): BottleneckView | null {
+function bottleneckOf(graph: Graph, routes: MachineRoutes): BottleneckView | null {
   const loads = linkLoads(routes, graph);
   const [fullest] = loads;
   if (fullest === undefined) return null;

@@ -11,7 +11,7 @@ import { lastLine } from './shell/last-line.ts';
 import { StartAttempt } from './start-attempt.ts';
 import type { AttemptEnd, StartAttemptOptions } from './start-attempt.ts';
 import { explainStart } from './start-failure.ts';
-import { type Identity, installedIdentity } from './staging/identity.ts';
+import { installedIdentity, type InstallationIdentity } from './staging/identity.ts';
 import { BY_SLURM, openRemoteShell } from './remote-shells.ts';
 
 /** Connections being made at once; more only make each other slower. */
@@ -22,11 +22,11 @@ const FIRST_PAUSE_MS = 100;
 const connecting = new Limiter(MAX_CONNECTING);
 
 /** How agents are reached. */
-export type Reach = Pick<JobRequest, 'rsh' | 'stage' | 'radix'>;
+export type RemoteOptions = Pick<JobRequest, 'rsh' | 'stage' | 'radix'>;
 
 /** The remote shell reads its configuration while the job is still being prepared. */
 export async function remoteAgentStarter(
-  { rsh, stage, radix }: Reach,
+  { rsh, stage, radix }: RemoteOptions,
   hosts: readonly HostSlots[],
   spares: readonly HostSlots[],
 ): Promise<StartAgent> {
@@ -38,7 +38,7 @@ export async function remoteAgentStarter(
 }
 
 /** `identity`: of what a host gets that lacks ncclrun; null: nothing. */
-export function agentStarterOver(shell: RemoteShell, identity: Identity | null): StartAgent {
+export function agentStarterOver(shell: RemoteShell, identity: InstallationIdentity | null): StartAgent {
   return (host, order, handler) => new RemoteAgent({ shell, identity, host, order, handler });
 }
 
@@ -56,7 +56,7 @@ function canBranch(shell: RemoteShell): shell is BranchingShell {
 interface RemoteAgentOptions {
   readonly shell: RemoteShell;
   /** What a host gets that lacks ncclrun; null: nothing. */
-  readonly identity: Identity | null;
+  readonly identity: InstallationIdentity | null;
   readonly host: HostSlots;
   readonly order: AgentOrder;
   readonly handler: ConnectionHandler;

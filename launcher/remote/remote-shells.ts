@@ -2,7 +2,7 @@
 import { basename } from 'node:path';
 import type { HostSlots } from '../model/types.ts';
 import type { RemoteShell } from './shell/shell.ts';
-import type { Identity } from './staging/identity.ts';
+import type { InstallationIdentity } from './staging/identity.ts';
 import { dialPath } from '../local/host.ts';
 import { SshConfiguration } from './ssh-config/configuration.ts';
 import { nextIteration } from './shell/next-iteration.ts';
@@ -17,7 +17,7 @@ export const BY_SLURM = 'by Slurm';
 export async function openRemoteShell(
   rsh: string,
   hosts: readonly HostSlots[],
-  copied: Identity | null,
+  copied: InstallationIdentity | null,
 ): Promise<RemoteShell> {
   if (rsh === BY_SLURM) {
     const { SlurmShell } = await import('./slurm/slurm.ts');

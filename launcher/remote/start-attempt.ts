@@ -7,8 +7,8 @@
  *       └── it cannot be started ────┴── stall, broken link, close() ──────────────────────────────────────────► ended
  */
 import { HEARTBEAT, Lease, silenceFrame } from '../../control/link/lease.ts';
-import { type StartStall, StartWatch } from '../../control/link/start-watch.ts';
-import { FrameKind, HEADER_BYTES } from '../../control/messages/frame.ts';
+import { StartWatch, type StartStall } from '../../control/link/start-watch.ts';
+import { FRAME_HEADER_BYTES, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder } from '../../control/messages/link.ts';
 import { messageOf } from '../../control/message-of.ts';
@@ -18,7 +18,7 @@ import type { ConnectionHandler } from './shell/connection.ts';
 import { ConnectionError } from './shell/connection-error.ts';
 import { AGENT_START } from './shell/shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell/shell.ts';
-import type { Identity } from './staging/identity.ts';
+import type { InstallationIdentity } from './staging/identity.ts';
 import { StagingMessage } from './staging/protocol.ts';
 import { installedCommand, remoteCommand } from './staging/remote-script.ts';
 import { StagingSession } from './staging/session.ts';
@@ -32,7 +32,7 @@ const ADVANCE_MS = 90_000;
 export interface StartAttemptOptions {
   readonly shell: RemoteShell;
   /** What a host gets that lacks ncclrun; null: nothing. */
-  readonly identity: Identity | null;
+  readonly identity: InstallationIdentity | null;
   readonly host: HostSlots;
   readonly order: Frame;
   readonly terms: Pick<AgentOrder, 'leaseMs' | 'heartbeatMs'>;
@@ -234,7 +234,7 @@ export class StartAttempt {
 
 function commandFor({ identity, order }: StartAttemptOptions, anew: boolean): string {
   if (identity === null) return installedCommand(installationRoot);
-  const orderBytes = HEADER_BYTES + order.payload.length;
+  const orderBytes = FRAME_HEADER_BYTES + order.payload.length;
   return remoteCommand({ root: installationRoot, identity, orderBytes, anew });
 }
 

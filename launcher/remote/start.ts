@@ -1,7 +1,7 @@
 /** Starts each host's agent, here or through a remote shell. Remote shells are loaded only where there are remote hosts. */
 import type { HostSlots } from '../model/types.ts';
 import type { StartAgent } from './shell/connection.ts';
-import type { Reach } from './remote-agent.ts';
+import type { RemoteOptions } from './remote-agent.ts';
 import { startLocalAgent } from '../local/host.ts';
 
 function remote(hosts: readonly HostSlots[]): HostSlots[] {
@@ -10,7 +10,7 @@ function remote(hosts: readonly HostSlots[]): HostSlots[] {
 
 /** `spares` may be started on later. */
 export async function agentStarter(
-  reach: Reach,
+  reach: RemoteOptions,
   hosts: readonly HostSlots[],
   spares: readonly HostSlots[],
 ): Promise<StartAgent> {

@@ -11,7 +11,7 @@ import type {
   SpawnFailure,
 } from '../model/failure.ts';
 import { signalStatus } from '../model/failure-error.ts';
-import { signalName } from './signal-name.ts';
+import { signalWithMeaning } from './signal-name.ts';
 import { xidLines, xidRemedy } from './xid-text.ts';
 
 interface FailureText {
@@ -56,7 +56,7 @@ export function failureText(failure: Failure): FailureText {
       };
     case 'rank-signal':
       return {
-        sentence: `${whichRank(failure)} died of ${signalName(failure.signal)}, status ${signalStatus(failure.signal)}${memoryText(failure)}`,
+        sentence: `${whichRank(failure)} died of ${signalWithMeaning(failure.signal)}, status ${signalStatus(failure.signal)}${memoryText(failure)}`,
         details: [...xidLines(failure.xids ?? [], failure.rank), ...lastWords(failure.stderrTail)],
         remedy: failure.outOfMemory
           ? memoryRemedy(failure.host)
@@ -96,7 +96,7 @@ export function failureText(failure: Failure): FailureText {
           xidRemedy(failure.xids ?? []) ?? 'see what that rank does; raise --hang-after if operations may take so long',
       };
     case 'interrupt':
-      return { sentence: `ended by ${signalName(failure.signal)}`, details: [], remedy: null };
+      return { sentence: `ended by ${signalWithMeaning(failure.signal)}`, details: [], remedy: null };
     case 'output':
       return {
         sentence: `cannot write the output: ${failure.message}`,

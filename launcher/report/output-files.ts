@@ -3,11 +3,11 @@ import { resolve } from 'node:path';
 import { Writable } from 'node:stream';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
 import { FailureError } from '../model/failure-error.ts';
-import { type OutputPattern, pathOf } from '../model/output-pattern.ts';
+import { outputPath, type OutputPattern } from '../model/output-pattern.ts';
 import type { RankMap, Reporter } from '../model/types.ts';
 import { FilePool } from './file-pool.ts';
 import { Lane } from './lane.ts';
-import { type TagOptions, tagOf } from './tag.ts';
+import { tagOf, type TagOptions } from './tag.ts';
 import { Writer } from './writer.ts';
 import { messageOf } from '../../control/message-of.ts';
 
@@ -42,7 +42,7 @@ export class OutputFilesReporter implements Reporter {
       const host = map.hosts[index]?.name ?? '';
       for (const stream of ['stdout', 'stderr'] as const) {
         const source = { rank, host, stream, ranks: map.ranks.length };
-        const files = this.#patterns.map((pattern) => this.#file(pattern, pathOf(pattern, source), rank));
+        const files = this.#patterns.map((pattern) => this.#file(pattern, outputPath(pattern, source), rank));
         this.#routes.set(routeOf(source), [...new Set(files)]);
       }
     }

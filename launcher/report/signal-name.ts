@@ -19,7 +19,7 @@ const meanings: Partial<Record<NodeJS.Signals, string>> = {
 };
 
 /** `SIGSEGV (segmentation fault)` */
-export function signalName(signal: NodeJS.Signals): string {
+export function signalWithMeaning(signal: NodeJS.Signals): string {
   const meaning = meanings[signal];
   return meaning === undefined ? signal : `${signal} (${meaning})`;
 }

@@ -2,7 +2,7 @@
 import type { JobEvent } from '../model/event.ts';
 import { failureText } from './failure-text.ts';
 import { ranges } from '../text/ranges.ts';
-import { signalName } from './signal-name.ts';
+import { signalWithMeaning } from './signal-name.ts';
 import { unreachableEvent } from './unreachable-event.ts';
 import { counted } from '../text/counted.ts';
 
@@ -31,7 +31,7 @@ export function verboseText(event: JobEvent): string | null {
     case 'rank-started':
       return `rank ${event.rank} on ${event.host}: started, pid ${event.pid}`;
     case 'rank-exited': {
-      const how = event.signal === null ? `status ${event.exitCode ?? 'unknown'}` : signalName(event.signal);
+      const how = event.signal === null ? `status ${event.exitCode ?? 'unknown'}` : signalWithMeaning(event.signal);
       return `rank ${event.rank} on ${event.host}: ended, ${how}`;
     }
     case 'communicator':

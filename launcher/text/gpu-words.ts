@@ -19,10 +19,6 @@ export function capability(computeCapability: number): string {
   return `sm ${computeCapability === 0 ? 'unknown' : computeCapability}`;
 }
 
-export function plural(count: number, noun: string): string {
-  return count === 1 ? `1 ${noun}` : `${count} ${noun}s`;
-}
-
 /** "GPU 3", "GPUs 1-4,7" */
 export function gpuList(indexes: readonly number[]): string {
   const sorted = [...indexes].toSorted((one, other) => one - other);

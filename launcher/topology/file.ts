@@ -12,13 +12,13 @@ import { messageOf } from '../../control/message-of.ts';
 const MAX_BYTES = 17 * 1024 * 1024;
 
 /** `path`: - is standard input. Throws a FailureError (usage) where there is no such file or it is none. */
-export function readTopologyFile(path: string): Document {
+export function readUserTopologyFile(path: string): Document {
   const source = path === '-' ? 'standard input' : path;
   return checked(() => readTopology(textOf(path, source), source));
 }
 
 /** The file of graphs that a variable names. Throws a FailureError (usage) that begins with the variable. */
-export function readGraphsFile(variable: string, path: string): Element {
+export function readUserGraphsFile(variable: string, path: string): Element {
   try {
     return checked(() => readGraphsXml(textOf(path, path), path));
   } catch (error) {

@@ -1,27 +1,28 @@
 /** A GPU's NVLinks in the tree: a row for those that lead to equal ends over equally many links. */
 import type { GpuPart, Nvlinks } from './part.ts';
-import type { Row } from './text.ts';
-import { different, gigabytes, gpuList, plural } from '../text/gpu-words.ts';
+import type { TopologyRow } from './text.ts';
+import { counted } from '../text/counted.ts';
+import { different, gigabytes, gpuList } from '../text/gpu-words.ts';
 
-export function nvlinkRows(gpu: GpuPart, lead: string): Row[] {
+export function nvlinkRows(gpu: GpuPart, lead: string): TopologyRow[] {
   const rows = [...switchRow(gpu), ...gpuRows(gpu), ...otherRows(gpu)];
   if (gpu.c2c !== null) rows.push(row('to its processor', 'C2C', gpu.c2c));
   return rows.map((one) => ({ ...one, lead }));
 }
 
-function row(about: string, link: string, bandwidth: number): Row {
+function row(about: string, link: string, bandwidth: number): TopologyRow {
   return { lead: '', name: '', about, link, rate: gigabytes(bandwidth) };
 }
 
 /** All switches of a machine act as one. */
-function switchRow({ nvlinks }: GpuPart): Row[] {
+function switchRow({ nvlinks }: GpuPart): TopologyRow[] {
   const links = nvlinks.filter(({ to }) => to.type === 'nvswitch');
   if (links.length === 0) return [];
-  const what = links.length > 1 ? `to ${plural(links.length, 'NVSwitch').replace(/s$/u, 'es')}` : 'to NVSwitch';
+  const what = links.length > 1 ? `to ${counted(links.length, 'NVSwitch').replace(/s$/u, 'es')}` : 'to NVSwitch';
   return [row(what, `NVLink x${count(links)}`, bandwidth(links))];
 }
 
-function gpuRows({ index, nvlinks }: GpuPart): Row[] {
+function gpuRows({ index, nvlinks }: GpuPart): TopologyRow[] {
   const links = nvlinks.flatMap((link) => (link.to.type === 'gpu' ? [{ ...link, gpu: link.to.index }] : []));
   const others = links.filter(({ gpu }) => gpu !== index);
   const counts = different(others.map((link) => link.count)).toSorted((one, other) => other - one);
@@ -34,7 +35,7 @@ function gpuRows({ index, nvlinks }: GpuPart): Row[] {
   return own.length === 0 ? rows : [...rows, row('to itself', `NVLink x${count(own)}`, bandwidth(own))];
 }
 
-function otherRows({ nvlinks }: GpuPart): Row[] {
+function otherRows({ nvlinks }: GpuPart): TopologyRow[] {
   return nvlinks.flatMap((link) => {
     const { to, busId } = link;
     if (to.type !== 'cpu' && to.type !== 'absent') return [];

@@ -6,7 +6,7 @@ import { nvlinkTarget } from '../../control/topology/nvlink-target.ts';
 import { nvlinkBandwidth } from '../../control/planner/machine/constants.ts';
 import type { GpuNode, Machine, NetNode } from '../../control/planner/machine/node.ts';
 import { cpuModel, cpuName } from './cpu-text.ts';
-import type { CpuPart, DevicePart, GpuPart, NetPart, NicPart, NvlinkEnd, Nvlinks, Part } from './part.ts';
+import type { CpuPart, DevicePart, GpuPart, NetPart, NicPart, NvlinkEnd, Nvlinks, TopologyPart } from './part.ts';
 import { pciLink } from './pci-link.ts';
 
 /** Goes through the tree as buildMachine does: the machine's GPUs and nets come in the same order. */
@@ -33,7 +33,7 @@ export class PartReader {
   cpu(element: Element, index: number): CpuPart {
     const node = this.#machine.cpus[index];
     if (node === undefined) throw new TopologyError(`${locationOf(element)}: is no processor`);
-    const parts = elementsOf(element).flatMap((child): Part[] => {
+    const parts = elementsOf(element).flatMap((child): TopologyPart[] => {
       if (child.name === 'pci') return this.#pci(child, index);
       return child.name === 'nic' ? this.#nic(child, index, null) : [];
     });
@@ -41,9 +41,9 @@ export class PartReader {
   }
 
   /** One part for each GPU at the address, else one. */
-  #pci(element: Element, cpu: number): Part[] {
+  #pci(element: Element, cpu: number): TopologyPart[] {
     const link = pciLink(element);
-    const busId = attribute.text(element, 'busid');
+    const busId = attribute.textAttribute(element, 'busid');
     const deviceClass = attribute.deviceClass(element);
     const gpus = elementsOf(element, 'gpu');
     if (gpus.length > 0) return gpus.map((gpu) => this.#gpu(gpu, element, cpu));
@@ -64,7 +64,7 @@ export class PartReader {
     const part: GpuPart = {
       kind: 'gpu',
       index: node.device,
-      busId: attribute.text(pci, 'busid'),
+      busId: attribute.textAttribute(pci, 'busid'),
       link: pciLink(pci),
       element,
       rank: this.#unused.has(element) ? null : node.rank,
@@ -85,7 +85,7 @@ export class PartReader {
 
   #nvlinks(element: Element, { computeCapability }: GpuNode): Nvlinks {
     const count = attribute.whole(element, 'count');
-    const busId = attribute.text(element, 'target', '');
+    const busId = attribute.textAttribute(element, 'target', '');
     return { to: this.#nvlinkEnd(element), busId, count, bandwidth: count * nvlinkBandwidth(computeCapability) };
   }
 
@@ -98,7 +98,7 @@ export class PartReader {
 
   #nic(element: Element, cpu: number, pci: Element | null): [NicPart] | [] {
     const link = pci === null ? null : pciLink(pci);
-    const busId = pci === null ? null : attribute.text(pci, 'busid');
+    const busId = pci === null ? null : attribute.textAttribute(pci, 'busid');
     const nets = elementsOf(element, 'net').flatMap((net): NetPart[] => {
       if (!net.attributes.has('dev') || attribute.whole(net, 'net', 1) === 0) return [];
       const node = this.#nextNet(net);

@@ -2,7 +2,7 @@
 import type { Element } from '../../control/topology/element.ts';
 import type { CpuNode, GpuNode, NetNode } from '../../control/planner/machine/node.ts';
 
-export type Part = SwitchPart | GpuPart | NicPart | DevicePart;
+export type TopologyPart = SwitchPart | GpuPart | NicPart | DevicePart;
 
 export interface CpuPart {
   readonly kind: 'cpu';
@@ -12,7 +12,7 @@ export interface CpuPart {
   readonly name: string;
   /** "Intel x86_64, family 6, model 143" */
   readonly model: string;
-  readonly parts: readonly Part[];
+  readonly parts: readonly TopologyPart[];
 }
 
 /** A PCI switch, or a bridge of one. */
@@ -20,7 +20,7 @@ export interface SwitchPart {
   readonly kind: 'switch';
   readonly busId: string;
   readonly link: PciLink;
-  readonly parts: readonly Part[];
+  readonly parts: readonly TopologyPart[];
 }
 
 export interface GpuPart {

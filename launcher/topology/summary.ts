@@ -1,7 +1,8 @@
 /** A machine in one line. */
 import type { Survey } from './survey.ts';
-import type { DevicePart, Part } from './part.ts';
-import { different, networkSpeed, plural } from '../text/gpu-words.ts';
+import type { DevicePart, TopologyPart } from './part.ts';
+import { counted } from '../text/counted.ts';
+import { different, networkSpeed } from '../text/gpu-words.ts';
 
 /** "2 NUMA nodes, 8 GPUs (sm 90), 8 NICs (400 Gb/s), NVSwitch" */
 export function summary({ cpus, gpus, nets, machine }: Survey): string {
@@ -10,11 +11,13 @@ export function summary({ cpus, gpus, nets, machine }: Survey): string {
   );
   const speeds = different(nets.map(({ megabits }) => networkSpeed(megabits)));
   return [
-    plural(cpus.length, (cpus[0]?.node.numa ?? 0) < 0 ? 'CPU' : 'NUMA node'),
+    counted(cpus.length, (cpus[0]?.node.numa ?? 0) < 0 ? 'CPU' : 'NUMA node'),
     gpus.length === 0
       ? (undescribed(cpus, 'GPU') ?? 'no GPU')
-      : `${plural(gpus.length, 'GPU')} (sm ${capabilities.join(', ')})`,
-    nets.length === 0 ? (undescribed(cpus, 'NIC') ?? 'no NIC') : `${plural(nets.length, 'NIC')} (${speeds.join(', ')})`,
+      : `${counted(gpus.length, 'GPU')} (sm ${capabilities.join(', ')})`,
+    nets.length === 0
+      ? (undescribed(cpus, 'NIC') ?? 'no NIC')
+      : `${counted(nets.length, 'NIC')} (${speeds.join(', ')})`,
     ...(machine.nvswitch === null ? [] : ['NVSwitch']),
   ].join(', ');
 }
@@ -22,10 +25,10 @@ export function summary({ cpus, gpus, nets, machine }: Survey): string {
 /** "8 GPUs not described": as in files that providers ship. */
 function undescribed(cpus: Survey['cpus'], what: DevicePart['what']): string | null {
   const devices = cpus.flatMap(({ parts }) => devicesBelow(parts)).filter((device) => device.what === what);
-  return devices.length === 0 ? null : `${plural(devices.length, what)} not described`;
+  return devices.length === 0 ? null : `${counted(devices.length, what)} not described`;
 }
 
-function devicesBelow(parts: readonly Part[]): DevicePart[] {
+function devicesBelow(parts: readonly TopologyPart[]): DevicePart[] {
   return parts.flatMap((part) => {
     if (part.kind === 'device') return [part];
     return part.kind === 'switch' ? devicesBelow(part.parts) : [];

@@ -3,7 +3,7 @@ import { elementsOf, locationOf, TopologyError } from '../../control/topology/el
 import type { Element } from '../../control/topology/element.ts';
 import { buildMachine } from '../../control/planner/machine/build.ts';
 import type { Machine } from '../../control/planner/machine/node.ts';
-import { Routes } from '../../control/planner/machine/routes.ts';
+import { MachineRoutes } from '../../control/planner/machine/routes.ts';
 import { completed } from './complete.ts';
 import type { CpuPart, GpuPart, NetPart } from './part.ts';
 import { PartReader } from './part-reader.ts';
@@ -14,7 +14,7 @@ export interface Survey {
   /** As it was read or found. */
   readonly system: Element;
   readonly machine: Machine;
-  readonly routes: Routes;
+  readonly routes: MachineRoutes;
   readonly cpus: readonly CpuPart[];
   /** By index. */
   readonly gpus: readonly GpuPart[];
@@ -36,7 +36,7 @@ export function survey(system: Element, title: string, notes: readonly string[] 
     title,
     system,
     machine,
-    routes: new Routes(machine),
+    routes: new MachineRoutes(machine),
     cpus,
     gpus: reader.gpus.toSorted((one, other) => one.index - other.index),
     nets: reader.nets.toSorted((one, other) => one.index - other.index),

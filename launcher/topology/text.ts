@@ -4,14 +4,14 @@ import type { Paint } from '../text/colour.ts';
 import { socketRate } from './cpu-text.ts';
 import { pathTables } from './matrix.ts';
 import { nvlinkRows } from './nvlink-text.ts';
-import type { CpuPart, GpuPart, NicPart, Part } from './part.ts';
+import type { CpuPart, GpuPart, NicPart, TopologyPart } from './part.ts';
 import { pciText } from './pci-link.ts';
 import { summary } from './summary.ts';
 import type { Survey } from './survey.ts';
 import { capability, gigabytes, networkSpeed } from '../text/gpu-words.ts';
 
 /** One line of the tree. */
-export interface Row {
+export interface TopologyRow {
   /** Before the name: lines that lead to it. */
   readonly lead: string;
   readonly name: string;
@@ -35,7 +35,7 @@ export function textOf(survey: Survey, paint: Paint): string {
   return [`${head}\n`, tree, pathTables(survey, paint)].join('');
 }
 
-function treeText(rows: readonly (Row | null)[], paint: Paint): string {
+function treeText(rows: readonly (TopologyRow | null)[], paint: Paint): string {
   const widths = rows.map((row) => (row === null ? 0 : leftText(row).length));
   const left = Math.min(
     widths.reduce((widest, width) => Math.max(widest, width), 0),
@@ -56,7 +56,7 @@ function treeText(rows: readonly (Row | null)[], paint: Paint): string {
 }
 
 /** What is too long goes on in a line of its own, where its commas allow. */
-function fitted(row: Row, columns: number): Row[] {
+function fitted(row: TopologyRow, columns: number): TopologyRow[] {
   const at = row.about.lastIndexOf(', ');
   if (leftText(row).length <= columns || at === -1) return [row];
   const rest = { lead: continued(row.lead), name: '', about: `  ${row.about.slice(at + 2)}`, link: '', rate: '' };
@@ -68,13 +68,13 @@ function continued(lead: string): string {
   return lead.replace('├', '│').replace('└', ' ').replaceAll('─', ' ');
 }
 
-function leftText({ lead, name, about }: Row): string {
+function leftText({ lead, name, about }: TopologyRow): string {
   return lead + name + about;
 }
 
-function cpuRows(cpu: CpuPart, { cpus }: Survey): Row[] {
+function cpuRows(cpu: CpuPart, { cpus }: Survey): TopologyRow[] {
   const socket = cpus.length > 1 ? socketRate(cpu.node) : null;
-  const head: Row = {
+  const head: TopologyRow = {
     lead: '',
     name: cpu.name,
     about: cpu.model === '' ? '' : `  ${cpu.model}`,
@@ -84,7 +84,7 @@ function cpuRows(cpu: CpuPart, { cpus }: Survey): Row[] {
   return [head, ...childRows(cpu.parts, '')];
 }
 
-function childRows(parts: readonly Part[], lead: string): Row[] {
+function childRows(parts: readonly TopologyPart[], lead: string): TopologyRow[] {
   return parts.flatMap((part, index) => {
     const isLast = index === parts.length - 1;
     return partRows(part, `${lead}${isLast ? '└─ ' : '├─ '}`, `${lead}${isLast ? '   ' : '│  '}`);
@@ -92,7 +92,7 @@ function childRows(parts: readonly Part[], lead: string): Row[] {
 }
 
 /** `lead`: before the part; `below`: before what belongs to it. */
-function partRows(part: Part, lead: string, below: string): Row[] {
+function partRows(part: TopologyPart, lead: string, below: string): TopologyRow[] {
   switch (part.kind) {
     case 'switch':
       return [deviceRow(lead, 'switch', part), ...childRows(part.parts, below)];
@@ -107,21 +107,25 @@ function partRows(part: Part, lead: string, below: string): Row[] {
   }
 }
 
-function deviceRow(lead: string, name: string, { busId, link }: Extract<Part, { kind: 'switch' | 'device' }>): Row {
+function deviceRow(
+  lead: string,
+  name: string,
+  { busId, link }: Extract<TopologyPart, { kind: 'switch' | 'device' }>,
+): TopologyRow {
   return { lead, name, about: ` ${busId}`, link: pciText(link), rate: gigabytes(link.bandwidth) };
 }
 
-function gpuRows(gpu: GpuPart, lead: string, below: string): Row[] {
+function gpuRows(gpu: GpuPart, lead: string, below: string): TopologyRow[] {
   const { busId, link, node } = gpu;
   const direct = node.gpuDirect ? '' : ', no GPUDirect';
   const part = node.part === null ? '' : `, part ${node.part}`;
   const about = `  ${busId}  ${capability(node.computeCapability)}${part}${direct}`;
-  const own: Row = { lead, name: node.name, about, link: pciText(link), rate: gigabytes(link.bandwidth) };
+  const own: TopologyRow = { lead, name: node.name, about, link: pciText(link), rate: gigabytes(link.bandwidth) };
   return [own, ...nvlinkRows(gpu, `${below}  `)];
 }
 
 /** A row for each port; the first has the NIC's own link. */
-function nicRows({ busId, link, nets }: NicPart, lead: string): Row[] {
+function nicRows({ busId, link, nets }: NicPart, lead: string): TopologyRow[] {
   return nets.map(({ index, name, megabits, node }, position) => {
     const direct = node.gpuDirect || link === null ? '' : ', no GPUDirect';
     const isFirst = position === 0;

@@ -5,7 +5,7 @@ import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import { NUMBERED_FROM } from '../../control/planner/measured/candidates.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { gpuElements } from '../../control/topology/used-gpus.ts';
-import { collectiveOf } from '../cli/collectives.ts';
+import { collectiveOfWord } from '../cli/collectives.ts';
 import type { CollectiveWord } from '../../control/collectives.ts';
 import { inputOf, processorsPlan } from '../plan/engine.ts';
 import { localTables, localTopology } from '../local/host.ts';
@@ -18,7 +18,7 @@ export async function candidatesText(
 ): Promise<string> {
   const { tuning, device: found } = await measuringPlan(ranks, device);
   const counts = collectives.map((word) => {
-    const name = collectiveOf(word);
+    const name = collectiveOfWord(word);
     const variants = tuning.filter(
       ({ collective, upToBytes }) => collective === name && upToBytes !== null && upToBytes >= NUMBERED_FROM,
     );

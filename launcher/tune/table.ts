@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import { FORMAT_VERSION } from '../../control/planner/measured/key.ts';
 import { parseTable } from '../../control/planner/measured/table.ts';
 import type { MeasuredVariant, Table } from '../../control/planner/measured/table.ts';
-import { collectiveOf } from '../cli/collectives.ts';
+import { collectiveOfWord } from '../cli/collectives.ts';
 import type { TuneRow } from './lines.ts';
 
 interface Measured {
@@ -15,9 +15,9 @@ interface Measured {
 }
 
 /** Throws a TableError for a key that is none. */
-export function tableOf({ rows, key, measuredAt, version }: Measured): Table {
+export function tableOfMeasured({ rows, key, measuredAt, version }: Measured): Table {
   const collectives = [...Map.groupBy(rows, ({ collective }) => collective)].map(([collective, own]) => ({
-    collective: collectiveOf(collective),
+    collective: collectiveOfWord(collective),
     variants: variantsOf(own),
   }));
   const table = {

@@ -5,7 +5,7 @@ import { knownMachine } from '../../control/planner/known-machine.ts';
 import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { Planner } from '../../control/planner/planner.ts';
-import { ranksByHost } from '../../control/planner/input/input.ts';
+import { rankNumbersByHost } from '../../control/planner/input/input.ts';
 import { eightGpus } from './eight-gpus.ts';
 import { shuffled } from './random.ts';
 import type { Random } from './random.ts';
@@ -118,7 +118,10 @@ export function randomPlan(random: Random): CommPlan {
     Array.from({ length: hostCount + extra }, (_, index) => (index < hostCount ? index : random(hostCount))),
     random,
   );
-  const members = ranksByHost({ hosts: Array.from({ length: hostCount }), peers: hostOf.map((host) => ({ host })) });
+  const members = rankNumbersByHost({
+    hosts: Array.from({ length: hostCount }),
+    peers: hostOf.map((host) => ({ host })),
+  });
   const channels = 1 + random(4);
   return {
     ...samplePlan(),

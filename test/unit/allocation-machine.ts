@@ -1,7 +1,10 @@
 /** A machine with files that exist in the test only. */
-import type { Machine } from '../../launcher/allocation/grammar/machine.ts';
+import type { LauncherMachine } from '../../launcher/allocation/grammar/machine.ts';
 
-export const fakeMachine = (files: Readonly<Record<string, string>> = {}, hostName = 'head.cluster'): Machine => ({
+export const fakeMachine = (
+  files: Readonly<Record<string, string>> = {},
+  hostName = 'head.cluster',
+): LauncherMachine => ({
   hostName,
   userName: () => 'me',
   readFile(path) {

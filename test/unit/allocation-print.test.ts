@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { addUp } from '../../launcher/allocation/slots/add-up.ts';
-import { allocate } from '../../launcher/allocation/allocate.ts';
+import { allocateHosts } from '../../launcher/allocation/allocate.ts';
 import { parseHostfile } from '../../launcher/allocation/grammar/hostfile.ts';
 import { foldNames } from '../../launcher/text/fold-names.ts';
 import { printHosts } from '../../launcher/allocation/print/grammars.ts';
@@ -80,7 +80,7 @@ test('the Slurm grammar uses ranges only at the end of a name', () => {
 });
 
 describe('what a grammar cannot express', () => {
-  const { hosts } = allocate(
+  const { hosts } = allocateHosts(
     { hostfile: 'hosts', hostList: null, include: 'n1@n2@n3@[fe80::1]' },
     fakeMachine({ hosts: 'alice@n1:4\nn2 slots=4 max_slots=8 port=23\nn3\n[fe80::1]:2\nn4:1' }),
   );

@@ -1,6 +1,6 @@
 /** Ranges, lists, and what -H, --include and --exclude make of a hostfile. */
 import { describe, expect, test } from 'vitest';
-import { type AllocationRequest, allocate } from '../../launcher/allocation/allocate.ts';
+import { allocateHosts, type AllocationRequest } from '../../launcher/allocation/allocate.ts';
 import { withDetectedSlots } from '../../launcher/allocation/detected.ts';
 import type { HostfileFailure } from '../../launcher/model/failure.ts';
 import { fakeMachine } from './allocation-machine.ts';
@@ -11,7 +11,7 @@ type Wishes = Partial<AllocationRequest> & { readonly files?: Readonly<Record<st
 /** `content` is the hostfile's; null: there is none. */
 function allocated(content: string | null, { files = {}, ...wishes }: Wishes = {}) {
   const request = { hostfile: content === null ? null : 'hosts', hostList: null, ...wishes };
-  return allocate(request, fakeMachine({ ...files, hosts: content ?? '' }));
+  return allocateHosts(request, fakeMachine({ ...files, hosts: content ?? '' }));
 }
 
 /** `name:slots(devices)`, with the user before. */

@@ -6,7 +6,7 @@ import {
   deviceClass,
   lanes,
   linkSpeed,
-  text,
+  textAttribute,
   whole,
   wholeWithin,
 } from '../../control/topology/attribute.ts';
@@ -37,7 +37,7 @@ describe('a whole number', () => {
   it('an absent attribute is refused, or replaced by the default', () => {
     expect(() => whole(having({}), 'dev')).toThrow('dev');
     expect(whole(having({}), 'dev', 3)).toBe(3);
-    expect(text(having({}), 'name', 'none')).toBe('none');
+    expect(textAttribute(having({}), 'name', 'none')).toBe('none');
   });
 
   it('a number on the border of its range is accepted, and the next one is refused', () => {

@@ -1,7 +1,7 @@
 /** Which CPUs and which GPU a rank gets. */
 import { describe, expect, test } from 'vitest';
 import type { HostTopology } from '../../control/messages/topology.ts';
-import { allocate } from '../../launcher/allocation/allocate.ts';
+import { allocateHosts } from '../../launcher/allocation/allocate.ts';
 import { parseMapBy } from '../../launcher/cli/map-by.ts';
 import type { JobRequest } from '../../launcher/model/types.ts';
 import { bindRanks } from '../../launcher/mapping/bind.ts';
@@ -31,7 +31,7 @@ interface Wish {
 }
 
 function bindings({ mapBy = 'slot', bindTo, ranks = 2, oversubscribe = false, topology = full }: Wish) {
-  const allocation = allocate({ hostfile: 'a:8\nb:8', hostList: null }, machine);
+  const allocation = allocateHosts({ hostfile: 'a:8\nb:8', hostList: null }, machine);
   const topologies = new Map(allocation.hosts.map(({ name }) => [name, topology]));
   const programs = [{ argv: ['p'], ranks, ranksPerHost: null }];
   const map = mapRanks(allocation, { ...parseMapBy(mapBy), oversubscribe, rankBy: null, programs }, topologies);

@@ -7,7 +7,7 @@ import { pointToPoint } from '../../control/planner/cluster/point-to-point.ts';
 import { buildMachine } from '../../control/planner/machine/build.ts';
 import type { MachineNode } from '../../control/planner/machine/node.ts';
 import { distance, PATH_TYPES } from '../../control/planner/machine/path.ts';
-import { Routes } from '../../control/planner/machine/routes.ts';
+import { MachineRoutes } from '../../control/planner/machine/routes.ts';
 import type { Graph } from '../../control/planner/search/graph.ts';
 import { totalBandwidth } from '../../control/planner/search/graph.ts';
 import { graphsXml } from '../../control/planner/search/graph-xml.ts';
@@ -52,7 +52,7 @@ describeMachines('channels of known machines', () => {
   it.each(names)('%s has the paths that NCCL finds', (name) => {
     const { system } = answer(name, 1);
     if (typeof system === 'string') throw new TypeError(system);
-    const routes = new Routes(buildMachine(machineXml(name)));
+    const routes = new MachineRoutes(buildMachine(machineXml(name)));
     const { gpus, nets } = routes.machine;
     const found = (tos: readonly MachineNode[]): (readonly [string, string])[][] =>
       gpus.map((gpu) =>

@@ -8,7 +8,7 @@ import { Hierarchy } from '../../control/planner/cluster/hierarchy.ts';
 import { shapeOf } from '../../control/planner/cluster/host-shape.ts';
 import { channelOfPair, pointToPoint } from '../../control/planner/cluster/point-to-point.ts';
 import { buildMachine } from '../../control/planner/machine/build.ts';
-import { Routes } from '../../control/planner/machine/routes.ts';
+import { MachineRoutes } from '../../control/planner/machine/routes.ts';
 import { isOverloaded, linkLoads } from '../../control/planner/verify/link-loads.ts';
 import { seededRandom } from '../rig/random.ts';
 import { randomTopology } from '../rig/random-topology.ts';
@@ -27,7 +27,7 @@ function expectValid(seed: number): void {
   const kinds = 1 + random(3);
   const acrossHosts = kinds > 1 || random(2) === 0;
   const shapes = Array.from({ length: kinds }, () =>
-    shapeOf(new Routes(buildMachine(randomTopology(random))), acrossHosts),
+    shapeOf(new MachineRoutes(buildMachine(randomTopology(random))), acrossHosts),
   );
   for (const { routes, ring, tree, collnetChain, collnetDirect } of shapes) {
     for (const graph of [ring, tree, collnetChain, collnetDirect]) {

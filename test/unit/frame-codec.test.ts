@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { encodeFrame, encodeHeader, FrameDecoder, makeFrame } from '../../control/messages/codec.ts';
-import { FrameKind, HEADER_BYTES, MAX_PAYLOAD_BYTES } from '../../control/messages/frame.ts';
+import { FRAME_HEADER_BYTES, FrameKind, MAX_PAYLOAD_BYTES } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import {
   decodeCredit,
@@ -179,5 +179,5 @@ test('a spawn order has the layout that guardian.ts describes', () => {
   expect([reader.u32(), reader.string(), reader.string()]).toEqual([2, 'SHARED=yes', 'RANK=3']);
   expect([reader.u32(), reader.u32(), reader.u32()]).toEqual([2, 1, 2]);
   reader.end();
-  expect(HEADER_BYTES).toBe(16);
+  expect(FRAME_HEADER_BYTES).toBe(16);
 });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { curvesOf, ratiosOf } from '../../bench/gpu/charts/curves.ts';
 import { floorOf } from '../../bench/gpu/charts/floor.ts';
-import { sizeText, timeText } from '../../bench/gpu/charts/numbers.ts';
+import { binarySizeText, timeText } from '../../bench/gpu/charts/numbers.ts';
 import { read, Results } from '../../bench/gpu/charts/results.ts';
 import { chartSvg } from '../../bench/gpu/charts/svg.ts';
 import { tableOf } from '../../bench/gpu/charts/table.ts';
@@ -102,7 +102,7 @@ test('a table has columns for ours, NCCL and the floor, with slower times in bol
 });
 
 test('sizes and times are printed with few digits', () => {
-  expect([8, 1024, 1536, 2 ** 30].map(sizeText)).toEqual(['8 B', '1 KiB', '1.5 KiB', '1 GiB']);
+  expect([8, 1024, 1536, 2 ** 30].map(binarySizeText)).toEqual(['8 B', '1 KiB', '1.5 KiB', '1 GiB']);
   expect([0.75, 99.94, 123.4, 4534.38].map(timeText)).toEqual(['0.8', '99.9', '123', '4534']);
 });
 

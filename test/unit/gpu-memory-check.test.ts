@@ -1,12 +1,12 @@
 import { describe, expect, it, test } from 'vitest';
 import { steadyClock } from '../../control/clock.ts';
-import type { GpuMemory } from '../../control/messages/gpu.ts';
+import type { FreeGpuMemory } from '../../control/messages/gpu.ts';
 import { GpuMemoryCheck, memorySentence } from '../../launcher/job/gpu-memory.ts';
 import { memoryIsBack } from '../../worker/agent/memory-wait.ts';
 
 const GIB = 2 ** 30;
 const bob = { pid: 4711, program: 'python', user: 'bob', used: 100 * GIB };
-const gpu = (index: number, free: number, holders: GpuMemory['holders'] = [], total = 140): GpuMemory => ({
+const gpu = (index: number, free: number, holders: FreeGpuMemory['holders'] = [], total = 140): FreeGpuMemory => ({
   gpu: index,
   total: total * GIB,
   free: free * GIB,
@@ -16,7 +16,7 @@ const gpu = (index: number, free: number, holders: GpuMemory['holders'] = [], to
 describe('free memory', () => {
   const fine = [gpu(0, 139.2), gpu(1, 138.6)];
   const taken = [gpu(0, 139), gpu(3, 20.2, [bob])];
-  test.each<[string, Record<string, readonly GpuMemory[]>, string | null]>([
+  test.each<[string, Record<string, readonly FreeGpuMemory[]>, string | null]>([
     ['that is sufficient everywhere', { a: fine, b: [gpu(0, 130)], c: [] }, null],
     ['of small GPUs that drive a screen', { a: [gpu(0, 6.2, [], 8)] }, null],
     [
@@ -68,7 +68,7 @@ describe('free memory', () => {
 
 describe('the wait for memory of ended ranks', () => {
   const before = [gpu(0, 139), gpu(3, 139)];
-  const wait = async (answers: readonly (readonly GpuMemory[])[], limitMs: number): Promise<[number, string[]]> => {
+  const wait = async (answers: readonly (readonly FreeGpuMemory[])[], limitMs: number): Promise<[number, string[]]> => {
     const reported: string[] = [];
     let asked = 0;
     await memoryIsBack({
@@ -95,7 +95,7 @@ describe('the wait for memory of ended ranks', () => {
     expect(await wait([left], 60_000)).toEqual([3, []]);
   });
 
-  it.each<[string, (readonly GpuMemory[])[], string]>([
+  it.each<[string, (readonly FreeGpuMemory[])[], string]>([
     ['the process that holds the memory', [left], 'GPU 3 has 20 of 140 GiB free (held by pid 4711 python, user bob)'],
     ['that NVML does not answer', [], 'NVML has not said how much is free'],
   ])('the wait ends at the limit and reports %s', async (_name, answers, what) => {

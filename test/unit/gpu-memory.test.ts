@@ -1,7 +1,7 @@
 /** What communicators take of a GPU's memory. */
 import { describe, expect, test } from 'vitest';
 import { gpuMemoryOf, gpuPlanOf } from '../../control/plan/gpu-memory.ts';
-import type { GpuMemory } from '../../control/plan/gpu-memory.ts';
+import type { PlannedGpuMemory } from '../../control/plan/gpu-memory.ts';
 import { PlanError, validatePlan } from '../../control/plan/validate.ts';
 import type { CommPlan } from '../../control/plan/types.ts';
 import { budgetOf } from '../../control/planner/device/gpu-buffers.ts';
@@ -18,7 +18,7 @@ function planAfter(communicators: number, ranks: number, planner = new Planner(n
   return planner.plan({ ...input, peers }, true);
 }
 
-function memoryOf(plan: CommPlan): GpuMemory {
+function memoryOf(plan: CommPlan): PlannedGpuMemory {
   const gpus = gpuPlanOf(plan);
   if (gpus === null) throw new Error('a plan for GPUs');
   return gpuMemoryOf(gpus);

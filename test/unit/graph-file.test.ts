@@ -2,14 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import { shapeOf } from '../../control/planner/cluster/host-shape.ts';
 import { buildMachine } from '../../control/planner/machine/build.ts';
-import { Routes } from '../../control/planner/machine/routes.ts';
+import { MachineRoutes } from '../../control/planner/machine/routes.ts';
 import { graphsXml } from '../../control/planner/search/graph-xml.ts';
 import { TopologyError } from '../../control/topology/element.ts';
 import { readXml } from '../../control/topology/read-xml.ts';
 import { writeXml } from '../../control/topology/write-xml.ts';
 import { eightGpus } from '../rig/eight-gpus.ts';
 
-const routes = new Routes(buildMachine(eightGpus()));
+const routes = new MachineRoutes(buildMachine(eightGpus()));
 const written = writeXml(graphsXml(routes.machine, shapeOf(routes, true)));
 const given = (text: string) => shapeOf(routes, true, { crossNic: 2, graphs: readXml(text, 'graphs.xml').root });
 

@@ -2,12 +2,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { allocate } from '../../launcher/allocation/allocate.ts';
+import { allocateHosts } from '../../launcher/allocation/allocate.ts';
 import { printHosts } from '../../launcher/allocation/print/grammars.ts';
 import { grammarNames } from '../../launcher/allocation/print/grammar-names.ts';
 import { FailureError } from '../../launcher/model/failure-error.ts';
 import { hostfileGrammars, randomHostfile } from '../rig/hostfiles.ts';
-import { type Random, randomBytes, seededRandom } from '../rig/random.ts';
+import { randomBytes, seededRandom, type Random } from '../rig/random.ts';
 import { fakeMachine } from './allocation-machine.ts';
 
 /** Another one with NCCLRUN_TEST_SEED=N. */
@@ -26,7 +26,7 @@ function survives(
   const where = `seed ${seed}: ${JSON.stringify({ content, hostList, include })}`;
   const machine = fakeMachine({ hosts: content, list: content });
   try {
-    const { hosts } = allocate({ hostfile: 'hosts', hostList, include, exclude: null }, machine);
+    const { hosts } = allocateHosts({ hostfile: 'hosts', hostList, include, exclude: null }, machine);
     for (const grammar of grammarNames) expect(printHosts(hosts, grammar).text, where).not.toBe('');
     return 'hosts';
   } catch (error) {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { allocate } from '../../launcher/allocation/allocate.ts';
+import { allocateHosts } from '../../launcher/allocation/allocate.ts';
 import { grammarNames } from '../../launcher/allocation/print/grammar-names.ts';
 import { isLocal } from '../../launcher/allocation/grammar/machine.ts';
 import type { HostfileFailure } from '../../launcher/model/failure.ts';
@@ -15,7 +15,7 @@ function hostfileFailure(run: () => unknown): HostfileFailure {
 
 /** `name: slots/max user port`, what a table needs of a host. */
 function hostsOf(content: string, hostList: string | null = null): string[] {
-  const { hosts } = allocate({ hostfile: 'hosts', hostList }, fakeMachine({ hosts: content }));
+  const { hosts } = allocateHosts({ hostfile: 'hosts', hostList }, fakeMachine({ hosts: content }));
   return hosts.map(({ name, user, port, slots, maxSlots, local }) => {
     const extras = [user && `user=${user}`, port && `port=${port}`, local && 'local'].filter(Boolean);
     return [`${name}:${slots ?? '?'}${maxSlots === null ? '' : `/${maxSlots}`}`, ...extras].join(' ');
@@ -69,7 +69,7 @@ describe('-H', () => {
     ['you@localhost', ['localhost:? user=you']],
     ['[::1]:4', ['::1:4 local']],
   ])('-H %s gives the expected hosts', (hostList, hosts) => {
-    const allocation = allocate({ hostfile: null, hostList }, fakeMachine());
+    const allocation = allocateHosts({ hostfile: null, hostList }, fakeMachine());
     const seen = allocation.hosts.map((host) =>
       [`${host.name}:${host.slots ?? '?'}`, host.user && `user=${host.user}`, host.local && 'local']
         .filter(Boolean)
@@ -142,13 +142,13 @@ describe('invalid hostfiles', () => {
     ['', 1, 'a host name is missing'],
     ['a:2,b:x', 7, 'the number of slots is "x"'],
   ])('-H "%s" is rejected with its position', (hostList, column, message) => {
-    const failure = hostfileFailure(() => allocate({ hostfile: null, hostList }, fakeMachine()));
+    const failure = hostfileFailure(() => allocateHosts({ hostfile: null, hostList }, fakeMachine()));
     expect(failure.message).toBe(message);
     expect(failure.position).toMatchObject({ source: '-H', line: 1, column });
   });
 
   test('a hostfile that is missing, empty or excludes all hosts is rejected', () => {
-    const missing = hostfileFailure(() => allocate({ hostfile: 'nowhere', hostList: null }, fakeMachine()));
+    const missing = hostfileFailure(() => allocateHosts({ hostfile: 'nowhere', hostList: null }, fakeMachine()));
     expect(missing.message).toBe('cannot read the hostfile nowhere: there is no such file');
     expect(hostfileFailure(() => hostsOf('# nobody\n')).message).toBe('hosts names no host to use');
     expect(hostfileFailure(() => hostsOf('node1:1\n^node1')).message).toBe('hosts names no host to use');
@@ -156,7 +156,7 @@ describe('invalid hostfiles', () => {
 });
 
 test('this machine is used without a limit when no hosts are given', () => {
-  const { hosts } = allocate({ hostfile: null, hostList: null }, fakeMachine());
+  const { hosts } = allocateHosts({ hostfile: null, hostList: null }, fakeMachine());
   expect(hosts).toMatchObject([
     { name: 'localhost', local: true, slots: null, origin: { kind: 'localhost-unlimited' } },
   ]);

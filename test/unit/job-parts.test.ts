@@ -10,10 +10,10 @@ import {
   outputWindow,
   placementsOf,
 } from '../../launcher/job/order.ts';
-import { exit, lose, rankResult, waiting } from '../../launcher/job/rank.ts';
+import { exitedRank, lose, rankResult, waiting } from '../../launcher/job/rank.ts';
 import type { RunningRank } from '../../launcher/job/rank.ts';
 import type { Forwardable } from '../../launcher/model/forwardable.ts';
-import { type SignalActions, SignalPolicy } from '../../launcher/job/signals.ts';
+import { SignalPolicy, type SignalActions } from '../../launcher/job/signals.ts';
 import { spawnFailure } from '../../launcher/job/spawn-failure.ts';
 import type { RankMap } from '../../launcher/model/types.ts';
 import { hostNamed } from '../rig/host-slots.ts';
@@ -75,7 +75,7 @@ describe('the failure policy', () => {
 
 const running: RunningRank = { name: 'running', pid: 7, startedAt: 0 };
 const ended = (exitCode: number | null, signalNumber: number | null) =>
-  exit(running, { exitCode, signalNumber, time: 5 }, notByUs);
+  exitedRank(running, { exitCode, signalNumber, time: 5 }, notByUs);
 
 describe('a rank', () => {
   test('the state of an ended rank contains its exit status or signal', () => {
@@ -87,12 +87,12 @@ describe('a rank', () => {
   test('a rank is lost with its host unless it has ended', () => {
     expect(lose(waiting)).toEqual({ name: 'lost', pid: null, startedAt: null });
     expect(lose(running)).toEqual({ name: 'lost', pid: 7, startedAt: 0 });
-    const over = exit(running, { exitCode: 0, signalNumber: null, time: 5 }, notByUs);
+    const over = exitedRank(running, { exitCode: 0, signalNumber: null, time: 5 }, notByUs);
     expect(lose(over)).toBe(over);
   });
 
   test('rankResult prints times as ISO 8601', () => {
-    const over = exit(running, { exitCode: 0, signalNumber: null, time: 1500 }, () => true);
+    const over = exitedRank(running, { exitCode: 0, signalNumber: null, time: 1500 }, () => true);
     expect(rankResult(2, 'h1', over)).toEqual({
       rank: 2,
       host: 'h1',

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import { decodeMachine, encodeMachine } from '../../control/messages/machine.ts';
+import { decodeMachineXml, encodeMachineXml } from '../../control/messages/machine.ts';
 import type { HostMachine } from '../../control/planner/input/input.ts';
 import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import { Machines } from '../../launcher/job/machines.ts';
@@ -33,7 +33,7 @@ function launcher(fails = false) {
   const announce = (host: number, { key }: TellableMachine): boolean =>
     machines.receive(host, makeFrame(FrameKind.machineKey, { payload: Buffer.from(key) }));
   const tell = async (host: number, { wire }: TellableMachine): Promise<void> => {
-    machines.receive(host, makeFrame(FrameKind.machine, { payload: encodeMachine(wire) }));
+    machines.receive(host, makeFrame(FrameKind.machine, { payload: encodeMachineXml(wire) }));
     await Promise.resolve();
     await Promise.resolve();
   };
@@ -111,7 +111,7 @@ describe('an agent', () => {
     await Promise.resolve();
     expect(kinds()).toEqual([FrameKind.machineKey]);
     expect(announcement.receive(makeFrame(FrameKind.machineWanted))).toBe(true);
-    expect(decodeMachine(sent.at(-1)?.payload ?? Buffer.alloc(0))).toEqual(one.wire);
+    expect(decodeMachineXml(sent.at(-1)?.payload ?? Buffer.alloc(0))).toEqual(one.wire);
     announcement.send(makeFrame(FrameKind.routed));
     expect(announcement.receive(makeFrame(FrameKind.machineKnown))).toBe(true);
     expect(kinds().slice(2)).toEqual([FrameKind.merged, FrameKind.left, FrameKind.routed]);

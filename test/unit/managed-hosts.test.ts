@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { allocate } from '../../launcher/allocation/allocate.ts';
+import { allocateHosts } from '../../launcher/allocation/allocate.ts';
 import { withDetectedSlots } from '../../launcher/allocation/detected.ts';
-import { type Environment, findManager } from '../../launcher/allocation/managed/manager.ts';
+import { findManager, type Environment } from '../../launcher/allocation/managed/manager.ts';
 import { fakeMachine } from './allocation-machine.ts';
 import { failureFrom } from './failure-from.ts';
 
@@ -9,7 +9,7 @@ const slurm = { SLURM_JOB_ID: '7', SLURM_JOB_NODELIST: 'n[08-10],gpu1' };
 
 function hostsOf(environment: Environment, words: { hostList?: string; hostfile?: string } = {}) {
   const request = { hostfile: words.hostfile ?? null, hostList: words.hostList ?? null };
-  return allocate(
+  return allocateHosts(
     { ...request, manager: findManager('auto', environment) },
     fakeMachine({ nodes: 'a\na\nb\n', mine: 'n09\nn10 slots=1\n' }),
   );

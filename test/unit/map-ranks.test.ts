@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { allocate } from '../../launcher/allocation/allocate.ts';
+import { allocateHosts } from '../../launcher/allocation/allocate.ts';
 import { withDetectedSlots } from '../../launcher/allocation/detected.ts';
 import { mapRanks, type MappingRequest } from '../../launcher/mapping/map-ranks.ts';
 import { failureFrom } from './failure-from.ts';
@@ -9,8 +9,8 @@ const machine = { hostName: 'head', userName: () => 'me', readFile: (content: st
 /** The allocation of a hostfile's content; `/` stands for a newline. */
 const hosts = (content: string | null) =>
   content === null
-    ? allocate({ hostfile: null, hostList: null }, machine)
-    : allocate({ hostfile: content.replaceAll('/', '\n'), hostList: null }, machine);
+    ? allocateHosts({ hostfile: null, hostList: null }, machine)
+    : allocateHosts({ hostfile: content.replaceAll('/', '\n'), hostList: null }, machine);
 
 interface Wishes {
   readonly ranks?: number | null;

@@ -1,17 +1,17 @@
 /** --map-by and --rank-by, several programs, and what depends on what hosts have. */
 import { describe, expect, test } from 'vitest';
 import type { HostTopology } from '../../control/messages/topology.ts';
-import { allocate } from '../../launcher/allocation/allocate.ts';
+import { allocateHosts } from '../../launcher/allocation/allocate.ts';
 import { withDetectedSlots } from '../../launcher/allocation/detected.ts';
 import { parseMapBy } from '../../launcher/cli/map-by.ts';
-import { type MappingRequest, mapRanks } from '../../launcher/mapping/map-ranks.ts';
+import { mapRanks, type MappingRequest } from '../../launcher/mapping/map-ranks.ts';
 import { failureFrom } from './failure-from.ts';
 
 const machine = { hostName: 'head', userName: () => 'me', readFile: (content: string) => content };
 
 /** The allocation of a hostfile's content; `/` stands for a newline. */
 const allocationOf = (content: string) =>
-  allocate({ hostfile: content.replaceAll('/', '\n'), hostList: null }, machine);
+  allocateHosts({ hostfile: content.replaceAll('/', '\n'), hostList: null }, machine);
 
 /** Hosts with two NUMA nodes of two cores and a GPU near each, but for `c`, which has no GPU, and `l`, which has one of four. */
 function topology(name: string): HostTopology {

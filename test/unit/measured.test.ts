@@ -16,7 +16,7 @@ import { parseTable, printTable } from '../../control/planner/measured/table.ts'
 import type { MeasuredVariant, Table } from '../../control/planner/measured/table.ts';
 import { Tables } from '../../control/planner/measured/tables.ts';
 import type { TableUse } from '../../control/planner/measured/tables.ts';
-import { crossing, timeAt } from '../../control/planner/measured/times.ts';
+import { crossingBytes, timeAt } from '../../control/planner/measured/times.ts';
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
@@ -192,8 +192,8 @@ describe('interpolated times', () => {
 
   test('crossing finds the intersection, or the middle if a variant was not measured there', () => {
     const one = measured(ring, [100, 10], [200, 30]).times;
-    expect(crossing(one, measured(direct, [100, 20], [200, 20]).times, 100, 200)).toBe(150);
-    expect(crossing(one, measured(direct, [400, 20]).times, 100, 400)).toBe(200);
+    expect(crossingBytes(one, measured(direct, [100, 20], [200, 20]).times, 100, 200)).toBe(150);
+    expect(crossingBytes(one, measured(direct, [400, 20]).times, 100, 400)).toBe(200);
   });
 });
 

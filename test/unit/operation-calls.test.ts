@@ -1,6 +1,12 @@
 /** From a call of the program to an operation of the engine: what is checked, and what the engine gets. */
 import { describe, expect, it } from 'vitest';
-import { barrierOf, collectiveOf, transferOf, type CollectiveCall, type Member } from '../../worker/calls.ts';
+import {
+  barrierOperation,
+  collectiveOperation,
+  transferOperation,
+  type CollectiveCall,
+  type Member,
+} from '../../worker/calls.ts';
 import { Device } from '../../worker/device/device.ts';
 import { isOnDevice } from '../../worker/device/operands.ts';
 import { elementType, elementTypes, typeOfArray } from '../../worker/engine/elements.ts';
@@ -20,7 +26,7 @@ type Buffers = Partial<Pick<CollectiveCall, 'send' | 'receive' | 'options'>>;
 
 /** What the engine gets of a collective at a rank: kind, count, type, operator, root. */
 function operation(kind: Kind, buffers: Buffers, rank = 0): number[] {
-  const made = collectiveOf(member(rank), { kind, send: null, receive: null, options: {}, ...buffers });
+  const made = collectiveOperation(member(rank), { kind, send: null, receive: null, options: {}, ...buffers });
   if (isOnDevice(made)) throw new Error('not for a stream');
   const [, number, , , count, type, operator, root] = made;
   return [number, count, type, operator, root];
@@ -119,18 +125,18 @@ describe('buffers that overlap', () => {
 
 describe('a transfer', () => {
   it('a transfer has the peer, and the array on its side', () => {
-    expect(transferOf(member(0), 'send', two, 1, {})).toEqual([handle, 1, two, null, 2, float32, 0, 1, null]);
-    expect(transferOf(member(1), 'receive', two, 0, {})).toEqual([handle, 2, null, two, 2, float32, 0, 0, null]);
+    expect(transferOperation(member(0), 'send', two, 1, {})).toEqual([handle, 1, two, null, 2, float32, 0, 1, null]);
+    expect(transferOperation(member(1), 'receive', two, 0, {})).toEqual([handle, 2, null, two, 2, float32, 0, 0, null]);
   });
 
   it('a transfer with a rank that does not exist, or an array on the wrong device, is refused', () => {
-    expect(() => transferOf(member(0), 'receive', two, 2, {})).toThrow('recv: rank 2 does not exist');
-    expect(() => transferOf(member(0, 3), 'send', two, 1, {})).toThrow('send: the communicator is on GPU 3');
+    expect(() => transferOperation(member(0), 'receive', two, 2, {})).toThrow('recv: rank 2 does not exist');
+    expect(() => transferOperation(member(0, 3), 'send', two, 1, {})).toThrow('send: the communicator is on GPU 3');
   });
 });
 
 it('a barrier has no buffers', () => {
-  expect(barrierOf(member(0), {})).toEqual([handle, 0, null, null, 0, 0, 0, 0, null]);
+  expect(barrierOperation(member(0), {})).toEqual([handle, 0, null, null, 0, 0, 0, 0, null]);
 });
 
 describe('the elements of an array', () => {

@@ -35,7 +35,7 @@ const segment = structsOf('../../native/plan/segment_format.h');
 
 test.each([
   ['Section', layout.SECTION, layout.SECTION_BYTES],
-  ['Header', layout.HEADER, layout.HEADER_BYTES],
+  ['Header', layout.HEADER, layout.PLAN_HEADER_BYTES],
   ['HostRecord', layout.HOST_RECORD, layout.STRIDE.host],
   ['PeerRecord', layout.PEER_RECORD, layout.STRIDE.peer],
   ['ChannelRecord', layout.CHANNEL_RECORD, layout.STRIDE.channel],

@@ -1,17 +1,17 @@
 /** By which addresses hosts reach each other: real sockets on addresses of loopback, which stand for hosts with several. */
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type ReachHost, reachEachOther } from '../../launcher/job/reach.ts';
-import { Reach } from '../../worker/agent/reach.ts';
+import { reachEachOther, type ReachHost } from '../../launcher/job/reach.ts';
+import { ReachProbe } from '../../worker/agent/reach.ts';
 
 const open: { close(): void }[] = [];
 afterEach(() => {
   for (const one of open.splice(0)) one.close();
 });
 
-function agentOf(name: string): Reach {
-  const reach = new Reach('job', name);
+function agentOf(name: string): ReachProbe {
+  const reach = new ReachProbe('job', name);
   open.push(reach);
   return reach;
 }
@@ -35,7 +35,7 @@ async function stranger(greet: (server: Server) => void): Promise<number> {
 }
 
 /** Whoever connects speaks with that agent, after so long. */
-async function relayTo(reach: Reach, server: Server, delayMs = 0): Promise<void> {
+async function relayTo(reach: ReachProbe, server: Server, delayMs = 0): Promise<void> {
   const answer = await reach.answer({ type: 'listen' });
   const port = 'port' in answer ? answer.port : 0;
   server.on('connection', (socket) => {

@@ -28,8 +28,8 @@ const messages: readonly (readonly [string, Uint8Array, (payload: Uint8Array) =>
   ],
   [
     'hostPlan',
-    codec.encodeHostPlan({ key, segmentBytes: 2 ** 40, part: bytes }),
-    codec.decodeHostPlan,
+    codec.encodeHostPlanPart({ key, segmentBytes: 2 ** 40, part: bytes }),
+    codec.decodeHostPlanPart,
     { key, segmentBytes: 2 ** 40, part: bytes },
   ],
   ['planBody', codec.encodePlanBody(key, bytes), codec.decodePlanBody, { key, body: bytes }],

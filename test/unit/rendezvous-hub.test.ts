@@ -6,7 +6,7 @@ import { makeFrame } from '../../control/messages/codec.ts';
 import {
   decodeBroken,
   decodeCompleted,
-  decodeHostPlan,
+  decodeHostPlanPart,
   decodeKeyFailed,
   decodePlanBody,
   decodeRouted,
@@ -127,10 +127,10 @@ describe('a join', () => {
       expect(body?.kind).toBe(FrameKind.planBody);
       expect(part?.kind).toBe(FrameKind.hostPlan);
       if (body === undefined || part === undefined) throw new Error('no plan was sent');
-      const whole = assembleHostPlan(decodePlanBody(body.payload).body, decodeHostPlan(part.payload).part);
+      const whole = assembleHostPlan(decodePlanBody(body.payload).body, decodeHostPlanPart(part.payload).part);
       const decoded = readHostPlan(whole);
       expect(decoded.hostIndex).toBe(host);
-      expect(decoded.segment.segmentBytes).toBe(decodeHostPlan(part.payload).segmentBytes);
+      expect(decoded.segment.segmentBytes).toBe(decodeHostPlanPart(part.payload).segmentBytes);
       expect(decoded.locals.map(({ rank }) => rank)).toEqual([2 * host, 2 * host + 1]);
       expect(decoded.plan.hosts.map(({ name }) => name)).toEqual(['node0', 'node1', 'node2']);
     }
@@ -151,7 +151,7 @@ describe('a join', () => {
     hub.receive(1, merged(key, 2, [{ ...entry(1), jobRank: 2 }]));
     expect([...new Set(sent.map(({ host }) => host))]).toEqual([1, 3]);
     const [body, part] = sent.filter(({ host }) => host === 1).map(({ frame }) => frame.payload);
-    const whole = assembleHostPlan(decodePlanBody(body ?? text('')).body, decodeHostPlan(part ?? text('')).part);
+    const whole = assembleHostPlan(decodePlanBody(body ?? text('')).body, decodeHostPlanPart(part ?? text('')).part);
     expect(readHostPlan(whole).plan).toMatchObject({
       hosts: [{ name: 'node1' }, { name: 'node3' }],
       peers: [{ host: 1 }, { host: 0 }],
@@ -195,7 +195,7 @@ describe('a join', () => {
     hub.receive(0, merged(key, 5, [entry(0), entry(2), entry(4)]));
     hub.receive(1, merged(key, 5, [entry(1), entry(3)]));
     const [body, part] = sent.filter(({ host }) => host === 0).map(({ frame }) => frame.payload);
-    const whole = assembleHostPlan(decodePlanBody(body ?? text('')).body, decodeHostPlan(part ?? text('')).part);
+    const whole = assembleHostPlan(decodePlanBody(body ?? text('')).body, decodeHostPlanPart(part ?? text('')).part);
     const { plan } = readHostPlan(whole);
     expect(plan).toMatchObject({
       channels: given.plan.channels,

@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { call, callOnce } from '../../control/link/call.ts';
 import { LinkServer } from '../../control/link/link-server.ts';
-import { TOKEN_BYTES, type Invitation } from '../../control/link/secret.ts';
+import { JOB_TOKEN_BYTES, type Invitation } from '../../control/link/secret.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import { StreamLink } from '../../control/link/stream-link.ts';
@@ -17,7 +17,7 @@ const HOST = 'h1';
 /** A handshake that somebody has changed may wait for bytes that will not come. */
 const CHANGED_MS = 300;
 /** Of the first record, behind the token: nobody looks at it (RFC 5246, appendix E), and whatever it says the handshake is the agent's. */
-const RECORD_VERSION_AT = TOKEN_BYTES + 2;
+const RECORD_VERSION_AT = JOB_TOKEN_BYTES + 2;
 
 interface Port {
   readonly invitation: Invitation;

@@ -3,7 +3,7 @@ import { ByteReader, ByteWriter } from '../../control/messages/bytes.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Key } from '../../control/messages/key.ts';
 import { JOIN_ROUND, LeftHow, SPLIT_ROUND } from '../../control/messages/rendezvous.ts';
-import { partsOf } from '../../control/rendezvous/split.ts';
+import { splitParts } from '../../control/rendezvous/split.ts';
 import { testAgents } from '../rig/agents.ts';
 import { refusal, table } from '../rig/engine-client.ts';
 import { newKey, peerInfo } from '../rig/rendezvous.ts';
@@ -24,7 +24,7 @@ describe('the parts of a communicator', () => {
   const key = newKey(SPLIT_ROUND);
 
   test('the parts are ordered by key and rank, and a rank without a colour is in none', () => {
-    const parts = partsOf(
+    const parts = splitParts(
       key,
       colours([
         [3, 1],
@@ -46,13 +46,15 @@ describe('the parts of a communicator', () => {
       [0, 0],
       [1, 0],
     ]);
-    const keys = [key, { ...key, round: SPLIT_ROUND + 1 }, { ...key, epoch: 1 }].flatMap((each) => partsOf(each, one));
+    const keys = [key, { ...key, round: SPLIT_ROUND + 1 }, { ...key, epoch: 1 }].flatMap((each) =>
+      splitParts(each, one),
+    );
     expect(new Set(keys.map((part) => part.key.id)).size).toBe(6);
     for (const part of keys) {
       expect(part.key.round).toBe(JOIN_ROUND);
       expect(part.key.id.slice(0, 16)).toBe(key.id.slice(0, 16));
     }
-    expect(partsOf(key, one)).toEqual(partsOf(key, one));
+    expect(splitParts(key, one)).toEqual(splitParts(key, one));
   });
 });
 

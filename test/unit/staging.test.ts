@@ -8,7 +8,7 @@ import { bundleFiles } from '../../launcher/remote/staging/files.ts';
 import { stagingFailure } from '../../launcher/remote/staging/failure.ts';
 import { StagingRefusal } from '../../launcher/remote/staging/protocol.ts';
 import { remoteCommand } from '../../launcher/remote/staging/remote-script.ts';
-import { partsOf, tarPieces } from '../../launcher/remote/staging/tar.ts';
+import { archivePieces, tarPieces } from '../../launcher/remote/staging/tar.ts';
 import { repository } from '../rig/cluster.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'ncclrun-staging-'));
@@ -60,13 +60,13 @@ it('tar extracts the archive with the packed contents and modes', () => {
 
 it('partsOf divides the archive into parts of bounded size', () => {
   const pieces = [3, 0, 10, 1, 4, 2].map((length, place) => new Uint8Array(length).fill(place));
-  const parts = [...partsOf(pieces, 4)];
+  const parts = [...archivePieces(pieces, 4)];
   expect(parts.map((part) => part.length)).toEqual([3, 4, 4, 3, 4, 2]);
   expect(Buffer.concat(parts)).toEqual(Buffer.concat(pieces));
   expect(parts[1]?.buffer).toBe(pieces[2]?.buffer); // the large one was not copied
-  expect([...partsOf(pieces, 100)].map((part) => part.length)).toEqual([20]);
-  expect([...partsOf([new Uint8Array(5)], 3)].map((part) => part.length)).toEqual([3, 2]);
-  expect([...partsOf([], 3)]).toEqual([]);
+  expect([...archivePieces(pieces, 100)].map((part) => part.length)).toEqual([20]);
+  expect([...archivePieces([new Uint8Array(5)], 3)].map((part) => part.length)).toEqual([3, 2]);
+  expect([...archivePieces([], 3)]).toEqual([]);
 });
 
 describe('an executable without its section table', () => {

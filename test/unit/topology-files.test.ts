@@ -1,7 +1,7 @@
 /** NCCL_TOPO_FILE and NCCL_TOPO_DUMP_FILE as a host's agent understands them. */
 import { describe, expect, test } from 'vitest';
 import type { OrderedRank, Placement } from '../../control/messages/link.ts';
-import { ranksByGpu, topologyFiles } from '../../worker/agent/topology-files.ts';
+import { localRanksByGpu, topologyFiles } from '../../worker/agent/topology-files.ts';
 
 const program = (workingDirectory: string, environment: Record<string, string> = {}) => ({
   argv: ['true'],
@@ -92,11 +92,11 @@ describe('ranksByGpu', () => {
     ],
     ['on the host device', [{}], { NCCLRUN_DEVICE: 'host' }, []],
   ])('ranksByGpu assigns ranks to GPUs as expected: %s', (_name, ranks, environment, expected) => {
-    const found = ranksByGpu(placement([program('/')], ranks), gpus, environment);
+    const found = localRanksByGpu(placement([program('/')], ranks), gpus, environment);
     expect(Array.from(found, ([address, rank]) => [address.slice(5, 7), rank])).toEqual(expected);
   });
 
   test('ranksByGpu is empty without GPUs', () => {
-    expect(ranksByGpu(placement([program('/')], [{}]), [], {}).size).toBe(0);
+    expect(localRanksByGpu(placement([program('/')], [{}]), [], {}).size).toBe(0);
   });
 });

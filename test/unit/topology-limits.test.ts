@@ -4,7 +4,7 @@ import { planFromJson } from '../../control/plan/json.ts';
 import { readPlanFile } from '../../control/plan/file.ts';
 import { shapeOf } from '../../control/planner/cluster/host-shape.ts';
 import { buildMachine } from '../../control/planner/machine/build.ts';
-import { Routes } from '../../control/planner/machine/routes.ts';
+import { MachineRoutes } from '../../control/planner/machine/routes.ts';
 import { checkTopology } from '../../control/topology/check.ts';
 import { readXml } from '../../control/topology/read-xml.ts';
 import { survey } from '../../launcher/topology/survey.ts';
@@ -102,7 +102,7 @@ describe('the largest hosts', () => {
     ],
   ])('a host of hundreds of GPUs %s gets channels', { timeout: 120_000 }, (_how, text) => {
     const machine = buildMachine(read(text));
-    const { ring, tree } = shapeOf(new Routes(machine), true);
+    const { ring, tree } = shapeOf(new MachineRoutes(machine), true);
     expect(ring.channels.length).toBeGreaterThan(0);
     for (const { order } of [...ring.channels, ...tree.channels]) expect(new Set(order).size).toBe(machine.gpus.length);
   });

@@ -32,12 +32,12 @@ import { removeByGuardian, startGuardian, type Guardian, type GuardianOptions } 
 import { HangReporter } from './hang-reporter.ts';
 import { configurationNotes } from '../../control/nccl-configuration.ts';
 import { hostFacts, interfaceProblem } from './host-facts.ts';
-import { HostTopology } from './host-topology.ts';
+import { AgentTopology } from './host-topology.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
 import { MemoryKills } from './memory-kills.ts';
 import { preloadProblem } from './preload.ts';
 import { prepareRanks } from './prepare-ranks.ts';
-import type { Reach } from './reach.ts';
+import type { ReachProbe } from './reach.ts';
 import { makeRuntimeDirectory } from './runtime-directory.ts';
 import { topologyFiles, type TopologyFiles, VariableError } from './topology-files.ts';
 import { findTables } from './tuning.ts';
@@ -85,12 +85,12 @@ export class Agent {
   readonly #runtimeDirectory: string;
   readonly #rasPort: number;
   #bootstrap: BootstrapService | null = null;
-  readonly #topology: HostTopology;
+  readonly #topology: AgentTopology;
   #ownChildren: ReadonlySet<number> = new Set();
   readonly #gpus: RankGpuWatch;
   #memoryKills: MemoryKills | null = null;
   #hangs: HangReporter | null = null;
-  #reach: Reach | null = null;
+  #reach: ReachProbe | null = null;
   #state: State = { name: 'ready' };
   #hasLostLauncher = false;
 
@@ -106,7 +106,7 @@ export class Agent {
       if (message !== null) this.#report({ type: 'notice', message });
     this.#link.flush(); // the rest is done while it travels
     const report = (one: AgentReport): void => this.#report(one);
-    this.#topology = new HostTopology(options.native, (message) => report({ type: 'notice', message }));
+    this.#topology = new AgentTopology(options.native, (message) => report({ type: 'notice', message }));
     this.#gpus = new RankGpuWatch({ native: options.native, order: this.#order, report });
     this.#runtimeDirectory = makeRuntimeDirectory(this.#order.jobId);
     const { leaseMs, heartbeatMs } = this.#order;
@@ -253,9 +253,9 @@ export class Agent {
   /** Without an answer the launcher goes on soon. */
   async #answerReach(question: ReachQuestion): Promise<void> {
     try {
-      const { Reach } = await import('./reach.ts');
+      const { ReachProbe } = await import('./reach.ts');
       if (this.#state.name !== 'ready') return;
-      this.#reach ??= new Reach(this.#order.jobId, this.#order.hostName);
+      this.#reach ??= new ReachProbe(this.#order.jobId, this.#order.hostName);
       this.#report(await this.#reach.answer(question));
     } catch (error) {
       const reason = messageOf(error);

@@ -5,7 +5,7 @@
  *   quiet ── first frame ──► busy ── machineKnown ──► open
  *                             └── nobody looks what the host is, or nobody can say ──► open
  */
-import { encodeMachine } from '../../control/messages/machine.ts';
+import { encodeMachineXml } from '../../control/messages/machine.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -35,7 +35,7 @@ export class Announcement {
     if (kind === FrameKind.machineKnown) this.#open();
     else if (kind !== FrameKind.machineWanted) return false;
     else if (this.#found !== null)
-      this.#send(makeFrame(FrameKind.machine, { payload: encodeMachine(this.#found.wire) }));
+      this.#send(makeFrame(FrameKind.machine, { payload: encodeMachineXml(this.#found.wire) }));
     return true;
   }
 

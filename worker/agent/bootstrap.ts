@@ -9,7 +9,7 @@ import type { Exited } from '../../control/messages/payload.ts';
 import {
   decodeBroken,
   decodeCompleted,
-  decodeHostPlan,
+  decodeHostPlanPart,
   decodeKeyFailed,
   decodePlanBody,
   decodeRouted,
@@ -18,7 +18,7 @@ import {
 import { ENDED_CLEANLY, isSplitRound, JOIN_ROUND, POST_ROUND, RANK_GONE } from '../../control/messages/rendezvous.ts';
 import { assembleHostPlan } from '../../control/plan/encode.ts';
 import { Planner } from '../../control/planner/planner.ts';
-import { partsOf } from '../../control/rendezvous/split.ts';
+import { splitParts } from '../../control/rendezvous/split.ts';
 import type { LocalServer, LocalServerEvent, Native } from '../engine/native.ts';
 import { AgentMailbox } from './agent-mailbox.ts';
 import { Announcement } from './announcement.ts';
@@ -161,7 +161,7 @@ export class Bootstrap {
         const { key, table } = decodeCompleted(frame.payload);
         const requesters = this.#pendingGathers.take(key);
         if (!isSplitRound(key.round)) return this.#channel.answerAll(requesters, table);
-        return this.#completion.split(partsOf(key, tableRows(table)), requesters, (part, members) =>
+        return this.#completion.split(splitParts(key, tableRows(table)), requesters, (part, members) =>
           this.#pendingGathers.expect(part.key, members),
         );
       }
@@ -171,7 +171,7 @@ export class Bootstrap {
         return undefined;
       }
       case FrameKind.hostPlan: {
-        const { key, part } = decodeHostPlan(frame.payload);
+        const { key, part } = decodeHostPlanPart(frame.payload);
         const body = this.#planBodies.get(keyName(key)) ?? new Uint8Array(0);
         this.#planBodies.delete(keyName(key));
         return this.#completion.begin(key, assembleHostPlan(body, part), this.#pendingGathers.take(key), true);

@@ -19,7 +19,7 @@ import { FrameKind, type Frame } from '../../control/messages/frame.ts';
 import { exitOf } from '../../control/messages/payload.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { loadNative } from '../engine/load.ts';
-import { NativeLink, type ProcessExit } from '../engine/native-link.ts';
+import { NativeLink, type ChildExit } from '../engine/native-link.ts';
 import { messageOf } from '../../control/message-of.ts';
 import type { LeaseTerms } from './uplink.ts';
 
@@ -28,7 +28,7 @@ const CONNECT_MS = 60_000;
 
 /** A running remote shell: what Branches needs of a NativeLink. */
 export interface BranchLink extends Link {
-  readonly died: Promise<ProcessExit>;
+  readonly died: Promise<ChildExit>;
   /** The number of its process while a signal keeps it stopped. */
   readonly stoppedChild?: number | null;
   kill(): void;

@@ -15,9 +15,9 @@ import type { PlannedHost } from '../../control/planner/input/input.ts';
 import type { Planner } from '../../control/planner/planner.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import { planJoined } from '../../control/rendezvous/planning.ts';
-import { inUse, tableOf } from '../../control/rendezvous/rules.ts';
-import { joinOf, partsOf } from '../../control/rendezvous/split.ts';
-import type { Part } from '../../control/rendezvous/split.ts';
+import { contributionsByRank, inUse } from '../../control/rendezvous/rules.ts';
+import { joinOf, splitParts } from '../../control/rendezvous/split.ts';
+import type { SplitPart } from '../../control/rendezvous/split.ts';
 import type { OwnMachine } from './bootstrap-service.ts';
 import type { Communicators } from './communicators.ts';
 import { blamed, describeGoodbye } from './engine.ts';
@@ -49,17 +49,19 @@ export class Completion {
   complete(gathering: Gathering, requesters: readonly Requester[]): void {
     const { key } = gathering;
     if (key.round === JOIN_ROUND) return this.#plan(gathering, requesters);
-    const table = tableOf(gathering);
+    const table = contributionsByRank(gathering);
     if (!isSplitRound(key.round))
       return this.#options.channel.answerAll(requesters, decodeCompleted(encodeCompleted(key, table)).table);
-    return this.split(partsOf(key, table), requesters, (part, members) => this.#plan(joinOf(part, gathering), members));
+    return this.split(splitParts(key, table), requesters, (part, members) =>
+      this.#plan(joinOf(part, gathering), members),
+    );
   }
 
   /** `make` is to bring the ranks of this host their plan; ranks without a colour get an empty table. */
   split(
-    parts: readonly Part[],
+    parts: readonly SplitPart[],
     requesters: readonly Requester[],
-    make: (part: Part, members: readonly Requester[]) => void,
+    make: (part: SplitPart, members: readonly Requester[]) => void,
   ): void {
     const left = new Map(requesters.map((requester) => [requester.rank, requester]));
     for (const part of parts) {

@@ -1,5 +1,5 @@
 /** How much memory of its GPUs a host has free, and who has the rest. */
-import type { GpuMemory, HostGpu, MemoryHolder } from '../../control/messages/gpu.ts';
+import type { FreeGpuMemory, HostGpu, MemoryHolder } from '../../control/messages/gpu.ts';
 import type { Native, NvmlMemory } from '../engine/native.ts';
 import { readText } from '../topology/system-files.ts';
 import { sysfsAddress } from '../topology/walk.ts';
@@ -14,7 +14,7 @@ export async function askNvml(native: Pick<Native, 'gpuMemory'>): Promise<NvmlAn
 }
 
 /** Of those GPUs. */
-export function memoryOf(answer: NvmlAnswer, gpus: Iterable<HostGpu>): GpuMemory[] {
+export function memoryOf(answer: NvmlAnswer, gpus: Iterable<HostGpu>): FreeGpuMemory[] {
   const byAddress = new Map(answer.map((one) => [sysfsAddress(one.busId), one]));
   const wanted = new Map(Array.from(gpus, ({ index, address }) => [index, address]));
   return Array.from(wanted).flatMap(([gpu, address]) => {

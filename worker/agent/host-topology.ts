@@ -5,7 +5,7 @@ import type { Native } from '../engine/native.ts';
 import type { OwnMachine } from './bootstrap-service.ts';
 import { dumpHostTopology, findOwnMachine, NO_MACHINE, readGiven, type TopologyFiles } from './topology-files.ts';
 
-export class HostTopology {
+export class AgentTopology {
   readonly #native: Native;
   readonly #notice: (message: string) => void;
   #machine: OwnMachine = NO_MACHINE;

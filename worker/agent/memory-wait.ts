@@ -2,7 +2,7 @@
  * Ranks that were ended give their GPUs' memory back, a moment later than they are gone. Before ranks start again their GPUs are to have as much
  * free as they had at first.
  */
-import type { GpuMemory } from '../../control/messages/gpu.ts';
+import type { FreeGpuMemory } from '../../control/messages/gpu.ts';
 import { freeText, holdersText } from '../../control/gpu-memory-text.ts';
 
 const ASK_MS = 200;
@@ -14,9 +14,9 @@ const TOLERANCE = 0.02;
 
 interface MemoryWaitOptions {
   /** What was free at first; may never be known. */
-  readonly before: Promise<readonly GpuMemory[]>;
+  readonly before: Promise<readonly FreeGpuMemory[]>;
   /** Asks for the same GPUs. The answer may never come: a broken GPU may keep NVML for ever. */
-  readonly now: () => Promise<readonly GpuMemory[]>;
+  readonly now: () => Promise<readonly FreeGpuMemory[]>;
   /** False: nobody waits for it any more. */
   readonly isWanted: () => boolean;
   readonly report: (message: string) => void;
@@ -32,7 +32,7 @@ export async function memoryIsBack({
   limitMs = LIMIT_MS,
 }: MemoryWaitOptions): Promise<void> {
   /** null: NVML has not answered. */
-  let lacking: readonly GpuMemory[] | null = null;
+  let lacking: readonly FreeGpuMemory[] | null = null;
   let isOver = false;
   const over = Promise.withResolvers<void>();
   const reportIfWanted = (message: string): void => {
@@ -55,7 +55,7 @@ export async function memoryIsBack({
   clearTimeout(limit);
 }
 
-function lackingOf(now: readonly GpuMemory[], before: readonly GpuMemory[]): GpuMemory[] {
+function lackingOf(now: readonly FreeGpuMemory[], before: readonly FreeGpuMemory[]): FreeGpuMemory[] {
   return now.filter(({ gpu, free, total }) => {
     const first = before.find((one) => one.gpu === gpu);
     return first !== undefined && free < first.free - total * TOLERANCE;
@@ -63,7 +63,7 @@ function lackingOf(now: readonly GpuMemory[], before: readonly GpuMemory[]): Gpu
 }
 
 /** `GPU 3 has 20 of 140 GiB free (held by pid 4711 python, user bob)`. */
-function lackText(lacking: readonly GpuMemory[] | null): string {
+function lackText(lacking: readonly FreeGpuMemory[] | null): string {
   if (lacking === null) return 'NVML has not said how much is free';
   const texts = lacking.map((one) => `GPU ${one.gpu} has ${freeText(one)} free (held by ${holdersText(one.holders)})`);
   return texts.join(', ');

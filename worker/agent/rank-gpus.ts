@@ -14,7 +14,7 @@ export function gpusOfRanks(
 ): ReadonlyMap<number, HostGpu> {
   const found = ranks.flatMap((ordered, localRank) => {
     const program = programs[ordered.program];
-    const gpu = gpuOf(ordered, localRank, gpus, program);
+    const gpu = gpuOfRank(ordered, localRank, gpus, program);
     const device = program?.environment['NCCLRUN_DEVICE'] ?? own['NCCLRUN_DEVICE'];
     if (gpu === undefined || gpu.index === null || device === 'host') return [];
     return [[ordered.rank, { index: gpu.index, address: gpu.address }] as const];
@@ -23,7 +23,7 @@ export function gpusOfRanks(
 }
 
 /** As gpuEnvironment deals them. */
-export function gpuOf(
+export function gpuOfRank(
   { gpu, visibleGpus: numbers }: OrderedRank,
   localRank: number,
   gpus: readonly VisibleGpu[],

@@ -3,16 +3,16 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import {
   limitOf,
+  signOf,
   type ReachAnswer,
   type ReachQuestion,
   type ReachTarget,
-  signOf,
 } from '../../control/messages/reach.ts';
 
 /** At a time; each lasts as long as it takes to say the sign. */
 const MAX_CONNECTIONS = 256;
 
-export class Reach {
+export class ReachProbe {
   readonly #jobId: string;
   readonly #hostName: string;
   #server: Server | null = null;

@@ -1,7 +1,7 @@
 /** Stall detection: whether an engine waits for something that does not arrive, read from its telemetry pages. */
 import type { Key } from '../../control/messages/key.ts';
 import { readU64 } from '../../control/plan/u64.ts';
-import { communicatorName, decodeTelemetry, NO_RANK } from './telemetry.ts';
+import { communicatorName, decodeTelemetry, WAITS_FOR_NOBODY } from './telemetry.ts';
 import type { TelemetrySlot } from './telemetry.ts';
 
 /** Without progress for this long, an operation that lacks a rank will not end. */
@@ -26,7 +26,7 @@ export function isStuck(slot: DataView): { readonly stuck: boolean; readonly wai
   const state = slot.getUint32(68, true);
   const isBusy = state === WAITING || readU64(slot, 16) > readU64(slot, 24); // a kernel only says that it waits
   const stuck = state === FAILED || (isBusy && Number(process.hrtime.bigint()) - readU64(slot, 40) > STALL_NS);
-  return { stuck, waitingFor: waitingFor === NO_RANK ? null : waitingFor };
+  return { stuck, waitingFor: waitingFor === WAITS_FOR_NOBODY ? null : waitingFor };
 }
 
 function isBusy(slot: TelemetrySlot): boolean {

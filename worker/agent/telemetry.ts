@@ -27,7 +27,7 @@ export const SLOT = {
 /** Of `recentHashes`. */
 export const HASHES = 36;
 /** Of `waitingFor`. */
-export const NO_RANK = 0xffff_ffff;
+export const WAITS_FOR_NOBODY = 0xffff_ffff;
 
 const STATES = ['free', 'idle', 'queued', 'running', 'waiting', 'failed'] as const;
 type EngineState = (typeof STATES)[number];
@@ -128,7 +128,7 @@ function decodeSlot(view: DataView, at: number): TelemetrySlot {
     startedNs: readU64(view, at + 56),
     collective: COLLECTIVES[view.getUint32(at + 64, true)] ?? null,
     state: STATES[view.getUint32(at + 68, true)] ?? 'free',
-    waitingFor: waitingFor === NO_RANK ? null : waitingFor,
+    waitingFor: waitingFor === WAITS_FOR_NOBODY ? null : waitingFor,
     epoch: view.getUint32(at + 76, true),
   };
 }

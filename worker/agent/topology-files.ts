@@ -8,7 +8,7 @@ import type { Element } from '../../control/topology/element.ts';
 import type { Native } from '../engine/native.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 import type { OwnMachine } from './bootstrap-service.ts';
-import { gpuOf } from './rank-gpus.ts';
+import { gpuOfRank } from './rank-gpus.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 export interface TopologyFiles {
@@ -116,7 +116,7 @@ export async function dumpHostTopology(
 ): Promise<string | null> {
   if (files.dump === null) return null;
   const { dumpTopology, hostTopologySystem } = await import('../topology/file.ts');
-  const ranks = ranksByGpu(placement, visibleGpus(), files.environment);
+  const ranks = localRanksByGpu(placement, visibleGpus(), files.environment);
   const rankOf = ({ busId }: { readonly busId: string }) => ranks.get(busId);
   try {
     const { system, notes } = await hostTopologySystem(native, file, { environment: files.environment, rankOf });
@@ -128,7 +128,7 @@ export async function dumpHostTopology(
 }
 
 /** The first rank on each GPU, by the GPU's PCI address. `gpus`: what a program sees here. */
-export function ranksByGpu(
+export function localRanksByGpu(
   { ranks, programs }: Placement,
   gpus: readonly VisibleGpu[],
   environment: NodeJS.ProcessEnv,
@@ -136,7 +136,7 @@ export function ranksByGpu(
   const found = new Map<string, number>();
   if (environment['NCCLRUN_DEVICE'] === 'host') return found;
   for (const [localRank, ordered] of ranks.entries()) {
-    const address = gpuOf(ordered, localRank, gpus, programs[ordered.program])?.address?.toLowerCase();
+    const address = gpuOfRank(ordered, localRank, gpus, programs[ordered.program])?.address?.toLowerCase();
     if (address !== undefined && !found.has(address)) found.set(address, ordered.rank);
   }
   return found;

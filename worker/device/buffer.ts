@@ -3,7 +3,7 @@ import type { ElementType, NcclArray } from '../engine/elements.ts';
 import type { DeviceAddress, MemoryHandle, Native } from '../engine/native.ts';
 import { translated, translateError, UsageError } from '../engine/errors.ts';
 import type { Device } from './device.ts';
-import { gpuOf, queueOf } from './stream.ts';
+import { gpuOfStream, queueOf } from './stream.ts';
 import type { DeviceStream } from './stream.ts';
 
 /** Memory that a buffer and its slices share. */
@@ -134,7 +134,7 @@ export class DeviceBuffer implements Disposable {
   }
 
   #on(call: string, { stream = this.#device.stream }: StreamOptions) {
-    if (gpuOf(stream) !== this.#device.gpu)
+    if (gpuOfStream(stream) !== this.#device.gpu)
       throw new UsageError(`${call}: the stream is of another device than the buffer`);
     const queue = queueOf(stream);
     return { queue, handle: queue.handle };

@@ -5,7 +5,7 @@ import type { Operation } from '../engine/native.ts';
 import { UsageError } from '../engine/errors.ts';
 import { addressOf, DeviceBuffer, deviceOf } from './buffer.ts';
 import type { StreamQueue, Unqueued } from './queue.ts';
-import { gpuOf, queueOf } from './stream.ts';
+import { gpuOfStream, queueOf } from './stream.ts';
 import type { DeviceStream } from './stream.ts';
 
 /** What operations take: typed arrays, or device buffers of the communicator's device. */
@@ -55,7 +55,7 @@ export function placed(
 }
 
 function queueFor({ device }: Member, call: string, stream: DeviceStream = device.stream): StreamQueue {
-  if (gpuOf(stream) !== device.gpu)
+  if (gpuOfStream(stream) !== device.gpu)
     throw new UsageError(
       `${call}: the stream is of another device than the communicator, which is on ${nameOf(device)}`,
     );

@@ -1,12 +1,12 @@
 import type { EventHandle, Native } from '../engine/native.ts';
-import { UsageError, translateError, translated } from '../engine/errors.ts';
+import { translated, translateError, UsageError } from '../engine/errors.ts';
 import { StreamQueue } from './queue.ts';
 import type { Captured } from './queue.ts';
 
 /** For this package: what is behind a stream. */
 export let queueOf: (stream: DeviceStream) => StreamQueue;
 /** For this package: the device of a stream. */
-export let gpuOf: (stream: DeviceStream) => number | null;
+export let gpuOfStream: (stream: DeviceStream) => number | null;
 
 /**
  * Operations, copies and fills of one stream run one after another in the order of the calls; different streams run at the same time. Made
@@ -19,7 +19,7 @@ export class DeviceStream {
 
   static {
     queueOf = (stream) => stream.#queue;
-    gpuOf = (stream) => stream.#gpu;
+    gpuOfStream = (stream) => stream.#gpu;
   }
 
   /** For `stream`; programs do not call it. */

@@ -13,7 +13,7 @@ const CONNECTION = 1;
 const FULL_BYTES = 64 * 1024;
 
 /** The process at the other end is gone; where there is none that we know, the bytes have ended. */
-export interface ProcessExit {
+export interface ChildExit {
   /** Of a child of ours. */
   readonly waitStatus: number | null;
   /** The end of what a tool said on stderr. */
@@ -26,7 +26,7 @@ const EXIT_GRACE_MS = 2000;
 export class NativeLink implements Link {
   readonly #native: Native;
   readonly #server: LocalServer;
-  readonly #died = Promise.withResolvers<ProcessExit>();
+  readonly #died = Promise.withResolvers<ChildExit>();
   #handler: LinkHandler | null = null;
   readonly #gatherMs: number;
   #unsent: Uint8Array[] = [];
@@ -46,7 +46,7 @@ export class NativeLink implements Link {
   }
 
   /** After the last frame; after a close() too, once all that was sent has left. */
-  get died(): Promise<ProcessExit> {
+  get died(): Promise<ChildExit> {
     return this.#died.promise;
   }
 

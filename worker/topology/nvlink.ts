@@ -3,7 +3,7 @@ import { element } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
 import type { GpuFacts } from './facts.ts';
 import { classOf } from './pci.ts';
-import { pathOf, sysfsAddress } from './walk.ts';
+import { devicePath, sysfsAddress } from './walk.ts';
 
 /** What is at the other end of a link and cannot be seen from here, as in a virtual machine, is an NVSwitch. */
 const NVSWITCH = '0x068000';
@@ -13,7 +13,7 @@ export function gpuElement(root: string, gpu: GpuFacts, rank: number | undefined
   const numbers = { dev: index, sm: computeCapability, ...(rank === undefined ? {} : { rank }) };
   const made = element('gpu', { ...numbers, gdr: gpuDirect ? 1 : 0 });
   for (const [target, count] of targets(gpu)) {
-    const tclass = classOf(root, pathOf(root, target)) ?? NVSWITCH;
+    const tclass = classOf(root, devicePath(root, target)) ?? NVSWITCH;
     made.children.push(element('nvlink', { target, count, tclass }));
   }
   if (c2c !== null && c2c.count > 0) made.children.push(element('c2c', { bw: c2c.bandwidth, count: c2c.count }));

@@ -33,7 +33,7 @@ export function sysfsAddress(address: string): string {
 }
 
 /** Where a device's directory really is, from the root; null: there is no such device. */
-export function pathOf(root: string, busId: string): string | null {
+export function devicePath(root: string, busId: string): string | null {
   return realPath(root, `sys/bus/pci/devices/${busId}`);
 }
 
@@ -49,7 +49,7 @@ export function realPath(root: string, path: string): string | null {
 /** From a device's address to its processor. A device that sysfs does not have hangs on a processor without a number. */
 export function walkUp(root: string, address: string): Walk {
   const busId = sysfsAddress(address);
-  const path = pathOf(root, busId);
+  const path = devicePath(root, busId);
   if (path === null) return { devices: [{ busId, path }], numa: '-1' };
   const switches = switchesAbove(path).map((directory) => ({ busId: basename(directory), path: directory }));
   return { devices: [{ busId, path }, ...switches], numa: readText(root, `${path}/numa_node`) || '-1' };

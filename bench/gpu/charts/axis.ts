@@ -1,5 +1,5 @@
 /** From values to places in a picture. */
-import { sizeText } from './numbers.ts';
+import { binarySizeText } from './numbers.ts';
 
 export interface Tick {
   readonly at: number;
@@ -33,7 +33,7 @@ export function sizeAxis(values: readonly number[], range: Range, labels = 5): A
   const each = Math.ceil(powers.length / labels);
   const ticks = powers.map((power, index) => ({
     at: place(2 ** power),
-    label: index % each === 0 ? sizeText(2 ** power) : '',
+    label: index % each === 0 ? binarySizeText(2 ** power) : '',
   }));
   return { place, ticks };
 }

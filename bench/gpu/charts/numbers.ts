@@ -2,7 +2,7 @@
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
-export function sizeText(bytes: number): string {
+export function binarySizeText(bytes: number): string {
   let value = bytes;
   let unit = 0;
   while (value >= 1024 && unit + 1 < UNITS.length) {

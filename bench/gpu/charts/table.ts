@@ -1,6 +1,6 @@
 /** Times as Markdown: of each size ours, theirs, the ratio, and how far the floor is. */
 import { floorOf } from './floor.ts';
-import { sizeText, timeText } from './numbers.ts';
+import { binarySizeText, timeText } from './numbers.ts';
 import type { Buffers, Library, MeasuredCollective, Point, Results, Timing } from './results.ts';
 
 export function tableOf(results: Results, collective: MeasuredCollective, timing: Timing): string {
@@ -23,7 +23,7 @@ export function tableOf(results: Results, collective: MeasuredCollective, timing
       const plain = columns[0]?.ours.get(bytes);
       const bus = plain === undefined ? '' : plain.bus.toFixed(1);
       const floor = limits === null ? [] : floorCells(floorOf(collective, timing, bytes, limits), plain);
-      return [sizeText(bytes), ...cells, bus, ...floor];
+      return [binarySizeText(bytes), ...cells, bus, ...floor];
     });
   const lines = [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
   return `${lines.join('\n')}\n`;

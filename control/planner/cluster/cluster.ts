@@ -26,7 +26,7 @@ export interface Neighbour {
   readonly otherNic: number;
 }
 
-export interface RingNeighbours {
+export interface HostRingNeighbours {
   readonly previous: Neighbour;
   readonly next: Neighbour;
 }
@@ -86,7 +86,7 @@ export class Cluster {
     });
   }
 
-  ringNeighbours(rank: number, channel: number): RingNeighbours {
+  ringNeighbours(rank: number, channel: number): HostRingNeighbours {
     const host = this.hostOf(rank);
     const { order } = this.#ringChannel(host, channel);
     const gpu = this.#gpuOf[rank] ?? 0;

@@ -4,7 +4,7 @@
  */
 import { distance } from '../machine/path.ts';
 import type { PathType } from '../machine/path.ts';
-import type { Cluster, RingNeighbours, TreeNeighbours } from './cluster.ts';
+import type { Cluster, HostRingNeighbours, TreeNeighbours } from './cluster.ts';
 import { positionInDoubleTree } from './double-tree.ts';
 import type { HostShape } from './host-shape.ts';
 
@@ -55,7 +55,7 @@ export class Hierarchy {
     return this.#ends[this.#cluster.hosts[host]?.shape ?? 0] ?? [];
   }
 
-  ringNeighbours(rank: number): RingNeighbours {
+  ringNeighbours(rank: number): HostRingNeighbours {
     const host = this.#cluster.hostOf(rank);
     const { length: hosts } = this.#cluster.hosts;
     return {

@@ -1,5 +1,5 @@
 /** What one machine gives to a cluster: its channels of every pattern. Equal machines share one. */
-import type { Routes } from '../machine/routes.ts';
+import type { MachineRoutes } from '../machine/routes.ts';
 import { TopologyError } from '../../topology/element.ts';
 import type { Element } from '../../topology/element.ts';
 import type { FoundChannel, Graph, Pattern } from '../search/graph.ts';
@@ -15,7 +15,7 @@ import { hasSplitNvlinks } from './split-nvlink.ts';
 const MAX_HEADS = 9;
 
 export interface HostShape {
-  readonly routes: Routes;
+  readonly routes: MachineRoutes;
   readonly ring: Graph;
   readonly tree: Graph;
   /** null: no NIC reduces, or there are not as many channels as rings. */
@@ -33,7 +33,7 @@ export interface ShapeOptions {
 export const DEFAULT_SHAPE: ShapeOptions = { crossNic: 2, graphs: null };
 
 /** `acrossHosts`: the channels go on to other machines. */
-export function shapeOf(routes: Routes, acrossHosts: boolean, options: ShapeOptions = DEFAULT_SHAPE): HostShape {
+export function shapeOf(routes: MachineRoutes, acrossHosts: boolean, options: ShapeOptions = DEFAULT_SHAPE): HostShape {
   const { crossNic, graphs } = options;
   const given = graphs === null ? NO_GRAPHS : givenGraphs(graphs, routes, acrossHosts);
   const context = new SearchContext(routes);
@@ -69,7 +69,7 @@ function possibleChannels(gpus: number): number {
 }
 
 /** Throws a TopologyError that names the variable. */
-function givenGraphs(graphs: Element, { machine }: Routes, acrossHosts: boolean): NamedGraphs {
+function givenGraphs(graphs: Element, { machine }: MachineRoutes, acrossHosts: boolean): NamedGraphs {
   try {
     return readGraphs(graphs, machine, acrossHosts);
   } catch (error) {
@@ -87,7 +87,7 @@ function firstChannels(graph: Graph, count: number): Graph {
 const SLOWEST = 100;
 
 /** What always works, where no path is wide enough: all GPUs in order, by the first NIC, as fast as the narrowest link allows. */
-function simpleOrder(pattern: Pattern, routes: Routes, count: number, acrossHosts: boolean): Graph {
+function simpleOrder(pattern: Pattern, routes: MachineRoutes, count: number, acrossHosts: boolean): Graph {
   const channel: FoundChannel = {
     order: routes.machine.gpus.map((_, index) => index),
     nets: acrossHosts ? [0, 0] : null,

@@ -3,7 +3,7 @@ import type { Element } from '../../topology/element.ts';
 import { gpuElements, withRanks } from '../../topology/used-gpus.ts';
 import { writeXml } from '../../topology/write-xml.ts';
 import { buildMachine } from '../machine/build.ts';
-import { DEFAULT_ROUTES, Routes } from '../machine/routes.ts';
+import { DEFAULT_ROUTES, MachineRoutes } from '../machine/routes.ts';
 import type { RouteOptions } from '../machine/routes.ts';
 import type { Situation } from '../tuning/network.ts';
 import { Cluster } from './cluster.ts';
@@ -54,7 +54,7 @@ export function planCluster(
     const key = writeXml(used);
     const shape = known.get(key) ?? shapes.length;
     if (shape === shapes.length) {
-      shapes.push(shapeOf(new Routes(buildMachine(used), routes), hostCount > 1, options));
+      shapes.push(shapeOf(new MachineRoutes(buildMachine(used), routes), hostCount > 1, options));
       known.set(key, shape);
     }
     const gpus = shapes[shape]?.routes.machine.gpus ?? [];

@@ -2,7 +2,7 @@
 import { nvlinkBandwidth } from '../machine/constants.ts';
 import { mirrored } from '../machine/mirrored.ts';
 import type { GpuNode } from '../machine/node.ts';
-import type { Routes } from '../machine/routes.ts';
+import type { MachineRoutes } from '../machine/routes.ts';
 import type { Cluster } from './cluster.ts';
 
 interface PointToPoint {
@@ -32,7 +32,7 @@ export function pointToPoint({ shapes, hosts, ranks, channels }: Cluster): Point
 }
 
 /** What the worst of a GPU's peers wants. */
-function channelsPerPeer(routes: Routes, gpu: GpuNode, hosts: number): number {
+function channelsPerPeer(routes: MachineRoutes, gpu: GpuNode, hosts: number): number {
   const perLink = nvlinkBandwidth(gpu.computeCapability);
   const others = routes.machine.gpus.filter((other) => other !== gpu);
   const inside = others.map((other) => {
@@ -43,7 +43,7 @@ function channelsPerPeer(routes: Routes, gpu: GpuNode, hosts: number): number {
 }
 
 /** As many NICs as the GPU keeps busy over PCI Express, each with a channel at least. */
-function channelsToNet(routes: Routes, gpu: GpuNode): number {
+function channelsToNet(routes: MachineRoutes, gpu: GpuNode): number {
   const own = gpu.links.find(({ kind }) => kind === 'pci')?.bandwidth ?? 0;
   const toCpus = routes.machine.cpus.map((cpu) => routes.path(gpu, cpu).bandwidth);
   const link = Math.min(own, Math.max(0, ...toCpus));

@@ -1,7 +1,7 @@
 /** What a plan decides for the GPUs of one host. */
 import type { Agreement } from '../cluster/agreement.ts';
 import { situationOf } from '../cluster/situation.ts';
-import { ranksByGpu } from '../input/input.ts';
+import { rankCountByGpu } from '../input/input.ts';
 import type { PlanInput } from '../input/input.ts';
 import type { Decisions } from '../plan.ts';
 import type { Preferences } from '../input/preferences.ts';
@@ -20,7 +20,7 @@ const COPYING = 5;
 const SPIN_NANOSECONDS = 50_000;
 
 export function decideOnGpus(input: PlanInput, channelSet: ChannelSet, preferences: Preferences): Decisions {
-  const together = LAUNCHES_AT_ONCE * Math.max(...ranksByGpu(input.peers).values());
+  const together = LAUNCHES_AT_ONCE * Math.max(...rankCountByGpu(input.peers).values());
   const limits = input.peers.map(({ smCount, maxChannels }) =>
     Math.min(maxChannels === 0 ? MAX_CHANNELS : maxChannels, Math.floor(smCount / together)),
   );

@@ -1,5 +1,5 @@
 /** What no plan can mend: the ranks' devices contradict each other. */
-import { ranksByGpu } from './input.ts';
+import { rankCountByGpu } from './input.ts';
 import type { GivenPlan, PlanInput, PlannedPeer } from './input.ts';
 
 /** The ranks as they are cannot variant a communicator; the engine answers ncclInvalidUsage with this sentence. */
@@ -45,7 +45,7 @@ export function checkGiven({ source, plan }: GivenPlan, input: PlanInput): void 
   if (plan.device === 'host') return;
   checkOneHost(input);
   // Blocks wait for each other across GPUs: all of a launch have to be resident on SMs at once.
-  const ranksOf = ranksByGpu(input.peers);
+  const ranksOf = rankCountByGpu(input.peers);
   input.peers.forEach(({ host, busId, smCount }, rank) => {
     const sharing = ranksOf.get(busId) ?? 1;
     const max = Math.floor(smCount / sharing);

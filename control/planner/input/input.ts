@@ -63,14 +63,14 @@ export interface PlanInput {
 }
 
 /** By host: its ranks, ascending. */
-export function ranksByHost({ hosts, peers }: Members): number[][] {
+export function rankNumbersByHost({ hosts, peers }: Members): number[][] {
   const members: number[][] = hosts.map(() => []);
   peers.forEach(({ host }, rank) => members[host]?.push(rank));
   return members;
 }
 
 /** By bus id: how many of the ranks use it. For ranks of one host; ranks that share a GPU share its SMs. */
-export function ranksByGpu(peers: readonly PlannedPeer[]): Map<string, number> {
+export function rankCountByGpu(peers: readonly PlannedPeer[]): Map<string, number> {
   const ranks = new Map<string, number>();
   for (const { busId } of peers) ranks.set(busId, (ranks.get(busId) ?? 0) + 1);
   return ranks;

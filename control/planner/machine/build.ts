@@ -52,7 +52,7 @@ function addCpu(builder: Builder, from: Element): void {
   const numa = attribute.whole(from, 'numaid');
   const architecture = architectureOf(from);
   const vendor: Vendor =
-    architecture === 'x86_64' ? (VENDORS.get(attribute.text(from, 'vendor', '')) ?? 'unknown') : 'unknown';
+    architecture === 'x86_64' ? (VENDORS.get(attribute.textAttribute(from, 'vendor', '')) ?? 'unknown') : 'unknown';
   const family = attribute.whole(from, 'familyid', 0);
   const model = attribute.whole(from, 'modelid', 0);
   const bandwidth = from.attributes.has('arch')
@@ -67,15 +67,16 @@ function addCpu(builder: Builder, from: Element): void {
 }
 
 function architectureOf(from: Element): Architecture {
-  const name = attribute.text(from, 'arch', '');
+  const name = attribute.textAttribute(from, 'arch', '');
   return name === 'x86_64' || name === 'arm64' || name === 'ppc64' ? name : 'unknown';
 }
 
 function addPci(builder: Builder, from: Element, parent: DraftNode, cpu: DraftNode): void {
   const { draft } = builder;
-  const address = attribute.text(from, 'busid');
+  const address = attribute.textAttribute(from, 'busid');
   const width = attribute.lanes(from);
-  const bandwidth = laneBandwidth(attribute.text(from, 'link_speed', '')) * (width === 0 ? UNKNOWN_WIDTH : width);
+  const bandwidth =
+    laneBandwidth(attribute.textAttribute(from, 'link_speed', '')) * (width === 0 ? UNKNOWN_WIDTH : width);
   const gpus = elementsOf(from, 'gpu');
   if (gpus.length > 0) {
     // The parts of one GPU share its link.
@@ -88,7 +89,7 @@ function addPci(builder: Builder, from: Element, parent: DraftNode, cpu: DraftNo
     addNic(builder, nic, parent, bandwidth, address);
     return;
   }
-  if (!isBridge(attribute.text(from, 'class', ''))) return;
+  if (!isBridge(attribute.textAttribute(from, 'class', ''))) return;
   const node = draft.add({ kind: 'pci', name: address, model: modelOf(from) });
   remember(builder, from, node, cpu);
   for (const child of elementsOf(from, 'pci')) addPci(builder, child, node, cpu);
@@ -129,7 +130,7 @@ function remember({ byBusId, cpuOf }: Builder, pci: Element, node: DraftNode, cp
   const others = byBusId.get(address) ?? [];
   const areGpus = [...others, node].every(({ facts }) => facts.kind === 'gpu');
   if (others.length > 0 && !areGpus)
-    throw new TopologyError(`${locationOf(pci)}: busid="${attribute.text(pci, 'busid')}" is there twice`);
+    throw new TopologyError(`${locationOf(pci)}: busid="${attribute.textAttribute(pci, 'busid')}" is there twice`);
   byBusId.set(address, [...others, node]);
   cpuOf.set(node, cpu);
 }
@@ -158,7 +159,7 @@ function addNic({ draft }: Builder, from: Element, parent: DraftNode, bandwidth:
     const asic = net.attributes.get('guid') ?? `device ${device}`;
     const node = draft.add({
       kind: 'net',
-      name: attribute.text(net, 'name', `net ${device}`),
+      name: attribute.textAttribute(net, 'name', `net ${device}`),
       device,
       port: `${asic}/${attribute.whole(net, 'port', 0)}`,
       bandwidth: speed,

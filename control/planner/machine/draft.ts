@@ -1,5 +1,5 @@
 /** A machine being put together: nodes and links can still change. */
-import type { Link, LinkKind, Machine, MachineNode } from './node.ts';
+import type { LinkKind, Machine, MachineLink, MachineNode } from './node.ts';
 
 /** A node before its index and links are known. */
 type Facts<Node> = Node extends MachineNode ? Omit<Node, 'index' | 'links'> : never;
@@ -53,13 +53,13 @@ export class Draft {
       finished.set(node, one);
       return one;
     });
-    const links: Link[] = [];
+    const links: MachineLink[] = [];
     for (const draft of this.nodes) {
       const from = finished.get(draft);
       for (const { kind, to, bandwidth } of draft.links) {
         const end = finished.get(to);
         if (from === undefined || end === undefined) continue;
-        const link: Link = { index: links.length, kind, from, to: end, bandwidth };
+        const link: MachineLink = { index: links.length, kind, from, to: end, bandwidth };
         from.links.push(link);
         links.push(link);
       }

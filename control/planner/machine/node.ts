@@ -7,7 +7,7 @@ interface Common {
   /** As people know it: "GPU 3", "0000:1b:00.0", "mlx5_0". */
   readonly name: string;
   /** Fastest first; of PCI, those down the tree before the one up. */
-  readonly links: Link[];
+  readonly links: MachineLink[];
 }
 
 export interface GpuNode extends Common {
@@ -64,7 +64,7 @@ export type MachineNode = GpuNode | CpuNode | PciNode | SwitchNode | NicNode | N
 
 export type LinkKind = 'local' | 'nvlink' | 'c2c' | 'pci' | 'socket' | 'net';
 
-export interface Link {
+export interface MachineLink {
   /** Among all links of the machine. */
   readonly index: number;
   readonly kind: LinkKind;
@@ -80,5 +80,5 @@ export interface Machine {
   readonly nets: readonly NetNode[];
   readonly cpus: readonly CpuNode[];
   readonly nvswitch: SwitchNode | null;
-  readonly links: readonly Link[];
+  readonly links: readonly MachineLink[];
 }

@@ -1,6 +1,6 @@
 /** Paths from one node of a machine to another. */
 import { LOCAL_BANDWIDTH } from './constants.ts';
-import type { Link, Machine, MachineNode } from './node.ts';
+import type { Machine, MachineLink, MachineNode } from './node.ts';
 
 /**
  * What a path goes through, the nearest first, under NCCL's names: the same device; NVLink; NVLink through another GPU; C2C; one PCI switch; several;
@@ -37,7 +37,7 @@ export interface Path {
   readonly type: PathType;
   /** Of its slowest link, in MB/s; 0: there is no path. */
   readonly bandwidth: number;
-  readonly links: readonly Link[];
+  readonly links: readonly MachineLink[];
 }
 
 /** Stands for a missing index. */
@@ -51,7 +51,7 @@ export const NO_PATH: Path = { type: 'DIS', bandwidth: 0, links: [] };
  */
 export class PathsTo {
   readonly #target: MachineNode;
-  readonly #links: readonly Link[];
+  readonly #links: readonly MachineLink[];
   /** By node index: the index of the first link of its path; -1: it has none. */
   readonly #towards: Int32Array;
   readonly #lengths: Int32Array;
@@ -146,7 +146,7 @@ export class PathsTo {
 
   #write(index: number): Path {
     if (index === this.#target.index) return { type: 'LOC', bandwidth: LOCAL_BANDWIDTH, links: [] };
-    const links: Link[] = [];
+    const links: MachineLink[] = [];
     let link = this.#firstFrom(index);
     if (link === undefined) return NO_PATH;
     while (link !== undefined) {
@@ -156,7 +156,7 @@ export class PathsTo {
     return { type: this.#typeAt(index), bandwidth: this.#bandwidths[index] ?? 0, links };
   }
 
-  #firstFrom(index: number): Link | undefined {
+  #firstFrom(index: number): MachineLink | undefined {
     return this.#links[this.#towards[index] ?? NONE];
   }
 
@@ -165,7 +165,7 @@ export class PathsTo {
   }
 }
 
-function stepType({ kind, from, to }: Link, rest: PathType, isThrough: boolean): PathType {
+function stepType({ kind, from, to }: MachineLink, rest: PathType, isThrough: boolean): PathType {
   switch (kind) {
     case 'local':
     case 'net':
@@ -189,15 +189,15 @@ function unreachable(kind: never): never {
 }
 
 /** By link index: the link in the opposite direction. */
-export type ReverseLinks = readonly (Link | undefined)[];
+export type ReverseLinks = readonly (MachineLink | undefined)[];
 
 export function reverseLinks({ links }: Machine): ReverseLinks {
-  const reverse: (Link | undefined)[] = [];
+  const reverse: (MachineLink | undefined)[] = [];
   for (let i = 0; i < links.length; i++) reverse.push(reverseOf(links[i]));
   return reverse;
 }
 
-function reverseOf(link: Link | undefined): Link | undefined {
+function reverseOf(link: MachineLink | undefined): MachineLink | undefined {
   if (link === undefined) return undefined;
   const { from, to, kind } = link;
   for (let i = 0; i < to.links.length; i++) {

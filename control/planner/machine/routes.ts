@@ -26,7 +26,7 @@ export const DEFAULT_ROUTES: RouteOptions = {
   throughOtherNics: true,
 };
 
-export class Routes {
+export class MachineRoutes {
   readonly machine: Machine;
   readonly #options: RouteOptions;
   /** The same links in the opposite direction. */

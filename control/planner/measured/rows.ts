@@ -6,7 +6,7 @@ import { isPreferred } from '../input/preferences.ts';
 import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
 import { withFallback } from './candidates.ts';
 import type { MeasuredVariant, Table } from './table.ts';
-import { crossing, isMeasuredAt, timeAt } from './times.ts';
+import { crossingBytes, isMeasuredAt, timeAt } from './times.ts';
 
 /** Times differ so much from run to run: within it what is planned stays, and then what was fastest for the size before. */
 const NOISE = 1.03;
@@ -107,7 +107,7 @@ function piecesOf(variants: readonly MeasuredVariant[], isPlanned: IsPlanned): P
     if (previous === undefined || best === null) pieces.push({ variant: next, from: bytes, upTo: bytes });
     else if (next === best) pieces[pieces.length - 1] = { ...previous, upTo: bytes };
     else {
-      const upTo = crossing(best.times, next.times, before, bytes);
+      const upTo = crossingBytes(best.times, next.times, before, bytes);
       pieces[pieces.length - 1] = { ...previous, upTo };
       pieces.push({ variant: next, from: upTo + 1, upTo: bytes });
     }

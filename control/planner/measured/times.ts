@@ -20,7 +20,7 @@ export function isMeasuredAt(times: MeasuredTimes, bytes: number): boolean {
 }
 
 /** The size up to which `one`, the faster at `from`, stays so, where `other` is the faster at `to`. */
-export function crossing(one: MeasuredTimes, other: MeasuredTimes, from: number, to: number): number {
+export function crossingBytes(one: MeasuredTimes, other: MeasuredTimes, from: number, to: number): number {
   const known = [one, other].every((times) => isMeasuredAt(times, from) && isMeasuredAt(times, to));
   // One that was not measured at both ends was far behind there: the middle of sizes that are factors apart.
   if (!known) return Math.floor(Math.sqrt(from * to));

@@ -18,7 +18,7 @@ interface Tried {
   carried: readonly number[] | null | undefined;
 }
 
-export class Attempts {
+export class SearchAttempts {
   readonly #tried: Tried[] = [];
   #units: LinkUnits | null = null;
 

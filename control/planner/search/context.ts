@@ -1,8 +1,8 @@
 /** What all searches on one machine have in common, worked out once. */
 import { distance } from '../machine/path.ts';
 import type { PathType } from '../machine/path.ts';
-import type { Routes } from '../machine/routes.ts';
-import { Attempts } from './attempts.ts';
+import type { MachineRoutes } from '../machine/routes.ts';
+import { SearchAttempts } from './attempts.ts';
 import { Bounds } from './bounds.ts';
 import { Candidates } from './candidates.ts';
 import { NextGpus } from './next-gpus.ts';
@@ -10,11 +10,11 @@ import { usesOf } from './loads.ts';
 import type { Use, Uses } from './loads.ts';
 
 export class SearchContext {
-  readonly routes: Routes;
+  readonly routes: MachineRoutes;
   readonly uses: Uses;
   readonly bounds: Bounds;
   readonly nextGpus: NextGpus;
-  readonly attempts = new Attempts();
+  readonly attempts = new SearchAttempts();
   /** MB/s of the links. */
   readonly bandwidths: Int32Array;
   /** MB/s of the NICs' ports, and the index of each net's port. */
@@ -34,7 +34,7 @@ export class SearchContext {
   readonly computeCapability: number;
   readonly #candidates = new Map<number, Candidates>();
 
-  constructor(routes: Routes) {
+  constructor(routes: MachineRoutes) {
     const { machine } = routes;
     const { gpus, nets, links } = machine;
     this.routes = routes;

@@ -1,9 +1,9 @@
 /** What flows take of links, and how much of each link is left while channels are laid over a machine. */
 import { INTEL_ROOT_COMPLEX_FACTOR } from '../machine/constants.ts';
-import type { Link, MachineNode } from '../machine/node.ts';
+import type { MachineLink, MachineNode } from '../machine/node.ts';
 import { distance } from '../machine/path.ts';
 import type { Path, ReverseLinks } from '../machine/path.ts';
-import type { Routes } from '../machine/routes.ts';
+import type { MachineRoutes } from '../machine/routes.ts';
 
 /** What a flow along a path takes of links: docs/topology.md, "What a flow takes". */
 export interface Use {
@@ -36,7 +36,7 @@ export interface Uses {
 /** Of what is not there. */
 export const NO_USE: Use = { distance: distance('DIS'), hops: 0, bandwidth: 0, first: 0, end: 0, isEven: true };
 
-export function usesOf(routes: Routes): Uses {
+export function usesOf(routes: MachineRoutes): Uses {
   const { gpus, nets } = routes.machine;
   const links = linksBetween(routes, gpus, gpus) + linksBetween(routes, gpus, nets) + linksBetween(routes, nets, gpus);
   // Each link, and an answer over it.
@@ -50,7 +50,7 @@ export function usesOf(routes: Routes): Uses {
   };
 }
 
-function linksBetween(routes: Routes, froms: readonly MachineNode[], tos: readonly MachineNode[]): number {
+function linksBetween(routes: MachineRoutes, froms: readonly MachineNode[], tos: readonly MachineNode[]): number {
   let links = 0;
   froms.forEach((from) => {
     tos.forEach((to) => (links += routes.path(from, to).links.length));
@@ -64,11 +64,11 @@ const ANSWERS_OF_OLD_GPUS = 1 / 8;
 class Tables {
   readonly links: Int32Array;
   readonly factors: Float64Array;
-  readonly #routes: Routes;
+  readonly #routes: MachineRoutes;
   readonly #reverse: ReverseLinks;
   #end = 0;
 
-  constructor(routes: Routes, entries: number) {
+  constructor(routes: MachineRoutes, entries: number) {
     this.#routes = routes;
     this.#reverse = routes.reverse;
     this.links = new Int32Array(entries);
@@ -98,23 +98,23 @@ class Tables {
     return { distance: distance(type), hops: links.length, bandwidth, first, end: this.#end, isEven };
   }
 
-  #put(link: Link, factor: number): void {
+  #put(link: MachineLink, factor: number): void {
     this.links[this.#end] = link.index;
     this.factors[this.#end] = factor;
     this.#end += 1;
   }
 }
 
-function factorOf({ kind }: Link, isIntel: boolean): number {
+function factorOf({ kind }: MachineLink, isIntel: boolean): number {
   return isIntel && kind === 'pci' ? INTEL_ROOT_COMPLEX_FACTOR : 1;
 }
 
-function passesIntel(links: readonly Link[]): boolean {
+function passesIntel(links: readonly MachineLink[]): boolean {
   return links.some(({ to }) => to.kind === 'cpu' && to.architecture === 'x86_64' && to.vendor === 'intel');
 }
 
 /** What comes back over a link for what goes over it. */
-function answerShare(from: MachineNode, { to, kind }: Link): number {
+function answerShare(from: MachineNode, { to, kind }: MachineLink): number {
   if (to.kind === 'gpu') return to.computeCapability < 80 && from.kind !== 'gpu' ? ANSWERS_OF_OLD_GPUS : 0;
   return to.kind === 'cpu' && to.architecture === 'ppc64' && kind === 'nvlink' ? 1 : 0;
 }

@@ -49,7 +49,7 @@ function speed(from: Element, name: string): number {
 }
 
 function pathType(from: Element, name: string): PathType {
-  const value = attribute.text(from, name);
+  const value = attribute.textAttribute(from, name);
   const known = PATH_TYPES.find((type) => type === value);
   if (known !== undefined) return known;
   throw new TopologyError(`${locationOf(from)}: ${name}="${value}", expected one of ${PATH_TYPES.join(', ')}`);

@@ -3,12 +3,12 @@
  * flow takes", has the rules.
  */
 import { INTEL_ROOT_COMPLEX_FACTOR } from '../machine/constants.ts';
-import type { Link, MachineNode } from '../machine/node.ts';
-import type { Routes } from '../machine/routes.ts';
+import type { MachineLink, MachineNode } from '../machine/node.ts';
+import type { MachineRoutes } from '../machine/routes.ts';
 import type { FoundChannel, Graph } from '../search/graph.ts';
 
 interface LinkLoad {
-  readonly link: Link;
+  readonly link: MachineLink;
   /** MB/s. */
   readonly load: number;
 }
@@ -17,7 +17,7 @@ interface LinkLoad {
 const TOLERANCE = 1e-3;
 
 /** All links that carry something, the fullest first. */
-export function linkLoads(routes: Routes, graph: Graph): LinkLoad[] {
+export function linkLoads(routes: MachineRoutes, graph: Graph): LinkLoad[] {
   const { links, gpus, nets } = routes.machine;
   const loads = new Float64Array(links.length);
   const flow = (from: MachineNode | undefined, to: MachineNode | undefined, bandwidth: number): void => {
@@ -92,11 +92,17 @@ function sendersOf(pattern: Graph['pattern'], last: number): readonly number[] {
   return [pattern === 'splitTree' ? Math.min(1, last) : 0];
 }
 
-function addFlow(routes: Routes, loads: Float64Array, from: MachineNode, to: MachineNode, bandwidth: number): void {
+function addFlow(
+  routes: MachineRoutes,
+  loads: Float64Array,
+  from: MachineNode,
+  to: MachineNode,
+  bandwidth: number,
+): void {
   const { links, type } = routes.path(from, to);
   const crossesIntel =
     from.kind === 'gpu' && type === 'PHB' && links.some((link) => link.to.kind === 'cpu' && link.to.vendor === 'intel');
-  const add = (link: Link | undefined, load: number): void => {
+  const add = (link: MachineLink | undefined, load: number): void => {
     if (link !== undefined) loads[link.index] = (loads[link.index] ?? 0) + load;
   };
   for (const link of links) {

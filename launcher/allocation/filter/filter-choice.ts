@@ -5,7 +5,7 @@ import { hostKey, type Hosts } from '../slots/add-up.ts';
 import { hostfileError, positionIn, type SourceLine } from '../grammar/diagnostic.ts';
 import { parseHostWord } from '../grammar/host-name.ts';
 import { parseNumberRange } from '../grammar/host-range.ts';
-import type { Machine } from '../grammar/machine.ts';
+import type { LauncherMachine } from '../grammar/machine.ts';
 import { maximumSlots } from '../grammar/number.ts';
 import { maximumSlotsInAll, Reading } from '../grammar/reading.ts';
 import { head, indexOutsideBrackets, splitOutsideBrackets, tail, type Token } from '../grammar/tokenize.ts';
@@ -22,7 +22,7 @@ type Choice = Map<
 >;
 
 /** Throws a FailureError (hostfile) for a host or slot that is not there. An --exclude may name who is left out already. */
-export function parseChoice(given: Hosts, line: SourceLine, machine: Machine): Choice {
+export function parseChoice(given: Hosts, line: SourceLine, machine: LauncherMachine): Choice {
   const known = new Map(given.hosts.map((host) => [hostKey(host, machine), host]));
   const gone = new Map(given.leftOut.map(({ name, reason }) => [hostKey({ name, user: null }, machine), reason]));
   const reading = new Reading();

@@ -3,10 +3,10 @@ import type { HostSlots } from '../../model/types.ts';
 import { hostKey, type Hosts } from '../slots/add-up.ts';
 import { hostfileError, positionIn, type SourceLine } from '../grammar/diagnostic.ts';
 import { parseChoice } from './filter-choice.ts';
-import type { Machine } from '../grammar/machine.ts';
+import type { LauncherMachine } from '../grammar/machine.ts';
 
 /** Keeps what `text` names, in the order of `given`. Throws a FailureError (hostfile). */
-export function include(given: Hosts, text: string, machine: Machine): Hosts {
+export function include(given: Hosts, text: string, machine: LauncherMachine): Hosts {
   const line: SourceLine = { source: '--include', line: 1, text };
   const choice = parseChoice(given, line, machine);
   const hosts = given.hosts.flatMap((host) => {
@@ -24,7 +24,7 @@ export function include(given: Hosts, text: string, machine: Machine): Hosts {
 }
 
 /** Leaves out what `text` names. Throws a FailureError (hostfile). */
-export function exclude(given: Hosts, text: string, machine: Machine): Hosts {
+export function exclude(given: Hosts, text: string, machine: LauncherMachine): Hosts {
   const line: SourceLine = { source: '--exclude', line: 1, text };
   const choice = parseChoice(given, line, machine);
   const leftOut = [...given.leftOut];

@@ -10,7 +10,7 @@ import { hostfileError, positionIn, type SourceLine } from './diagnostic.ts';
 import type { HostEntry } from './entry.ts';
 import { parseHostWord } from './host-name.ts';
 import { parseHostfile } from './hostfile.ts';
-import { type Machine, readHosts } from './machine.ts';
+import { readHosts, type LauncherMachine } from './machine.ts';
 import { parseSlots } from './number.ts';
 import type { Reading } from './reading.ts';
 import { splitOutsideBrackets, tail, type Token } from './tokenize.ts';
@@ -27,7 +27,7 @@ export interface RelativeHost {
 export type ListItem = HostEntry | RelativeHost;
 
 /** Throws a FailureError (hostfile) with the place in the list. */
-export function parseHostList(list: string, machine: Machine, reading: Reading, source = '-H'): ListItem[] {
+export function parseHostList(list: string, machine: LauncherMachine, reading: Reading, source = '-H'): ListItem[] {
   const line: SourceLine = { source, line: 1, text: list };
   return splitOutsideBrackets({ text: list, offset: 0 }, ',').flatMap((word): ListItem[] => {
     if (word.text === '') {
@@ -60,7 +60,7 @@ function blankInside(word: Token, blank: number, line: SourceLine): Error {
   return hostfileError(`a blank after ${first}, in a list without blanks`, position, `write ${remedy}`);
 }
 
-function parseFile(path: Token, line: SourceLine, machine: Machine, reading: Reading): HostEntry[] {
+function parseFile(path: Token, line: SourceLine, machine: LauncherMachine, reading: Reading): HostEntry[] {
   const position = positionIn(line, path.offset - 1, path.text.length + 1);
   if (path.text === '') throw hostfileError('the name of a file is missing', position, 'write ^FILE');
   const remedy = `in a list ^ begins a file's name; to leave a host out, write -${path.text} or --exclude ${path.text}`;

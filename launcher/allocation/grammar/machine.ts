@@ -5,7 +5,7 @@ import type { SourcePosition } from '../../model/failure.ts';
 import { hostfileError } from './diagnostic.ts';
 import { messageOf } from '../../../control/message-of.ts';
 
-export interface Machine {
+export interface LauncherMachine {
   readonly hostName: string;
   /** The user who runs us, or null where the system has no name for them. */
   userName(): string | null;
@@ -16,7 +16,7 @@ export interface Machine {
 /** 100,000 hosts need about 3 MB; something far larger is not a hostfile. */
 const maximumBytes = 64 * 1024 * 1024;
 
-export const thisMachine: Machine = {
+export const thisMachine: LauncherMachine = {
   hostName: hostname(),
   userName() {
     try {
@@ -54,7 +54,12 @@ function readLimited(path: string): string {
 }
 
 /** Throws a FailureError (hostfile) at `position` where the file cannot be read. */
-export function readHosts(path: string, machine: Machine, position: SourcePosition | null, remedy: string): string {
+export function readHosts(
+  path: string,
+  machine: LauncherMachine,
+  position: SourcePosition | null,
+  remedy: string,
+): string {
   const name = path === '-' ? 'from standard input' : path;
   try {
     return machine.readFile(path);
@@ -78,7 +83,7 @@ function reasonOf(error: unknown): string {
 }
 
 /** localhost, 127.*, ::1 and the host's own name, short or full; as another user it is a host like any other. */
-export function isLocal(name: string, user: string | null, machine: Machine): boolean {
+export function isLocal(name: string, user: string | null, machine: LauncherMachine): boolean {
   if (user !== null && user !== machine.userName()) return false;
   const asked = name.toLowerCase();
   if (asked === 'localhost' || asked === '::1' || /^127(\.[0-9]{1,3}){3}$/u.test(asked)) return true;

@@ -1,7 +1,7 @@
 /** The hosts of a resource manager's allocation. */
 import { addUp, type Hosts } from '../slots/add-up.ts';
 import type { HostEntry } from '../grammar/entry.ts';
-import type { Machine } from '../grammar/machine.ts';
+import type { LauncherMachine } from '../grammar/machine.ts';
 import { positionIn, type SourceLine } from '../grammar/diagnostic.ts';
 import { parseHostWord } from '../grammar/host-name.ts';
 import type { Reading } from '../grammar/reading.ts';
@@ -19,14 +19,14 @@ export interface ManagedHosts {
   readonly withoutGpus?: ReadonlyMap<string, number>;
 }
 
-const readers: Readonly<Record<ManagerName, (manager: Manager, machine: Machine) => ManagedHosts>> = {
+const readers: Readonly<Record<ManagerName, (manager: Manager, machine: LauncherMachine) => ManagedHosts>> = {
   slurm: slurmHosts,
   pbs: pbsHosts,
   lsf: lsfHosts,
 };
 
 /** Throws a FailureError (hostfile) that names the variable and the place in it. */
-export function managedHosts(manager: Manager, machine: Machine): Hosts {
+export function managedHosts(manager: Manager, machine: LauncherMachine): Hosts {
   const { entries, why, withoutGpus } = readers[manager.name](manager, machine);
   const { hosts, leftOut } = addUp(entries, machine);
   const isSlurm = manager.name === 'slurm';

@@ -2,9 +2,9 @@
 import type { HostSlots } from '../../model/types.ts';
 import { hostfileError } from '../grammar/diagnostic.ts';
 import { locate, type HostEntry } from '../grammar/entry.ts';
-import { isLocal, type Machine } from '../grammar/machine.ts';
+import { isLocal, type LauncherMachine } from '../grammar/machine.ts';
 import { maximumSlots } from '../grammar/number.ts';
-import { originOf } from './origin.ts';
+import { slotOrigin } from './origin.ts';
 
 /** A host that was named and is not used. */
 export interface LeftOutHost {
@@ -18,12 +18,12 @@ export interface Hosts {
 }
 
 /** Names that mean this machine share one key, so that `localhost` and its host name add up. */
-export function hostKey(entry: Pick<HostEntry, 'name' | 'user'>, machine: Machine): string {
+export function hostKey(entry: Pick<HostEntry, 'name' | 'user'>, machine: LauncherMachine): string {
   return isLocal(entry.name, entry.user, machine) ? 'localhost' : entry.name.toLowerCase();
 }
 
 /** One host per distinct name, in the order of first mention. Throws a FailureError (hostfile) where mentions disagree. */
-export function addUp(entries: readonly HostEntry[], machine: Machine): Hosts {
+export function addUp(entries: readonly HostEntry[], machine: LauncherMachine): Hosts {
   const excluded = new Map<string, HostEntry>();
   const mentions = new Map<string, Mention[]>();
   for (const [at, entry] of entries.entries()) {
@@ -54,7 +54,7 @@ interface Mention {
   readonly entry: HostEntry;
 }
 
-function merge(first: HostEntry, mentions: readonly Mention[], machine: Machine): HostSlots {
+function merge(first: HostEntry, mentions: readonly Mention[], machine: LauncherMachine): HostSlots {
   const group = mentions.map(({ entry }) => entry);
   const local = isLocal(first.name, first.user, machine);
   const slots = sumSlots(group);
@@ -68,7 +68,7 @@ function merge(first: HostEntry, mentions: readonly Mention[], machine: Machine)
     maxSlots,
     devices: null,
     local,
-    origin: originOf(group, slots, local && slots === null && maxSlots === null),
+    origin: slotOrigin(group, slots, local && slots === null && maxSlots === null),
   };
 }
 

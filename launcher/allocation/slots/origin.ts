@@ -6,7 +6,7 @@ import { locate, type HostEntry } from '../grammar/entry.ts';
 const shown = 4;
 
 /** `mentions` are those of one host, at least one. `slots`: their sum, or null if it is not known yet. */
-export function originOf(mentions: readonly HostEntry[], slots: number | null, unlimited: boolean): SlotOrigin {
+export function slotOrigin(mentions: readonly HostEntry[], slots: number | null, unlimited: boolean): SlotOrigin {
   const host = several([...new Set(mentions.map(placeWithRange))]);
   const locations = several([...new Set(mentions.map(({ position }) => locate(position)))]);
   if (unlimited) return { kind: 'localhost-unlimited', text: 'localhost without a count has no limit', host };

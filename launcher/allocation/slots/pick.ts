@@ -6,14 +6,14 @@ import { addUp, hostKey, type Hosts, type LeftOutHost } from './add-up.ts';
 import { hostfileError } from '../grammar/diagnostic.ts';
 import { locate, type HostEntry } from '../grammar/entry.ts';
 import type { ListItem, RelativeHost } from '../grammar/host-list.ts';
-import type { Machine } from '../grammar/machine.ts';
+import type { LauncherMachine } from '../grammar/machine.ts';
 
 interface Choice {
   /** What the hostfile `file` says. */
   readonly defined: Hosts;
   readonly items: readonly ListItem[];
   readonly file: string;
-  readonly machine: Machine;
+  readonly machine: LauncherMachine;
   /** Keys of hosts that have ranks of the programs before: +e passes them over. */
   readonly occupied: ReadonlySet<string>;
   /** What to do about a host that is not there; null: it can be added to the file. */
@@ -68,7 +68,7 @@ function agreedUser(host: HostSlots, wanted: HostSlots, position: SourcePosition
   throw hostfileError(message, position, 'state one user for the host');
 }
 
-function notPicked(hosts: readonly HostSlots[], picked: ReadonlySet<string>, machine: Machine): LeftOutHost[] {
+function notPicked(hosts: readonly HostSlots[], picked: ReadonlySet<string>, machine: LauncherMachine): LeftOutHost[] {
   return hosts
     .filter((host) => !picked.has(hostKey(host, machine)))
     .map(({ name }) => ({ name, reason: '-H does not name it' }));

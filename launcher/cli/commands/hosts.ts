@@ -1,7 +1,7 @@
 /** `ncclrun hosts [FILE|LIST]`: prints the hosts that a run would use, or writes them as another tool reads them. */
 import { existsSync, statSync } from 'node:fs';
 import type { Hosts } from '../../allocation/slots/add-up.ts';
-import { allocate, type AllocationRequest } from '../../allocation/allocate.ts';
+import { allocateHosts, type AllocationRequest } from '../../allocation/allocate.ts';
 import { printHosts } from '../../allocation/print/grammars.ts';
 import { grammarNames, type GrammarName } from '../../allocation/print/grammar-names.ts';
 import type { HostSlots } from '../../model/types.ts';
@@ -23,7 +23,7 @@ export async function hosts(argv: readonly string[]): Promise<number> {
   if (asked === 'version') return (await import('./version.ts')).version();
   await reportRefusals(files);
 
-  const found = withSlots(allocate(requestOf(settings, words)), settings.integer('slots'));
+  const found = withSlots(allocateHosts(requestOf(settings, words)), settings.integer('slots'));
   const streams = standardStreams();
   const { text, lost } = written(found, settings);
   const paint = makePaint(streams.stderrIsTerminal(), process.env);
@@ -34,7 +34,7 @@ export async function hosts(argv: readonly string[]): Promise<number> {
 
 /** `ncclrun --explain` without a program: the hosts alone. Throws a FailureError (usage, hostfile). */
 export async function explainHosts(request: AllocationRequest, json: boolean): Promise<number> {
-  const found = allocate(request);
+  const found = allocateHosts(request);
   const text = json ? printHosts(found.hosts, 'json').text : hostsTable(found);
   await standardStreams().stdout.print(text);
   return 0;

@@ -18,7 +18,7 @@ import { planText } from '../../plan/text.ts';
 import { verify } from '../../plan/verify.ts';
 import { viewOf } from '../../plan/view.ts';
 import { localTopology } from '../../local/host.ts';
-import { checked, readGraphsFile } from '../../topology/file.ts';
+import { checked, readUserGraphsFile } from '../../topology/file.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { collectivesOf } from '../collectives.ts';
 import { planCommandLine, type PlanOptionName } from '../options.ts';
@@ -92,7 +92,7 @@ function planVariables(environment: NodeJS.ProcessEnv): PlanVariables {
     const preferences = preferencesFrom(environment);
     const variables = plannerVariables(environment);
     const file = environment['NCCL_GRAPH_FILE'] ?? '';
-    const graphs = file === '' ? null : readGraphsFile('NCCL_GRAPH_FILE', file);
+    const graphs = file === '' ? null : readUserGraphsFile('NCCL_GRAPH_FILE', file);
     return { ...variables, shape: { ...variables.shape, graphs }, preferences };
   });
 }

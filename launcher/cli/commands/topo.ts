@@ -8,7 +8,7 @@ import { makePaint, type Paint } from '../../text/colour.ts';
 import { standardStreams, type StandardStreams } from '../../report/standard-streams.ts';
 import { ourLine } from '../../report/summary.ts';
 import { isRenumbered } from '../../topology/complete.ts';
-import { checked, readTopologyFile } from '../../topology/file.ts';
+import { checked, readUserTopologyFile } from '../../topology/file.ts';
 import { otherHost } from '../topology-of-host.ts';
 import { jsonOf } from '../../topology/json.ts';
 import { survey, type Survey } from '../../topology/survey.ts';
@@ -59,7 +59,7 @@ async function find(settings: Settings<Names>, streams: StandardStreams): Promis
   if (file !== null && host !== null)
     throw usageError('--from and --host both say which machine to show', 'leave one of them out');
   if (file !== null) {
-    const { root, comments } = readTopologyFile(file);
+    const { root, comments } = readUserTopologyFile(file);
     const title = file === '-' ? 'standard input' : printableLine(basename(file));
     const notes = isRenumbered(root) ? [`${title}: GPUs without a number of their own are counted in its order`] : [];
     return { machine: checked(() => survey(root, title, notes)), comments };

@@ -11,7 +11,7 @@ import { standardStreams } from '../../report/standard-streams.ts';
 import { reportUnwritten } from '../../report/unwritten.ts';
 import { TuneReporter, type Stored, type TuneReporterOptions } from '../../tune/reporter.ts';
 import { candidatesText } from '../../tune/candidates.ts';
-import { tableOf } from '../../tune/table.ts';
+import { tableOfMeasured } from '../../tune/table.ts';
 import { checkedWords } from '../checked-words.ts';
 import { collectiveWords } from '../collectives.ts';
 import { commandTable } from '../command-table.ts';
@@ -104,7 +104,7 @@ function variantsArguments(settings: Settings<TuneOptionName>): string[] {
 /** The host that planned has its tables in a directory of its own, which need not be ours. */
 function storeIn(output: string | null): TuneReporterOptions['store'] {
   return (rows, planned, isHere): Stored => {
-    const table = tableOf({ rows, key: planned.key, measuredAt: new Date(), version: installedVersion() });
+    const table = tableOfMeasured({ rows, key: planned.key, measuredAt: new Date(), version: installedVersion() });
     const cache = cacheDirectory(process.env);
     if (cache === null && output === null)
       throw usageError('there is no home directory to keep the table in', 'name a file: --output FILE');

@@ -4,7 +4,7 @@ import type { AgentFailure } from '../../model/failure.ts';
 import type { HostSlots } from '../../model/types.ts';
 import { archive } from '../staging/archive.ts';
 import { stagingFailure } from '../staging/failure.ts';
-import type { Identity } from '../staging/identity.ts';
+import type { InstallationIdentity } from '../staging/identity.ts';
 import { StagingRefusal } from '../staging/protocol.ts';
 import { saidByTasks, statusByHost } from './srun-error.ts';
 import { startStep, type Tool } from './srun.ts';
@@ -14,7 +14,7 @@ interface CopyOptions {
   readonly hosts: readonly HostSlots[];
   /** Names of those that are known to lack it. */
   readonly lacking: readonly string[];
-  readonly identity: Identity;
+  readonly identity: InstallationIdentity;
   /** A copy of so many bytes goes to each; that ends when the tool is killed. */
   readonly onBegin: (tool: Tool, bytes: number) => void;
 }
@@ -44,7 +44,7 @@ export async function copyToHosts({
 
 type Found = { readonly file: string; readonly bytes: Buffer } | { readonly failure: (host: string) => AgentFailure };
 
-async function archiveFile(identity: Identity): Promise<Found> {
+async function archiveFile(identity: InstallationIdentity): Promise<Found> {
   try {
     const { kept, bytes } = await archive('gzip', identity);
     if ('file' in kept) return { file: kept.file, bytes };

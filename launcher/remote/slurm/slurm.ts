@@ -3,11 +3,11 @@
  * their ranks. They call back, since srun mixes what its tasks write. Where one cannot start for want of ncclrun, all hosts that lack it get a
  * copy, and the step is begun anew: the agents of the others have been told nothing before all have called.
  */
-import { makeFrame, encodeJson } from '../../../control/messages/codec.ts';
+import { encodeJson, makeFrame } from '../../../control/messages/codec.ts';
 import { FrameKind } from '../../../control/messages/frame.ts';
 import { LinkServer } from '../../../control/link/link-server.ts';
 import type { StreamLink } from '../../../control/link/stream-link.ts';
-import { type Invitation, SECRET_BYTES } from '../../../control/link/secret.ts';
+import { SECRET_BYTES, type Invitation } from '../../../control/link/secret.ts';
 import { randomBytes } from '../../../control/random-bytes.ts';
 import { exitOf } from '../../../control/messages/payload.ts';
 import type { HostSlots } from '../../model/types.ts';
@@ -15,8 +15,8 @@ import type { ConnectionProgress } from '../shell/connection.ts';
 import type { AgentFailure } from '../../model/failure.ts';
 import { localAddresses } from '../../local/host.ts';
 import { AGENT_START, type RemoteExit, type RemoteProcess, type RemoteShell } from '../shell/shell.ts';
-import type { Identity } from '../staging/identity.ts';
-import { type ConnectionProblem, ConnectionError } from '../shell/connection-error.ts';
+import type { InstallationIdentity } from '../staging/identity.ts';
+import { ConnectionError, type ConnectionProblem } from '../shell/connection-error.ts';
 import { statusByHost, withoutNoise } from './srun-error.ts';
 import { copyToHosts } from './copy.ts';
 import { PlacedLink } from './placed-link.ts';
@@ -47,7 +47,7 @@ interface StepEnd {
 
 export class SlurmShell implements RemoteShell {
   readonly #hosts: readonly HostSlots[];
-  readonly #identity: Identity | null;
+  readonly #identity: InstallationIdentity | null;
   readonly #links: ReadonlyMap<string, PlacedLink>;
   /** By the names of the hosts whose agents were wanted. */
   readonly #asked = new Map<string, ConnectionProgress>();
@@ -61,7 +61,7 @@ export class SlurmShell implements RemoteShell {
   #linksLeft: number;
 
   /** `hosts`: all that are going to be started on, of one allocation. `identity`: of what hosts get that lack ncclrun; null: nothing. */
-  constructor(hosts: readonly HostSlots[], identity: Identity | null) {
+  constructor(hosts: readonly HostSlots[], identity: InstallationIdentity | null) {
     this.#hosts = hosts;
     this.#identity = identity;
     this.#links = new Map(hosts.map(({ name }) => [name, new PlacedLink(() => this.#untilBlamed())]));

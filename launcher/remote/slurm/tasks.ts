@@ -1,6 +1,6 @@
 /** What srun runs on each host, as words: the agent, or a copy of ncclrun for hosts that lack it. */
-import { INVITED_AGENT, installationRoot } from '../../local/host.ts';
-import type { Identity } from '../staging/identity.ts';
+import { installationRoot, INVITED_AGENT } from '../../local/host.ts';
+import type { InstallationIdentity } from '../staging/identity.ts';
 import { FIND_COPY, IS_INSTALLED, MACHINE, MAKE_ROOM, oneLine, TAKE_PLACE } from '../staging/keep-copy.ts';
 import { HUNG_STATUS, StagingRefusal } from '../staging/protocol.ts';
 import { UNTRUSTED } from '../staging/remote-script.ts';
@@ -49,7 +49,7 @@ const runInstalled = oneLine(`
 `);
 
 /** The agent: the installed one, else that of the copy; with `identity` null the installed one, whichever it is. */
-export function agentTask(identity: Identity | null): string[] {
+export function agentTask(identity: InstallationIdentity | null): string[] {
   if (identity === null) return ['sh', '-c', runInstalled, 'ncclrun', installationRoot];
   return ['sh', '-c', runOrCopy, 'ncclrun', installationRoot, identity.version, identity.key];
 }
@@ -83,7 +83,7 @@ const keep = oneLine(`
 `);
 
 /** Where neither ncclrun nor a copy is, the archive that is on stdin becomes the copy. */
-export function copyTask({ version, key }: Identity): string[] {
+export function copyTask({ version, key }: InstallationIdentity): string[] {
   return ['sh', '-c', keep, 'ncclrun', installationRoot, version, key, MACHINE];
 }
 

@@ -5,7 +5,7 @@ import type { AgentKey } from './agent-keys.ts';
 import { loadParts } from './late-library.ts';
 import type { HopSettings } from './settings.ts';
 
-export type Identity =
+export type SshIdentity =
   | { readonly kind: 'key'; readonly file: string; readonly key: ParsedKey }
   /** The agent holds it, or perhaps: `publicKey` is all we can read of it. */
   | { readonly kind: 'public'; readonly file: string; readonly publicKey: Buffer; readonly problem: string }
@@ -25,10 +25,10 @@ export interface Offers {
 }
 
 export class Identities {
-  readonly #files = new Map<string, Promise<Identity>>();
+  readonly #files = new Map<string, Promise<SshIdentity>>();
   readonly #agents = new Map<string, Promise<readonly AgentKey[]>>();
 
-  file(path: string): Promise<Identity> {
+  file(path: string): Promise<SshIdentity> {
     return remember(this.#files, path, async () => (await loadParts()).readIdentity(path));
   }
 
@@ -60,7 +60,7 @@ export class Identities {
   }
 }
 
-function publicOf(identity: Identity): Buffer | null {
+function publicOf(identity: SshIdentity): Buffer | null {
   if (identity.kind === 'key') return identity.key.getPublicSSH();
   return identity.kind === 'public' ? identity.publicKey : null;
 }

@@ -3,11 +3,11 @@ import { readFileSync, statSync } from 'node:fs';
 import type { IdentityCallback, ParsedKey } from 'ssh2';
 import { fingerprint } from '../known-hosts/judge.ts';
 import type { AgentKey } from './agent-keys.ts';
-import type { Identity, Offer } from './identities.ts';
+import type { Offer, SshIdentity } from './identities.ts';
 import { OpenSSHAgent, parseKey } from './library.ts';
 
 /** Read at once: a thread and promises for it would cost a start 4 ms. */
-export function readIdentity(file: string): Identity {
+export function readIdentity(file: string): SshIdentity {
   let text: string;
   try {
     text = readFileSync(file, 'utf8');

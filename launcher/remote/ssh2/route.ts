@@ -25,7 +25,7 @@ interface Obstacle {
   readonly hard: boolean;
 }
 
-export class Routes {
+export class SshRoutes {
   readonly #configuration: SshConfiguration;
   readonly #identities: Identities;
   readonly #knownHosts: KnownHostsFiles;

@@ -5,13 +5,13 @@ import { KnownHostsFiles } from '../known-hosts/files.ts';
 import { AGENT_START, sshTrial } from '../shell/shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from '../shell/shell.ts';
 import type { SshConfiguration } from '../ssh-config/configuration.ts';
-import { makeConnectionError, ConnectionError } from '../shell/connection-error.ts';
+import { ConnectionError, makeConnectionError } from '../shell/connection-error.ts';
 import type { Progress } from './errors.ts';
 import { Hop } from './hop.ts';
 import { recordsOf } from './host-key.ts';
 import { Identities } from './identities.ts';
 import { LateLink } from './late-link.ts';
-import { Routes } from './route.ts';
+import { SshRoutes } from './route.ts';
 import type { Route } from './route.ts';
 import type { HopSettings } from './settings.ts';
 import { RunningCommand } from './running-command.ts';
@@ -29,11 +29,11 @@ const steps: Readonly<Record<Progress, string>> = {
 export class Ssh2 implements RemoteShell {
   readonly #identities = new Identities();
   readonly #knownHosts = new KnownHostsFiles();
-  readonly #routes: Routes;
+  readonly #routes: SshRoutes;
   readonly #shared = new SharedHops();
 
   constructor(configuration: SshConfiguration) {
-    this.#routes = new Routes(configuration, this.#identities, this.#knownHosts);
+    this.#routes = new SshRoutes(configuration, this.#identities, this.#knownHosts);
   }
 
   route(host: HostSlots): Promise<Route> {

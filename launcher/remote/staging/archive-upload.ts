@@ -6,11 +6,11 @@ import type { Frame } from '../../../control/messages/frame.ts';
 import { FailureError } from '../../model/failure-error.ts';
 import type { Archive, Compression } from './archive.ts';
 import { archive, unpacker } from './archive.ts';
-import type { Identity } from './identity.ts';
+import type { InstallationIdentity } from './identity.ts';
 import { ArchiveCompression, PIECE_BYTES, StagingMessage } from './protocol.ts';
 
-export interface StagingSession {
-  readonly identity: Identity;
+export interface UploadTarget {
+  readonly identity: InstallationIdentity;
   readonly link: Link;
   /** For the agent that starts in the end. */
   readonly order: Frame;
@@ -27,13 +27,13 @@ const SIGN_MS = 1000;
 const SIGN_OF_LIFE = Buffer.from('\n');
 
 export class ArchiveUpload {
-  readonly #session: StagingSession;
+  readonly #session: UploadTarget;
   /** Where it is asked for, it goes ahead of the archive. */
   #unpacker: Buffer | null = null;
   #archive: Archive | null = null;
   #given = 0;
 
-  constructor(session: StagingSession) {
+  constructor(session: UploadTarget) {
     this.#session = session;
   }
 

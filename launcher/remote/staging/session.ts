@@ -4,12 +4,12 @@ import { FrameKind } from '../../../control/messages/frame.ts';
 import type { Frame } from '../../../control/messages/frame.ts';
 import type { AgentFailure } from '../../model/failure.ts';
 import type { ArchiveUpload } from './archive-upload.ts';
-import type { Identity } from './identity.ts';
+import type { InstallationIdentity } from './identity.ts';
 import { StagingMessage } from './protocol.ts';
 import { StagingSequence } from './sequence.ts';
 
 interface StagingSessionOptions {
-  readonly identity: Identity;
+  readonly identity: InstallationIdentity;
   readonly host: string;
   readonly link: Link;
   /** For the agent that starts in the end. */

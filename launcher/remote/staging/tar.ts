@@ -26,7 +26,7 @@ export function tarPieces(entries: readonly TarEntry[]): Uint8Array[] {
  * The same bytes cut anew, each part of at most so many. Large contents are cut without being copied: a launcher that copies a whole Node has no time
  * for its hosts.
  */
-export function* partsOf(pieces: readonly Uint8Array[], bytes: number): Generator<Uint8Array> {
+export function* archivePieces(pieces: readonly Uint8Array[], bytes: number): Generator<Uint8Array> {
   let waiting: Uint8Array[] = [];
   let room = bytes;
   for (const piece of pieces) {

@@ -1,7 +1,7 @@
 /** NVLinks, below the GPUs: a bar for the switches, which all reach, and what there is between GPUs. */
 import { bandwidth, count } from '../nvlink-text.ts';
 import { different, gigabytes } from '../../text/gpu-words.ts';
-import { group, label, tag, text } from './markup.ts';
+import { label, svgGroup, svgText, tag } from './markup.ts';
 import { drawMesh, stroke } from './mesh.ts';
 import type { Drawing, PlacedGpu } from './mesh.ts';
 import { textWidth } from './text-width.ts';
@@ -37,8 +37,8 @@ function drawSwitch(gpus: readonly PlacedGpu[], top: number, leftEnd: number, ri
   const x = Math.max(leftEnd, Math.min(first.box.x + (span - wide) / 2, rightEnd - wide));
   const box = { x, y, width: wide, height: BAR_HEIGHT };
   const left = centre(box) - (words - 48 + (about === '' ? 0 : 12)) / 2;
-  const name = tag('rect', { ...box, rx: 8 }) + text(left, y + 17, title, { size: 14, bold: true, anchor: 'start' });
-  const more = text(left + textWidth(title, 14, true) + 12, y + 17, about, {
+  const name = tag('rect', { ...box, rx: 8 }) + svgText(left, y + 17, title, { size: 14, bold: true, anchor: 'start' });
+  const more = svgText(left + textWidth(title, 14, true) + 12, y + 17, about, {
     size: 11,
     anchor: 'start',
     class: 'faint',
@@ -51,8 +51,9 @@ function drawSwitch(gpus: readonly PlacedGpu[], top: number, leftEnd: number, ri
       'stroke-width': stroke(count(links)),
     });
     const hint = `${part.node.name} to ${title}: ${count(links)} NVLinks, ${gigabytes(bandwidth(links))} GB/s each way`;
-    return group('link', hint, line + label(x, top + TO_BAR / 2, [`×${count(links)}`], 11, 'paper'));
+    return svgGroup('link', hint, line + label(x, top + TO_BAR / 2, [`×${count(links)}`], 11, 'paper'));
   });
-  const markup = lines.join('') + group('fabric', `${title}: ${rates.join('; ')}`, name + (about === '' ? '' : more));
+  const markup =
+    lines.join('') + svgGroup('fabric', `${title}: ${rates.join('; ')}`, name + (about === '' ? '' : more));
   return { markup, bottom: y + BAR_HEIGHT };
 }

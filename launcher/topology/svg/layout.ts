@@ -2,7 +2,7 @@
  * Where everything stands. A processor and a switch are bars over all that is below them, so every link is a straight line down; GPUs stand side by
  * side on one line at the bottom, where the NVLinks begin; NICs are piled up beside them.
  */
-import type { CpuPart, GpuPart, Part, SwitchPart } from '../part.ts';
+import type { CpuPart, GpuPart, SwitchPart, TopologyPart } from '../part.ts';
 import { pileHeight, pilesOf, pileWidth } from './pile.ts';
 import type { Chip } from './pile.ts';
 import { textWidth } from './text-width.ts';
@@ -65,7 +65,7 @@ export function layOut(cpus: readonly CpuPart[], left: number, top: number, betw
 }
 
 /** GPUs and switches as in the file, then what is piled up. */
-function sizes(parts: readonly Part[]): Sized[] {
+function sizes(parts: readonly TopologyPart[]): Sized[] {
   const columns = parts.flatMap((part): Sized[] => {
     if (part.kind === 'switch') return [sizedSwitch(part)];
     if (part.kind !== 'gpu') return [];

@@ -1,6 +1,6 @@
 /** What the lines mean: only those that are there. */
 import type { Survey } from '../survey.ts';
-import { tag, text } from './markup.ts';
+import { svgText, tag } from './markup.ts';
 import { textWidth } from './text-width.ts';
 
 const SIZE = 11;
@@ -28,9 +28,9 @@ export function drawLegend(survey: Survey, left: number, y: number): string {
   let x = left;
   const parts = entries(survey).map(([className, words]) => {
     const line = tag('path', { d: `M${x + 2} ${y}h${SAMPLE - 4}`, class: className, 'stroke-width': 4 });
-    const label = text(x + SAMPLE + 8, y, words, { size: SIZE, anchor: 'start', class: 'faint' });
+    const label = svgText(x + SAMPLE + 8, y, words, { size: SIZE, anchor: 'start', class: 'faint' });
     x += SAMPLE + 8 + Math.ceil(textWidth(words, SIZE)) + 20;
     return line + label;
   });
-  return [...parts, text(x, y, note, { size: SIZE, anchor: 'start', class: 'faint' })].join('');
+  return [...parts, svgText(x, y, note, { size: SIZE, anchor: 'start', class: 'faint' })].join('');
 }

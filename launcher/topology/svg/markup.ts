@@ -25,7 +25,7 @@ interface TextStyle {
 }
 
 /** `y`: of its middle. */
-export function text(x: number, y: number, content: string, style: TextStyle): string {
+export function svgText(x: number, y: number, content: string, style: TextStyle): string {
   const { size, anchor = 'middle', bold = false } = style;
   const attributes: Attributes = {
     x,
@@ -44,11 +44,11 @@ export function label(x: number, y: number, lines: readonly string[], size: numb
   const height = lines.length * (size + 2) + 3;
   const plate = tag('rect', { x: x - width / 2, y: y - height / 2, width, height, rx: 4, class: behind });
   const first = y - ((lines.length - 1) * (size + 2)) / 2;
-  const words = lines.map((line, index) => text(x, first + index * (size + 2), line, { size, class: 'faint' }));
+  const words = lines.map((line, index) => svgText(x, first + index * (size + 2), line, { size, class: 'faint' }));
   return plate + words.join('');
 }
 
 /** A group with the words that appear where the pointer rests. */
-export function group(className: string, hint: string, children: string): string {
+export function svgGroup(className: string, hint: string, children: string): string {
   return tag('g', { class: className }, tag('title', {}, escaped(hint)) + children);
 }

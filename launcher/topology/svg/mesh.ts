@@ -1,9 +1,10 @@
 /** NVLinks between GPUs: arcs below them. */
 import type { GpuPart, Nvlinks } from '../part.ts';
 import { count } from '../nvlink-text.ts';
-import { gigabytes, plural } from '../../text/gpu-words.ts';
+import { counted } from '../../text/counted.ts';
+import { gigabytes } from '../../text/gpu-words.ts';
 import type { Box } from './layout.ts';
-import { group, label, tag } from './markup.ts';
+import { label, svgGroup, tag } from './markup.ts';
 import { bottomOf, centre, round } from './tree.ts';
 
 export interface PlacedGpu {
@@ -108,9 +109,9 @@ function drawArc({ arc, left, right, x1, x2 }: PlacedArc, top: number, depth: nu
     class: 'casing',
     'stroke-width': stroke(arc.count) + 3,
   });
-  const hint = `${left.part.node.name} to ${right.part.node.name}: ${plural(arc.count, 'NVLink')}, ${gigabytes(arc.bandwidth)} GB/s each way`;
+  const hint = `${left.part.node.name} to ${right.part.node.name}: ${counted(arc.count, 'NVLink')}, ${gigabytes(arc.bandwidth)} GB/s each way`;
   const words = label((x1 + x2) / 2, top + depth, [`×${arc.count}`], 11, 'paper');
-  return { line: group('link', hint, casing + line), words };
+  return { line: svgGroup('link', hint, casing + line), words };
 }
 
 /** NVLinks that end where they began, as some virtual machines show them. */
@@ -122,8 +123,8 @@ function drawLoop(part: GpuPart, box: Box, top: number): string {
   const low = round(top + 34 / 0.75);
   const d = `M${from} ${bottomOf(box)}V${round(top)}C${from} ${low} ${to} ${low} ${to} ${round(top)}V${bottomOf(box)}`;
   const line = tag('path', { d, class: 'nvlink', 'stroke-width': Math.min(5, stroke(count(own))) });
-  const hint = `${part.node.name} to itself: ${plural(count(own), 'NVLink')}`;
-  return group('link', hint, line + label(x, top + 34, [`×${count(own)}`], 11, 'paper'));
+  const hint = `${part.node.name} to itself: ${counted(count(own), 'NVLink')}`;
+  return svgGroup('link', hint, line + label(x, top + 34, [`×${count(own)}`], 11, 'paper'));
 }
 
 /** As many as there are links, but 18 would cover the page. */

@@ -1,5 +1,5 @@
 /** NICs that hang from one place, one above the other: side by side they would be too wide for 32 of them. */
-import type { DevicePart, NicPart, Part, PciLink } from '../part.ts';
+import type { DevicePart, NicPart, PciLink, TopologyPart } from '../part.ts';
 import { pciText } from '../pci-link.ts';
 import { different, gigabytes, networkSpeed } from '../../text/gpu-words.ts';
 import { textWidth } from './text-width.ts';
@@ -18,7 +18,7 @@ export interface Chip {
   readonly link: PciLink | null;
 }
 
-export function pilesOf(parts: readonly Part[]): (readonly Chip[])[] {
+export function pilesOf(parts: readonly TopologyPart[]): (readonly Chip[])[] {
   const chips = parts.flatMap((part) => {
     if (part.kind === 'nic') return nicChips(part);
     return part.kind === 'device' ? [deviceChip(part)] : [];

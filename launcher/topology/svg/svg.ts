@@ -6,7 +6,7 @@ import type { PlacedGpu } from './mesh.ts';
 import { layOut } from './layout.ts';
 import type { Placed, PlacedCpu } from './layout.ts';
 import { drawLegend, legendWidth } from './legend.ts';
-import { escaped, tag, text } from './markup.ts';
+import { escaped, svgText, tag } from './markup.ts';
 import { stylesheet } from './palette.ts';
 import { textWidth } from './text-width.ts';
 import { drawCpu, drawSockets } from './tree.ts';
@@ -32,8 +32,8 @@ export function svgOf(survey: Survey): string {
     tag('desc', { id: 'ncclrun-topology-about' }, escaped(`${about}. ${description(survey)}`)),
     `<style>\n${stylesheet()}\n</style>`,
     tag('rect', { width, height, rx: 12, class: 'paper' }),
-    text(MARGIN, MARGIN + 12, title, { size: 20, bold: true, anchor: 'start' }),
-    text(MARGIN, MARGIN + 36, about, { size: 12, anchor: 'start', class: 'faint' }),
+    svgText(MARGIN, MARGIN + 12, title, { size: 20, bold: true, anchor: 'start' }),
+    svgText(MARGIN, MARGIN + 36, about, { size: 12, anchor: 'start', class: 'faint' }),
     ...placed.map((cpu) => tag('g', {}, drawCpu(cpu))),
     drawSockets(placed),
     fabric.markup,

@@ -6,19 +6,19 @@ import { capability, gigabytes } from '../../text/gpu-words.ts';
 import type { Box, Placed, PlacedCpu } from './layout.ts';
 import { CHIP, chipHeight, pileLabel, SPINE } from './pile.ts';
 import type { Chip } from './pile.ts';
-import { group, label, tag, text } from './markup.ts';
+import { label, svgGroup, svgText, tag } from './markup.ts';
 
 /** Lines first: what they end at is drawn over them. */
 export function drawCpu({ part, frame, bar, below }: PlacedCpu): string {
   const middle = centre(bar);
   const words =
-    text(middle, bar.y + 15, part.name, { size: 14, bold: true }) +
-    (part.model === '' ? '' : text(middle, bar.y + 32, part.model, { size: 11, class: 'faint' }));
+    svgText(middle, bar.y + 15, part.name, { size: 14, bold: true }) +
+    (part.model === '' ? '' : svgText(middle, bar.y + 32, part.model, { size: 11, class: 'faint' }));
   return [
     tag('rect', { ...frame, rx: 14, class: 'numa' }),
     ...below.map((placed) => drawProcessorLinks(placed, bar)),
     ...below.map((placed) => drawPart(placed, bar)),
-    group('cpu', `${part.name}: ${part.model}`, tag('rect', { ...bar, rx: 7 }) + words),
+    svgGroup('cpu', `${part.name}: ${part.model}`, tag('rect', { ...bar, rx: 7 }) + words),
   ].join('');
 }
 
@@ -33,10 +33,10 @@ export function drawSockets(cpus: readonly PlacedCpu[]): string {
       const [x1, x2] = [bar.x + bar.width, next.bar.x];
       const line = tag('path', { d: `M${round(x1)} ${round(y)}H${round(x2)}`, class: 'socket', 'stroke-width': 4 });
       const words =
-        rate === null ? '' : text((x1 + x2) / 2, y - 12, `${gigabytes(rate)} GB/s`, { size: 11, class: 'faint' });
+        rate === null ? '' : svgText((x1 + x2) / 2, y - 12, `${gigabytes(rate)} GB/s`, { size: 11, class: 'faint' });
       const hint =
         rate === null ? 'between NUMA nodes' : `between any two NUMA nodes: ${gigabytes(rate)} GB/s each way`;
-      return group('link', hint, line + words);
+      return svgGroup('link', hint, line + words);
     })
     .join('');
 }
@@ -45,11 +45,11 @@ function drawPart(placed: Placed, above: Box): string {
   switch (placed.kind) {
     case 'switch': {
       const { part, box, below } = placed;
-      const words = text(centre(box), box.y + box.height / 2, part.busId, { size: 11 });
+      const words = svgText(centre(box), box.y + box.height / 2, part.busId, { size: 11 });
       return [
         drawLink(centre(box), bottomOf(above), box.y, part.link),
         ...below.map((one) => drawPart(one, box)),
-        group('switch', `PCI switch ${part.busId}, ${linkText(part.link)}`, tag('rect', { ...box, rx: 6 }) + words),
+        svgGroup('switch', `PCI switch ${part.busId}, ${linkText(part.link)}`, tag('rect', { ...box, rx: 6 }) + words),
       ].join('');
     }
     case 'gpu':
@@ -64,11 +64,11 @@ function drawPart(placed: Placed, above: Box): string {
 function drawGpu({ node, busId, link }: GpuPart, box: Box, above: Box): string {
   const x = centre(box);
   const words =
-    text(x, box.y + 17, node.name, { size: 14, bold: true }) +
-    text(x, box.y + 34, capability(node.computeCapability), { size: 11, class: 'faint' }) +
-    text(x, box.y + 49, busId, { size: 10, class: 'faint' });
+    svgText(x, box.y + 17, node.name, { size: 14, bold: true }) +
+    svgText(x, box.y + 34, capability(node.computeCapability), { size: 11, class: 'faint' }) +
+    svgText(x, box.y + 49, busId, { size: 10, class: 'faint' });
   const hint = `${node.name}, ${capability(node.computeCapability)}, ${busId}, ${linkText(link)}, ${node.gpuDirect ? 'GPUDirect' : 'no GPUDirect'}`;
-  return drawLink(x, bottomOf(above), box.y, link) + group('gpu', hint, tag('rect', { ...box, rx: 9 }) + words);
+  return drawLink(x, bottomOf(above), box.y, link) + svgGroup('gpu', hint, tag('rect', { ...box, rx: 9 }) + words);
 }
 
 /** One beside the other would be too wide for 32 NICs. */
@@ -92,16 +92,16 @@ function drawPile(chips: readonly Chip[], box: Box, above: Box): string {
   const [link = null] = links;
   const spine = pciLine(`M${round(x)} ${round(bottomOf(above))}V${round(end)}`, link);
   const style = { size: 10, anchor: 'start', class: 'faint' } as const;
-  const words = pileLabel(chips).map((line, index) => text(x + 8, box.y - 29 + 12 * index, line, style));
+  const words = pileLabel(chips).map((line, index) => svgText(x + 8, box.y - 29 + 12 * index, line, style));
   return spine + rows.join('') + words.join('');
 }
 
 function drawChip({ title, lines, hint, what }: Chip, box: Box): string {
   const x = centre(box);
   const words =
-    text(x, box.y + 12, title, { size: 12, bold: true }) +
-    lines.map((line, index) => text(x, box.y + 26 + index * 14, line, { size: 11, class: 'faint' })).join('');
-  return group(what, hint, tag('rect', { ...box, rx: 7 }) + words);
+    svgText(x, box.y + 12, title, { size: 12, bold: true }) +
+    lines.map((line, index) => svgText(x, box.y + 26 + index * 14, line, { size: 11, class: 'faint' })).join('');
+  return svgGroup(what, hint, tag('rect', { ...box, rx: 7 }) + words);
 }
 
 function drawLink(x: number, from: number, to: number, link: PciLink | null): string {
@@ -128,7 +128,7 @@ function drawProcessorLinks(placed: Placed, bar: Box): string {
   const name = part.c2c === null ? 'NVLink' : 'C2C';
   const line = tag('path', { d, class: part.c2c === null ? 'nvlink' : 'c2c', 'stroke-width': 6 });
   const words = label(lane, (y + bottomOf(bar)) / 2, [name, `${gigabytes(bandwidth)} GB/s`], 10, 'inside');
-  return group(
+  return svgGroup(
     'link',
     `${part.node.name} to its processor: ${name}, ${gigabytes(bandwidth)} GB/s each way`,
     line + words,

@@ -1,6 +1,6 @@
 /** What an attacker sends where a frame is expected. */
 import { encodeFrame, makeFrame } from '../../../control/messages/codec.ts';
-import { ALL_RANKS, FrameKind, HEADER_BYTES, MAX_PAYLOAD_BYTES } from '../../../control/messages/frame.ts';
+import { ALL_RANKS, FRAME_HEADER_BYTES, FrameKind, MAX_PAYLOAD_BYTES } from '../../../control/messages/frame.ts';
 import { randomBytes, seededRandom } from '../random.ts';
 
 export interface Attack {
@@ -47,19 +47,19 @@ export function cuts(frame: Uint8Array): Attack[] {
 
 /** The frame's payload cut and prolonged, in a header that says so. */
 export function lengths(frame: Uint8Array): Attack[] {
-  const shorter = Array.from({ length: frame.length - HEADER_BYTES }, (_, length) => resized(frame, length));
-  return [...shorter, resized(frame, frame.length - HEADER_BYTES + 1)];
+  const shorter = Array.from({ length: frame.length - FRAME_HEADER_BYTES }, (_, length) => resized(frame, length));
+  return [...shorter, resized(frame, frame.length - FRAME_HEADER_BYTES + 1)];
 }
 
 function resized(frame: Uint8Array, payloadBytes: number): Attack {
-  const bytes = Buffer.alloc(HEADER_BYTES + payloadBytes);
+  const bytes = Buffer.alloc(FRAME_HEADER_BYTES + payloadBytes);
   bytes.set(frame.subarray(0, bytes.length));
   bytes.writeUInt32LE(payloadBytes, 0);
-  return { name: `${payloadBytes} of ${frame.length - HEADER_BYTES} bytes of payload`, bytes };
+  return { name: `${payloadBytes} of ${frame.length - FRAME_HEADER_BYTES} bytes of payload`, bytes };
 }
 
 const header = (payloadBytes: number, version: number, kind: number): Buffer => {
-  const bytes = Buffer.alloc(HEADER_BYTES);
+  const bytes = Buffer.alloc(FRAME_HEADER_BYTES);
   bytes.writeUInt32LE(payloadBytes, 0);
   bytes[4] = version;
   bytes[5] = kind;

@@ -5,7 +5,7 @@ import { encodeCalls } from '../../../control/messages/calls.ts';
 import { encodeFrame, encodeJson, makeFrame } from '../../../control/messages/codec.ts';
 import { FrameKind } from '../../../control/messages/frame.ts';
 import type { Frame } from '../../../control/messages/frame.ts';
-import { encodeMachine } from '../../../control/messages/machine.ts';
+import { encodeMachineXml } from '../../../control/messages/machine.ts';
 import { encodeCredit, encodeSpawnFailed } from '../../../control/messages/payload.ts';
 import { encodeRouted } from '../../../control/messages/rendezvous-codec.ts';
 import { LeftHow } from '../../../control/messages/rendezvous.ts';
@@ -36,7 +36,7 @@ const frames: Readonly<Record<string, Frame>> = {
   }),
   machineKey: makeFrame(FrameKind.machineKey, { payload: Buffer.from('0123456789abcdef') }),
   machine: makeFrame(FrameKind.machine, {
-    payload: encodeMachine({ topology: '<system version="1"/>', graphs: null }),
+    payload: encodeMachineXml({ topology: '<system version="1"/>', graphs: null }),
   }),
   failure: makeFrame(FrameKind.failure, { payload: encodeJson(report) }),
   'failure, its own silence': silenceFrame(7000),
