@@ -1,9 +1,9 @@
-/** How often something may come: so many at once, and so many per second in the long run. */
+/** Rate limit of incoming messages: a burst, and a number per second in the long run. */
 import { monotonicMs } from '../clock.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 
 interface AllowanceOptions {
-  /** What comes, in the plural, for the sentence: `heartbeats`. */
+  /** Plural noun for the error message: `heartbeats`. */
   readonly what: string;
   readonly atOnce: number;
   readonly perSecond: number;
@@ -11,7 +11,7 @@ interface AllowanceOptions {
   readonly now?: () => number;
 }
 
-/** What was not used is kept for later: whoever was stopped for an hour finds an hour's heartbeats waiting. */
+/** Unused allowance accumulates, because a process that was stopped for an hour receives an hour's heartbeats at once. */
 export class Allowance {
   readonly #options: AllowanceOptions;
   readonly #now: () => number;
@@ -24,11 +24,11 @@ export class Allowance {
     this.#since = this.#now();
   }
 
-  /** One more. @throws ProtocolError where that is too many */
+  /** Counts one message. @throws ProtocolError if it exceeds the allowance */
   use(): void {
     const { what, atOnce, perSecond } = this.#options;
     this.#came += 1;
-    if (this.#came <= atOnce) return; // without asking for the time
+    if (this.#came <= atOnce) return; // saves a call of the clock
     const seconds = (this.#now() - this.#since) / 1000;
     if (this.#came > atOnce + perSecond * seconds)
       throw new ProtocolError(

@@ -1,33 +1,33 @@
-/** Calls the launcher that has sent an invitation. */
+/** Connects to the launcher that sent an invitation. */
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { secretTls, tokenOf, type Invitation } from './secret.ts';
 import { messageOf } from '../message-of.ts';
 
-/** Of one address, before the next is tried beside it. */
+/** Time given to one address before the next is tried in parallel. */
 const HEAD_START_MS = 250;
-/** Before the call is made again; doubles up to the most. */
+/** Pause before the first retry; doubles up to the maximum. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2000;
 
-/** The launcher's end closed the connection before both sides had shown the key: another call may get through. */
+/** The launcher closed the connection before both sides had shown the key; a retry may succeed. */
 class ClosedError extends Error {}
 
 interface CallOptions {
   readonly limitMs: number;
-  /** Why a call did not get through, before the next. */
+  /** Receives the reason of a failed call before the retry. */
   readonly onRetry?: (why: string) => void;
 }
 
-/** A connection on which both sides have shown the key. Rejects, with what was tried, after `limitMs`. */
+/** Resolves to a connection on which both sides have shown the key. Rejects after `limitMs` with the addresses tried. */
 export async function call(
   invitation: Invitation,
   identity: string,
   { limitMs, onRetry }: CallOptions,
 ): Promise<TLSSocket> {
   const deadline = new AbortController();
-  const limit = setTimeout(() => deadline.abort(), limitMs); // keeps the process running until somebody has answered
+  const limit = setTimeout(() => deadline.abort(), limitMs); // keeps the process alive until the launcher has answered
   let calls = 0;
   try {
     for (let max = FIRST_PAUSE_MS; ; max = Math.min(2 * max, LONGEST_PAUSE_MS)) {
@@ -47,7 +47,7 @@ export async function call(
   }
 }
 
-/** One call, which is not made again. */
+/** One call without retry. */
 export async function callOnce(invitation: Invitation, identity: string, deadline: AbortSignal): Promise<TLSSocket> {
   const found = new AbortController();
   const enough = AbortSignal.any([deadline, found.signal]);
@@ -87,14 +87,14 @@ function shake(socket: Socket, { secret }: Invitation, identity: string, signal:
     ...secretTls,
     socket,
     pskCallback: () => ({ psk: key, identity }),
-    checkServerIdentity: () => undefined, // it has no certificate: who has the key is the launcher
+    checkServerIdentity: () => undefined, // The launcher has no certificate; the key proves its identity.
   });
   return new Promise((resolve, reject) => {
     const giveUp = (): void => reject(new Error(`${remoteAddress}: no answer to the handshake`));
     signal.addEventListener('abort', giveUp);
     const closed = (): void =>
       reject(new ClosedError(`${remoteAddress}: the connection was closed before the handshake was done`));
-    // A launcher that has another key says so in an alert; everything else is the connection's end.
+    // A launcher with another key sends an alert; any other error means that the connection has ended.
     tls.on('error', (error) => (isAlert(error) ? reject(error) : closed()));
     tls.once('close', closed);
     socket.once('close', closed);
@@ -113,7 +113,7 @@ function isAlert(error: Error): boolean {
   return 'code' in error && typeof error.code === 'string' && error.code.startsWith('ERR_SSL_');
 }
 
-/** False: `signal` came first. */
+/** Waits; returns false if `signal` aborted first. */
 function passes(ms: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve(false);

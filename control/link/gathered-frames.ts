@@ -1,9 +1,9 @@
-/** Frames of branches on their way over one link: all of one turn of the event loop leave in one frame of kind `branch`. */
+/** Collects the child agents' frames of one event-loop tick into one frame of kind `branch` on a link. */
 import { BranchWord, encodePassed, passedBytes } from '../messages/branch.ts';
 import { makeFrame } from '../messages/codec.ts';
 import { FrameKind, type Frame } from '../messages/frame.ts';
 
-/** More does not wait for the end of the turn. Whoever keeps a few bytes of what came together keeps all of it. */
+/** Bytes at which the frames leave before the end of the tick. A receiver that keeps one frame keeps the whole buffer alive. */
 const FULL_BYTES = 64 * 1024;
 
 export class GatheredFrames {
@@ -11,12 +11,12 @@ export class GatheredFrames {
   #waiting: { readonly branches: number[]; readonly frame: Frame }[] = [];
   #bytes = 0;
 
-  /** `send`: over the link. */
+  /** `send` writes to the link. */
   constructor(send: (frame: Frame) => void) {
     this.#send = send;
   }
 
-  /** One frame for many branches, given for each in turn, travels once. */
+  /** Adds a frame; the same frame added for several branches in a row travels once. */
   add(branch: number, frame: Frame): void {
     const last = this.#waiting.at(-1);
     if (last?.frame === frame && !last.branches.includes(branch)) {
@@ -30,7 +30,7 @@ export class GatheredFrames {
     if (this.#waiting.push(one) === 1) setImmediate(() => this.flush());
   }
 
-  /** What is sent otherwise from now on comes after it. */
+  /** Sends the collected frames, so that later frames of the link follow them. */
   flush(): void {
     const frames = this.#waiting;
     if (frames.length === 0) return;

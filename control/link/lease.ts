@@ -1,27 +1,27 @@
 /**
- * Heartbeats and the judgement of the other side's silence. Any frame is a sign of life. A lease is kept with the next process on the way: the
- * launcher's with the agents that it reaches itself, an agent's with those that it reaches for the launcher. Only the launcher's own heartbeats
- * travel down, passed on by each agent as they come: who hears none knows that the launcher is gone, or the way to it, however far away it is.
+ * Heartbeats, and the lease of the other side. Any frame renews the lease. Each process keeps leases with its neighbours in the agent tree:
+ * the launcher with the agents that it starts itself, an agent with its child agents. Only the launcher's own heartbeats travel down, and every
+ * agent forwards them. An agent without heartbeats thus knows that the launcher, or the path to it, is gone at any depth of the tree.
  *
- * Silence is counted in ticks of our own clock that came on time: while our event loop was blocked, or this process was stopped,
- * nobody could have been heard, so such ticks do not count against the other side.
+ * The lease counts only ticks of our clock that came on time: while our event loop was blocked, or this process was stopped, we could receive
+ * nothing, so such ticks do not count against the other side.
  */
 import { monotonicMs } from '../clock.ts';
 import { encodeJson, makeFrame } from '../messages/codec.ts';
 import { FrameKind, type Frame } from '../messages/frame.ts';
 import type { AgentReport } from '../messages/link.ts';
 
-/** A sign of life and nothing else. */
+/** A frame that only renews the lease. */
 export const HEARTBEAT = makeFrame(FrameKind.heartbeat);
 
-/** What the launcher hears instead of a host that was silent for too long. */
+/** Frame that reports an expired lease to the launcher in place of the silent host. */
 export function silenceFrame(silentMs: number): Frame {
   return makeFrame(FrameKind.failure, { payload: encodeJson({ type: 'silent', silentMs } satisfies AgentReport) });
 }
 
 interface LeaseOptions {
   readonly heartbeatMs: number;
-  /** Silence of the other side longer than this is its end. */
+  /** Silence of the other side after which the lease expires. */
   readonly leaseMs: number;
   readonly sendHeartbeat?: () => void;
   readonly onSilent: (silentMs: number) => void;
@@ -52,7 +52,7 @@ export class Lease {
     this.#renewedAt = this.#now();
   }
 
-  /** No judgement while the job is stopped; heartbeats go on as long as this process does. */
+  /** Suspends expiry while the job is suspended; heartbeats continue. */
   suspend(): void {
     this.#suspended = true;
   }
@@ -62,7 +62,7 @@ export class Lease {
     this.renew();
   }
 
-  /** Does what a frame of kind `suspend` asks for. */
+  /** Suspends or resumes as a frame of kind `suspend` asks. */
   follow({ flags }: Frame): void {
     if (flags === 1) this.suspend();
     else this.resume();
@@ -72,7 +72,7 @@ export class Lease {
     clearInterval(this.#timer);
   }
 
-  /** The timer's work; tests call it themselves. */
+  /** One tick of the timer; public for tests. */
   tick(): void {
     const now = this.#now();
     const late = now - this.#tickAt > this.#options.heartbeatMs * 1.5;

@@ -1,4 +1,4 @@
-/** Where those who were invited call: a TCP port that answers nobody without the job's key. */
+/** TCP server for invited agents: it serves no client without the job's key. */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer as createTcpServer, type Server as TcpServer, type Socket } from 'node:net';
@@ -7,27 +7,27 @@ import { JOB_TOKEN_BYTES, SECRET_BYTES, secretTls, tokenOf } from './secret.ts';
 import { StreamLink } from './stream-link.ts';
 import { remoteEnd, WaitingRoom } from './waiting-room.ts';
 
-/** Whoever has not shown the token by then goes, and whoever has not shown the key in as much time more. */
+/** Timeout for the token, and once more for the key. */
 const HANDSHAKE_MS = 10_000;
-/** Who has not shown the token, at a time. */
+/** Maximum of connections that have not shown the token. */
 const STRANGERS = 64;
-/** Who has, and not yet the key: some for each host, for the token may have been overheard. */
+/** Maximum per host of connections that have shown the token and not yet the key; an eavesdropper may know the token. */
 const HANDSHAKES_PER_HOST = 4;
 const MIN_HANDSHAKES = 64;
-/** Connections that the system makes ahead of us, so that a flood does not cost those who were invited a timeout. */
+/** Connections that the kernel accepts ahead of us, so that a flood causes no timeout for invited agents. */
 const BACKLOG = 4096;
 const KEEPALIVE_MS = 30_000;
 
 interface LinkServerOptions {
   readonly secret: Uint8Array;
-  /** Who may call, once each. */
+  /** Identities that may connect, once each. */
   readonly identities: ReadonlySet<string>;
   readonly onLink: (identity: string, link: StreamLink) => void;
 }
 
 export class LinkServer {
   readonly #tcp: TcpServer;
-  /** Does not listen: it is given the connections that have shown the token. */
+  /** Does not listen; receives the connections that have shown the token. */
   readonly #tls: Server;
   readonly #token: Buffer;
   readonly #callers = new WeakMap<TLSSocket, string>();
@@ -44,7 +44,7 @@ export class LinkServer {
       ...secretTls,
       handshakeTimeout: HANDSHAKE_MS,
       pskCallback: (socket, identity) => {
-        // To whom it is told that a name is wrong, it would be told which names are right.
+        // A distinct answer to an unknown identity would reveal which identities exist.
         if (!this.#expected.has(identity)) return randomBytes(SECRET_BYTES);
         this.#callers.set(socket, identity);
         return key;
@@ -59,11 +59,11 @@ export class LinkServer {
       onLink(identity, new StreamLink(socket, socket));
       return undefined;
     });
-    this.#tls.on('tlsClientError', () => undefined); // who has the token and not the key
+    this.#tls.on('tlsClientError', () => undefined); // a client with the token but without the key
     this.#tcp = createTcpServer((socket) => this.#wait(socket));
   }
 
-  /** No part of TLS is touched for who does not know the token. */
+  /** Waits for the token: no code of TLS runs for a client without it. */
   #wait(socket: Socket): void {
     this.#strangers.enter(socket);
     socket.on('error', () => undefined);
@@ -83,7 +83,7 @@ export class LinkServer {
     this.#tls.emit('connection', socket);
   }
 
-  /** Rejects where no port can be had. */
+  /** Rejects if it cannot listen on a port. */
   static async listen(options: LinkServerOptions): Promise<LinkServer> {
     const server = new LinkServer(options);
     server.#tcp.listen({ port: 0, host: '::', ipv6Only: false, backlog: BACKLOG });
@@ -101,7 +101,7 @@ export class LinkServer {
     return address === null || typeof address === 'string' ? 0 : address.port;
   }
 
-  /** No more calls; links stay. */
+  /** Accepts no more connections; links stay open. */
   close(): void {
     this.#tcp.close();
   }

@@ -1,4 +1,4 @@
-/** Two ends of a link within one process: the launcher and the agent of its own host. Frames are handed over, not encoded. */
+/** A link within one process, between the launcher and the agent of its own host. It passes frames without encoding them. */
 import type { Frame } from '../messages/frame.ts';
 import type { Link, LinkHandler } from './link.ts';
 
@@ -42,7 +42,7 @@ export class MemoryLink implements Link {
     this.#schedule();
   }
 
-  /** A microtask later, so that a handler is never entered while another runs. */
+  /** Delivers in a microtask, so that no handler runs inside another. */
   #schedule(): void {
     if (this.#scheduled || this.#handler === null) return;
     this.#scheduled = true;

@@ -1,19 +1,19 @@
 /**
- * Links between hosts that do not go through ssh: TLS 1.2 with a key that this job alone has (RFC 5489: the key of each connection is made anew,
- * so that who learns the job's key later can read nothing of it). The identity says who calls. Ahead of TLS a caller shows the job's token, which
- * tells those who were invited from strangers at the price of a comparison. Whoever can listen to the network can show it, too: it is a place in
- * the queue, and the key decides.
+ * Security of links between hosts that do not go through ssh: TLS 1.2 with the job's pre-shared key (RFC 5489: each connection has a fresh
+ * session key, so the job's key reveals nothing of earlier traffic). The TLS identity names the client. Ahead of TLS a client sends the job's
+ * token, with which the server rejects strangers at the cost of one comparison. An eavesdropper can send the token, too: it only admits to the
+ * handshake, and the key authenticates.
  */
 import { createHmac } from 'node:crypto';
 import type { TlsOptions } from 'node:tls';
 
-/** What is told to those who are to call, by a way that keeps it secret. */
+/** What an agent needs to connect to the launcher; it reaches the agent over a confidential channel. */
 export interface Invitation {
   readonly schemaVersion: 1;
   readonly jobId: string;
   /** SECRET_BYTES, base64. */
   readonly secret: string;
-  /** Where to call, in the order of trying. */
+  /** Addresses in the order in which the agent tries them. */
   readonly addresses: readonly string[];
   readonly port: number;
 }
@@ -27,7 +27,7 @@ export const secretTls = {
   maxVersion: 'TLSv1.2',
 } as const satisfies TlsOptions;
 
-/** The first bytes of a call. They say nothing of the secret. */
+/** Token that a client sends first. It reveals nothing of the secret. */
 export function tokenOf(secret: Uint8Array): Buffer {
   return createHmac('sha256', secret).update('ncclrun: a call').digest();
 }

@@ -1,31 +1,31 @@
 /**
- * Watches an agent that is being started, from the first process on this side to the agent's first word. What counts is progress: a slow host says every second
- * that it is at work (StagingWord.alive), a connection that is being made has limits of its own.
+ * Watches the start of an agent, from the first local process to the agent's first frame. Progress counts: a slow host sends
+ * StagingMessage.alive every second, and a connection attempt has timeouts of its own.
  *
- *     connecting ── we are in ──► login ── the host's first word ──► starting ── the agent's first word ──► (the link's lease)
+ *     connecting ── authenticated ──► login ── the host's first frame ──► starting ── the agent's first frame ──► (the link's lease)
  */
 import { Lease } from './lease.ts';
 
-/** How far a start has come. */
+/** Phase of a start. */
 type StartPhase = 'connecting' | 'login' | 'starting';
 
-/** Why a start was given up. */
+/** Reason to give up a start. */
 export type StartStall =
   | { readonly type: 'silent'; readonly phase: StartPhase; readonly silentMs: number }
-  /** A process on our side was stopped. */
+  /** A signal stopped a local process. */
   | { readonly type: 'stopped'; readonly pid: number; readonly stoppedMs: number };
 
 export interface StartWatchOptions {
   readonly heartbeatMs: number;
-  /** Silence of a host that has spoken, and a process on our side that is stopped for so long, are too much. */
+  /** Limit for the silence of a host after its first frame, and for a local process that a signal has stopped. */
   readonly leaseMs: number;
-  /** From the beginning to the host's first word. */
+  /** Limit from the beginning to the host's first frame. */
   readonly connectMs: number;
-  /** Once we are in, the host's login shell has so long to run our command; null: what is left of connectMs. */
+  /** Limit from authentication until the login shell runs our command; null for the rest of connectMs. */
   readonly loginMs: number | null;
-  /** However often the host says that it is at work: nothing else may be so long in coming. */
+  /** Limit without progress, however often the host sends `alive`. */
   readonly advanceMs: number;
-  /** The number of the process on our side if a signal has stopped it, else null. */
+  /** PID of the local process if a signal has stopped it, else null. */
   readonly stoppedProcess: () => number | null;
   /** Called once. */
   readonly onStall: (stall: StartStall) => void;
@@ -46,7 +46,7 @@ export class StartWatch {
     this.#timer.unref();
   }
 
-  /** We are in. */
+  /** The host has authenticated us. */
   login(): void {
     const { loginMs } = this.#options;
     if (this.#phase !== 'connecting' || loginMs === null) return;
@@ -54,7 +54,7 @@ export class StartWatch {
     this.#limit(loginMs);
   }
 
-  /** The host has said something, which no agent has: `advances` where it is more than a sign of life. */
+  /** The host's script has sent a frame; `advances` is true if it shows progress. */
   received(advances: boolean): void {
     if (advances) this.#advance?.renew();
     if (this.#phase === 'starting') return this.#lease?.renew();
@@ -92,7 +92,7 @@ export class StartWatch {
   }
 }
 
-/** As a phrase, of the connection that is being made. */
+/** Describes the stall as a phrase about the connection attempt. */
 export function describeStall(stall: StartStall): string {
   if (stall.type === 'stopped')
     return `the remote shell (process ${stall.pid}) was stopped for ${inSeconds(stall.stoppedMs)} and was ended`;

@@ -5,9 +5,9 @@ import type { Frame } from '../messages/frame.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 import type { Link, LinkHandler } from './link.ts';
 
-/** Payloads up to this size are copied behind their header; larger ones are written beside it. */
+/** Maximum payload that is copied behind its header; a larger one is a write of its own. */
 const COPY_BYTES = 4096;
-/** More than credit and rendezvous can ever leave unsent: the other side takes nothing any more. */
+/** More than credit and rendezvous can leave unsent: beyond it the other side has stopped reading. */
 const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
 
 export class StreamLink implements Link {
@@ -67,13 +67,13 @@ export class StreamLink implements Link {
     if (!this.#closed) this.#writable.end();
   }
 
-  /** Ends now, whatever is unsent. */
+  /** Ends now and drops unsent frames. */
   abandon(): void {
     this.#ending = true;
     this.#finish(null);
   }
 
-  /** All frames of one turn of the event loop leave in one write. */
+  /** Combines the frames of one event-loop tick into one write. */
   #cork(): void {
     if (this.#corked) return;
     this.#corked = true;
@@ -91,7 +91,7 @@ export class StreamLink implements Link {
     }
   }
 
-  /** The other side has closed what we write to: the end of what it writes, and perhaps its last words, are still to come. */
+  /** True if the other side has closed our output; its own last frames and the end of its output are still to come. */
   #endFollows(error: NodeJS.ErrnoException): boolean {
     const gone = error.code === 'EPIPE' || error.code === 'ECONNRESET';
     return gone && !this.#readable.readableEnded;

@@ -1,4 +1,4 @@
-/** The JSON payloads of the link, checked where they arrive. */
+/** Validation of the link's JSON payloads by the receiver. */
 import * as v from 'valibot';
 import type { BranchEnd, BranchOrder, BranchProblem } from '../messages/branch.ts';
 import { MAX_PAYLOAD_BYTES } from '../messages/frame.ts';
@@ -12,10 +12,10 @@ const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const environment = v.record(v.string(), v.string());
 const addresses = v.pipe(v.array(v.pipe(v.string(), v.maxLength(100))), v.maxLength(1000));
 const port = v.pipe(count, v.maxValue(65_535));
-/** For people; launchers keep some of them. */
+/** Text for people, bounded because launchers keep some of it. */
 const sentence = v.pipe(v.string(), v.maxLength(10_000));
 const name = v.pipe(v.string(), v.maxLength(1000));
-/** Of what an agent says in JSON. */
+/** Maximum size of an agent's JSON payload. */
 const MAX_SAID_BYTES = 1024 * 1024;
 
 const program = v.object({
@@ -179,7 +179,7 @@ const branchOrder = v.object({ words: v.pipe(v.array(v.string()), v.minLength(1)
 const branchProblem = v.object({ problem: v.nullable(sentence) });
 const branchEnd = v.object({ status: v.nullable(count), remarks: sentence });
 
-/** The version alone, so that an order of another version can be refused by its version and not by its shape. */
+/** The version alone, so that the agent refuses an order of another version for its version and not for its shape. */
 const versioned = v.object({ version: v.string() });
 
 export function parseOrder(payload: Uint8Array): AgentOrder {
@@ -226,7 +226,7 @@ export function parseReport(payload: Uint8Array): AgentReport {
   return parse(report, payload, 'report', MAX_SAID_BYTES);
 }
 
-/** @throws ProtocolError naming the message, the place in it and what was expected */
+/** @throws ProtocolError that names the message, the field and the expected value */
 function parse<T>(schema: v.GenericSchema<T>, payload: Uint8Array, what: string, maxBytes = MAX_PAYLOAD_BYTES): T {
   if (payload.length > maxBytes) throw new ProtocolError(`${what}: ${payload.length} bytes; ${maxBytes} is the most`);
   const result = v.safeParse(schema, decodeJson(payload, what), { abortEarly: true });

@@ -1,6 +1,6 @@
 /**
- * Connections that have not shown yet what they are to show. Only so many wait at a time, and where one more comes than there is room for, the
- * longest waiting one goes of those addresses that have most: who floods the port from one address keeps nobody else out.
+ * Connections before authentication. Their number is bounded: when one more arrives, the oldest connection of the address with the most
+ * connections is closed, so that a flood from one address does not exclude others.
  */
 import type { Socket } from 'node:net';
 
@@ -13,12 +13,12 @@ interface Guest {
 export class WaitingRoom {
   readonly #capacity: number;
   readonly #timeoutMs: number;
-  /** By where they come from. */
+  /** Connections by remote endpoint. */
   readonly #guests = new Map<string, Guest>();
-  /** By network where they come from, the longest waiting first. */
+  /** Remote endpoints by network, the oldest first. */
   readonly #networks = new Map<string, Set<string>>();
 
-  /** Who has waited for `patienceMs` goes. */
+  /** Closes a connection after `timeoutMs`. */
   constructor(capacity: number, timeoutMs: number) {
     this.#capacity = capacity;
     this.#timeoutMs = timeoutMs;
@@ -38,7 +38,7 @@ export class WaitingRoom {
     if (this.#guests.size > this.#capacity) this.#sendAway();
   }
 
-  /** Who comes from there (originOf) has shown it, or is gone. */
+  /** Forgets the connection of a remote endpoint (remoteEnd), which has authenticated or is gone. */
   leave(origin: string): void {
     const guest = this.#guests.get(origin);
     if (guest === undefined) return;
@@ -59,12 +59,12 @@ export class WaitingRoom {
   }
 }
 
-/** What a connection and TLS on it have in common. */
+/** Key that a TCP connection and the TLS socket on it share. */
 export function remoteEnd({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-/** Whoever has one address of IPv6 mostly has 2^64. */
+/** A /64 network for IPv6, because one host usually owns all of its 2^64 addresses. */
 function networkOf(address: string): string {
   if (!address.includes(':') || address.startsWith('::ffff:')) return address;
   const [head = '', tail] = address.split('::');

@@ -1,4 +1,4 @@
-/** Payloads of bootstrap.ts: questions of engines are read (bounds-checked), answers are written; tests do the reverse. */
+/** Payloads of bootstrap.ts: the agent decodes engines' requests (bounds-checked) and encodes answers; tests do the reverse. */
 import { PEER_INFO_BYTES } from './bootstrap.ts';
 import { readSplit } from './split.ts';
 import type { NcclResult } from './bootstrap.ts';
@@ -9,7 +9,7 @@ import type { Key } from './key.ts';
 
 export interface EngineHello {
   readonly protocol: number;
-  /** As the engine sees it; its host may see another (containers). */
+  /** PID in the engine's own PID namespace; the host may see another (containers). */
   readonly pid: number;
   /** Rank in the job, -1 if unknown. */
   readonly rank: number;
@@ -72,7 +72,7 @@ export function decodeSplit(payload: Uint8Array): Contribution {
   return { key, size, rank, bytes };
 }
 
-/** `bytes` is absent in a fetch. */
+/** A post, or a fetch without `bytes`. */
 export interface Letter {
   readonly key: Key;
   readonly from: number;
@@ -144,7 +144,7 @@ export function encodeWelcome(welcome: Welcome): Uint8Array {
     .finish();
 }
 
-/** `rank` of `size`: in the communicator of `key`. */
+/** `rank` and `size` belong to the communicator of `key`. */
 export function encodePlanAnswer(localIndex: number, key: Key, size: number, rank: number): Uint8Array {
   return new ByteWriter().u32(localIndex).bytes(idBytes(key.id)).u32(key.epoch).u32(size).u32(rank).finish();
 }
@@ -158,12 +158,12 @@ export function encodeRefused(result: NcclResult, sentence: string): Uint8Array 
 }
 
 export interface PeerGone {
-  /** The rank that is told, and the one that is gone. */
+  /** The rank that receives the notice; `rank` is the one that is gone. */
   readonly to: number;
   readonly rank: number;
   readonly result: NcclResult;
   readonly sentence: string;
-  /** The one that is told waits for somebody, and for long. */
+  /** True if the receiving rank has been waiting for a peer for long. */
   readonly waited: boolean;
 }
 

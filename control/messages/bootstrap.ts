@@ -1,11 +1,11 @@
 /**
- * What an engine and its host's agent say to each other over the agent's Unix socket (NCCLRUN_AGENT).
+ * Messages between an engine and its host's agent over the agent's Unix socket (NCCLRUN_AGENT).
  * The native twin is native/agent/messages.h. Strings are u32 length + UTF-8 bytes; `key` is 128 bytes of unique id:
  *   u64 magic (UNIQUE_ID_MAGIC), u64 hash of the job id (FNV-1a, 0 outside a job), 16 random bytes,
  *   of an id that leaves a process outside a job: u64 host identity (never 0), u32 user id, u32 0, 16 bytes session; zero bytes to the end.
  * An engine refuses an id without the magic, and one of another job; without an agent in its environment one of another host, user or session.
  *
- * Every question carries a request number and gets exactly one answer with the same number; any number may be in
+ * Every request carries a number, and the agent sends exactly one answer with the same number. Any number of requests may be in
  * flight. `refused` may answer each of them.
  *
  *   engine → agent
@@ -37,10 +37,10 @@
  *   refused      u32 ncclResult_t, str sentence
  *   aborted      key, u32 epoch, u32 rank that broke the communicator (0xffffffff: none in particular), u32 ncclResult_t,
  *                str sentence; request is 0. The abort word of the host segment carries the same sentence, sooner.
- *   peerGone     key, u32 epoch, u32 rank that is told, u32 rank that is gone while others go on, u32 ncclResult_t (ncclInvalidUsage where it
- *                left in order), str sentence for operations that need it, u32 1 where the rank that is told waits long; request is 0
+ *   peerGone     key, u32 epoch, u32 rank that receives the notice, u32 rank that is gone while others go on, u32 ncclResult_t (ncclInvalidUsage where it
+ *                left in order), str sentence for operations that need it, u32 1 where the receiving rank has waited long; request is 0
  *
- * PeerInfo, 64 bytes (system.md row 6): what one rank contributes to a communicator
+ * PeerInfo, 64 bytes: a rank's contribution to a communicator
  *   u32 version (1), u32 device (0 host, 1 cuda), u32 cudaDevice, u32 listenPort (0: no listener), u64 hostHash, u64 pidHash,
  *   u64 shmDevice, u64 busId, u32 flags (bit 0 GPUDirect), u32 multiprocessors,
  *   u32 mostChannels, u32 communicators
@@ -51,7 +51,7 @@ export const UNIQUE_ID_BYTES = 128;
 export const UNIQUE_ID_MAGIC = 0x314e_5552_4c43_434en;
 export const PEER_INFO_BYTES = 64;
 export const NO_RANK = 0xffff_ffff;
-/** A rank that splits off with nobody (NCCL_SPLIT_NOCOLOR). */
+/** Colour of a rank that joins none of the new communicators (NCCL_SPLIT_NOCOLOR). */
 export const NO_COLOUR = -1;
 
 /** ncclResult_t as the wire carries it. */

@@ -1,11 +1,11 @@
 /**
- * Agents that start agents: a launcher reaches a host by way of another one, whose agent runs a remote shell for it and passes frames on. What the
- * two ends say to each other are frames inside of frames of kind `branch`, those of one turn of the event loop together:
+ * Messages of an agent tree. The launcher reaches a host through another host, whose agent runs the remote shell and forwards frames. Launcher
+ * and child agent exchange frames inside frames of kind `branch`; one such frame carries all of one event-loop tick:
  *
  *   passed   per frame: u32 branches, each u32, then u32 bytes, the frame
  *
- * An agent that starts others keeps the lease with them: it passes the launcher's heartbeats on to all of them, hears theirs, which go no further,
- * and says whose silence was too long (AgentReport `silent`, on behalf of that host).
+ * The parent agent keeps the lease with its child agents: it forwards the launcher's heartbeats to all of them, consumes theirs, and reports a
+ * child whose lease has expired (AgentReport `silent`, on behalf of that host).
  */
 import { ByteReader, ByteWriter } from './bytes.ts';
 import { decodeFrame, encodeFrame } from './codec.ts';
@@ -13,15 +13,15 @@ import { FRAME_HEADER_BYTES, type Frame } from './frame.ts';
 
 /** Flags of a frame of kind `branch`. */
 export const BranchWord = {
-  /** Both ways: the payload is frames for, or of, the agents at the ends of branches; the subject means nothing. */
+  /** In both directions: the payload holds frames to or from child agents; the subject has no meaning. */
   passed: 0,
-  /** launcher → agent: start it; payload JSON BranchOrder. */
+  /** launcher → agent: start the child agent; payload JSON BranchOrder. */
   begin: 1,
   /** launcher → agent: no further frame follows. */
   close: 2,
-  /** launcher → agent: the remote shell is not needed any more; whoever is at its other end leaves by itself. */
+  /** launcher → agent: detach from the remote shell; the child agent exits by itself. */
   letGo: 3,
-  /** launcher → agent: nothing of it goes on. */
+  /** launcher → agent: kill the remote shell. */
   kill: 4,
   /** agent → launcher: no further frame follows; payload JSON BranchProblem. */
   closed: 5,
@@ -30,29 +30,29 @@ export const BranchWord = {
 } as const;
 
 export interface BranchOrder {
-  /** The remote shell and what it is told, program first. */
+  /** The remote shell's command line, program first. */
   readonly words: readonly string[];
 }
 
 export interface BranchProblem {
-  /** What broke it; null for a clean end. */
+  /** Reason of the link's failure; null for a clean end. */
   readonly problem: string | null;
 }
 
 export interface BranchEnd {
   /** Exit status of the remote shell; null: it was killed, or could not be started. */
   readonly status: number | null;
-  /** The end of what it said on stderr. */
+  /** The last part of its stderr. */
   readonly remarks: string;
 }
 
-/** A frame and the branches that it is for; upwards that is one. */
+/** A frame and the branches to which it goes; towards the launcher there is one branch. */
 interface Passed {
   readonly branches: readonly number[];
   readonly frame: Frame;
 }
 
-/** Bytes that it takes in a payload. */
+/** Number of bytes of the frame in a payload. */
 export function passedBytes({ branches, frame }: Passed): number {
   return 4 * (branches.length + 2) + FRAME_HEADER_BYTES + frame.payload.length;
 }
@@ -67,7 +67,7 @@ export function encodePassed(all: readonly Passed[]): Uint8Array {
   return writer.finish();
 }
 
-/** @throws ProtocolError for bytes that are nothing of the kind, and for a branch that is to have one frame twice */
+/** @throws ProtocolError for a malformed payload, and for a frame that names one branch twice */
 export function decodePassed(payload: Uint8Array): Passed[] {
   const reader = new ByteReader(payload, 'frames of branches');
   const all: Passed[] = [];

@@ -7,7 +7,7 @@
  *          5   u8   kind
  *          6   u16  flags, by kind
  *          8   u32  subject, by kind: mostly a rank
- *         12   u32  request: numbers a question; the answer carries the same number. Of output: when it was read
+ *         12   u32  request: number of a request, which its answer repeats; in output frames the time of the read
  *
  * All integers are little-endian.
  */
@@ -15,7 +15,7 @@ export const FRAME_HEADER_BYTES = 16;
 export const FRAME_VERSION = 1;
 export const MAX_PAYLOAD_BYTES = 16 * 1024 * 1024;
 
-/** Subject of a frame that speaks of every rank of a host. */
+/** Subject of a frame that concerns every rank of a host. */
 export const ALL_RANKS = 0xffff_ffff;
 
 export const FrameKind = {
@@ -25,26 +25,26 @@ export const FrameKind = {
   spawnFailed: 0x12, // (link) subject = rank; payload u32 errno, u32 step (SpawnStep)
   exited: 0x13, // (link) subject = rank; payload i32 wait status, u64 realtime ns
   output: 0x14, // (link) subject = rank; flags OUTPUT_*; request = low 32 bits of realtime ms; payload whole lines (or a piece)
-  outputCredit: 0x15, // (link) launcher → agent → guardian; payload u64 bytes that may be sent in addition; whoever sends more is cut off
+  outputCredit: 0x15, // (link) launcher → agent → guardian; payload u64 additional bytes; the receiver closes the link of a sender that exceeds its credit
   stdin: 0x16, // (link) launcher → agent → guardian; subject = rank, or ALL_RANKS that read; flags STDIN_END
   stdinCredit: 0x17, // (link) guardian → agent → launcher; subject = rank; payload u64 bytes taken by the rank
   signal: 0x18, // (link) subject = rank or ALL_RANKS; payload i32 signal number
   lease: 0x19, // agent → guardian; payload u32 ms; 0 suspends the lease (the job is stopped by ^Z)
-  heartbeat: 0x1a, // both ways; no payload. Agents pass on the launcher's to those that they reach, and none upwards
-  end: 0x1b, // (link) launcher → agent → guardian: kill what is left, descendants included
-  ended: 0x1c, // (link) guardian → agent → launcher: no process of the job is left on this host, or none that can be ended
-  notice: 0x1d, // guardian → agent: payload a sentence in UTF-8 for the user
+  heartbeat: 0x1a, // in both directions; no payload. Agents forward the launcher's to their child agents, and none upwards
+  end: 0x1b, // (link) launcher → agent → guardian: kill the remaining processes and their descendants
+  ended: 0x1c, // (link) guardian → agent → launcher: the host has no process of the job any more, or none that the guardian can kill
+  notice: 0x1d, // guardian → agent: payload one UTF-8 sentence for the user
 
   // launcher ↔ agent
   order: 0x30, // launcher → agent, first frame, sent with the exec; payload JSON AgentOrder
   hello: 0x31, // agent → launcher; payload JSON AgentHello
-  start: 0x32, // launcher → agent: all hosts said hello; start the ranks; payload JSON AgentStart
+  start: 0x32, // launcher → agent, once every host has sent its hello: start the ranks; payload JSON AgentStart
   failure: 0x33, // agent → launcher; payload JSON AgentReport
-  suspend: 0x34, // launcher → agent: flags 1 suspends leases, 0 resumes them; agent → launcher: the guardian has done what was asked up to a 1
-  staging: 0x35, // both ways, before there is an agent: a host without ncclrun gets it (launcher/remote/staging/protocol.ts)
-  invitation: 0x36, // launcher → agents that a resource manager has started: where to call, and the job's key; payload JSON Invitation
+  suspend: 0x34, // launcher → agent: flags 1 suspends leases, 0 resumes them; agent → launcher: the guardian has carried out everything up to a 1
+  staging: 0x35, // in both directions, before an agent runs: copies ncclrun to the host (launcher/remote/staging/protocol.ts)
+  invitation: 0x36, // launcher → agents that a resource manager starts: addresses to connect to and the job's key; payload JSON Invitation
   rankPositions: 0x37, // launcher → agent: where are your ranks in a communicator? payload JSON RankPositionsQuery; an AgentReport answers
-  branch: 0x38, // both ways: agents on other hosts that this one reaches; subject = the number of one; flags: BranchWord (branch.ts)
+  branch: 0x38, // in both directions: frames of child agents; subject = number of the child agent; flags: BranchWord (branch.ts)
   reach: 0x39, // launcher → agent: by which addresses do hosts reach each other? payload JSON ReachQuestion (reach.ts); an AgentReport answers
 
   // engine ↔ agent (bootstrap.ts has the payloads)
@@ -75,18 +75,18 @@ export const FrameKind = {
   planBody: 0x67,
   calls: 0x68,
 
-  // agent ↔ launcher: what a host is, told once for equal hosts (machine.ts)
-  machineKey: 0x69, // agent → launcher; payload its key
-  machineWanted: 0x6a, // launcher → agent: nobody has told it yet
+  // agent ↔ launcher: a host's topology, sent once for equal hosts (machine.ts)
+  machineKey: 0x69, // agent → launcher; payload the topology's hash
+  machineWanted: 0x6a, // launcher → agent: send the topology, which no other host has sent
   machine: 0x6b, // agent → launcher; payload Machine
-  machineKnown: 0x6c, // launcher → agent: communicators may be joined
+  machineKnown: 0x6c, // launcher → agent: ranks may join communicators
 } as const;
 export type FrameKind = (typeof FrameKind)[keyof typeof FrameKind];
 
 export const OUTPUT_STDERR = 1;
-/** The payload does not end in a newline: the line goes on in the next frame of the same rank and stream. */
+/** The payload does not end in a newline: the next frame of the same rank and stream continues the line. */
 export const OUTPUT_PARTIAL = 2;
-/** The stream is at its end; the payload (perhaps empty) is its last. */
+/** End of the stream; the payload (perhaps empty) is its last part. */
 export const OUTPUT_END = 4;
 export const STDIN_END = 1;
 

@@ -1,19 +1,19 @@
-/** What an agent tells of its host's GPUs. */
+/** What an agent reports about its host's GPUs. */
 
 export interface HostGpu {
-  /** Among all of the host, by PCI address, as nvidia-smi counts them. */
+  /** Index among the host's GPUs in the order of PCI addresses, as in nvidia-smi. */
   readonly index: number;
-  /** PCI address as sysfs writes it; null: the driver does not say. */
+  /** PCI address in the form of sysfs; null if the driver does not report it. */
   readonly address: string | null;
 }
 
-/** An error of a GPU that NVIDIA's driver has told the kernel's log. */
+/** A GPU error that NVIDIA's driver wrote to the kernel's log. */
 export interface Xid {
   readonly code: number;
   /** As HostGpu.index. */
   readonly gpu: number;
   readonly address: string;
-  /** Of this job: whose process the driver names, else whose own GPU it is. */
+  /** Ranks of this job: the one whose process the driver names, else those that own the GPU. */
   readonly ranks: readonly number[];
   /** The process that the driver names, if it does. */
   readonly pid: number | null;
@@ -23,21 +23,21 @@ export interface Xid {
   readonly time: number;
 }
 
-/** How much of a GPU's memory was free, in bytes. */
+/** Free memory of a GPU, in bytes. */
 export interface FreeGpuMemory {
   /** As HostGpu.index. */
   readonly gpu: number;
   readonly total: number;
   readonly free: number;
-  /** Processes that have the rest, as far as the driver says; the largest first. */
+  /** Processes that the driver reports as holders of the rest, the largest first. */
   readonly holders: readonly MemoryHolder[];
 }
 
 export interface MemoryHolder {
   readonly pid: number;
-  /** Null: there is no such process here, as seen from a container. */
+  /** Null if the process is invisible here, as from inside a container. */
   readonly program: string | null;
   readonly user: string | null;
-  /** Null: the driver does not say. */
+  /** Null if the driver does not report it. */
   readonly used: number | null;
 }

@@ -1,5 +1,5 @@
 /**
- * What the agent tells its guardian. The guardian (native/guardian) is the only thing that starts ranks.
+ * Messages of an agent to its guardian. The guardian (native/guardian) is the only process that starts ranks.
  *
  * SpawnOrder, payload of FrameKind.spawn; strings are u32 length + bytes without a NUL:
  *
@@ -21,7 +21,7 @@ export const SPAWN_STDIN_PIPE = 1;
 export const SPAWN_INTERACTIVE = 2;
 export const SPAWN_MERGE_STDERR = 4;
 
-/** Where a spawn failed, beside its errno. */
+/** Step at which a spawn failed. */
 export const SpawnStep = { fork: 1, session: 2, binding: 3, directory: 4, streams: 5, exec: 6 } as const;
 export type SpawnStep = (typeof SpawnStep)[keyof typeof SpawnStep];
 

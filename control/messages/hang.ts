@@ -1,28 +1,28 @@
-/** Where ranks are in their communicators' operations: what agents tell of ranks that do not get on. */
+/** Positions of ranks in their communicators' operations, which agents report about ranks without progress. */
 
-/** One rank in one communicator, as its telemetry page says. */
+/** Position of one rank in one communicator, from its telemetry page. */
 export interface RankPosition {
-  /** In the job. */
+  /** Rank in the job. */
   readonly jobRank: number;
-  /** The operation it has begun last, counted from 1; 0: none. */
+  /** Number of the operation that it began last, from 1; 0 if none. */
   readonly operation: number;
-  /** It has not ended that one. */
+  /** True while that operation is running. */
   readonly inside: boolean;
-  /** What that is: `allReduce`. */
+  /** Name of that operation: `allReduce`. */
   readonly collective: string;
   readonly bytes: number;
-  /** Milliseconds without progress inside of it; 0 where it is in none. */
+  /** Milliseconds without progress inside the operation; 0 if none is running. */
   readonly waitedMs: number;
-  /** Its process is stopped (SIGSTOP, a debugger). */
+  /** True if its process is stopped (SIGSTOP, a debugger). */
   readonly stopped: boolean;
 }
 
-/** Of a communicator on one host. */
+/** Positions of one host's ranks in one communicator. */
 export interface HostRankPositions {
   /** 16 hexadecimal digits. */
   readonly communicator: string;
   readonly epoch: number;
-  /** Ranks in all. */
+  /** Number of ranks of the communicator. */
   readonly size: number;
   readonly ranks: readonly RankPosition[];
 }

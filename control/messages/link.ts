@@ -1,4 +1,4 @@
-/** JSON payloads between launcher and agent. Validated with valibot where they arrive (link/validate.ts). */
+/** JSON payloads between launcher and agent. The receiver validates them with valibot (link/validate.ts). */
 import type { TableUse } from '../planner/measured/tables.ts';
 import type { FreeGpuMemory, HostGpu, Xid } from './gpu.ts';
 import type { RankSpawn } from './guardian.ts';
@@ -12,52 +12,52 @@ export interface OrderedProgram {
   readonly argv: readonly string[];
   /** Absolute. */
   readonly workingDirectory: string;
-  /** False: it is where the user stood; a host that lacks it runs the ranks in the home directory. */
+  /** False if it is the launcher's own; a host that lacks it runs the ranks in the home directory. */
   readonly workingDirectoryGiven: boolean;
-  /** What -x passes on. */
+  /** Variables of -x. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** A rank as its agent is told of it. */
+/** A rank in the order to its agent. */
 export interface OrderedRank extends Pick<RankSpawn, 'rank' | 'stdinPipe' | 'interactive' | 'mergeStderr' | 'cpus'> {
   /** Indexes the placement's programs. */
   readonly program: number;
-  /** The GPUs that it may see, as the agent's topology numbers them; null: what the host shows everybody. */
+  /** Visible GPUs in the numbering of the agent's topology; null for all that the host shows. */
   readonly visibleGpus: readonly number[] | null;
-  /** The one that it was dealt to, numbered likewise; null: its local rank says. */
+  /** GPU to which the mapping assigns it, in the same numbering; null if its local rank decides. */
   readonly gpu: number | null;
 }
 
-/** The first order. It travels with the exec: an agent has it before it has said anything. */
+/** The launcher's first message. It travels with the exec, so the agent has it before it sends anything. */
 export interface AgentOrder {
   readonly schemaVersion: 1;
-  /** Version of ncclrun; an agent of another version answers with a failure and ends. */
+  /** Version of ncclrun; an agent of another version answers with a failure and exits. */
   readonly version: string;
   readonly jobId: string;
-  /** Attempts before this one. */
+  /** Number of attempts before this one. */
   readonly epoch: number;
-  /** With fewer attempts behind it an agent whose ranks have ended waits for another order. */
+  /** Maximum of `epoch`; below it an agent whose ranks have exited waits for another order. */
   readonly maxRestarts: number;
   readonly hostName: string;
-  /** Null where the slots of some host are known only from its hello: AgentStart has it then. */
+  /** Null if the launcher learns a host's slots only from its hello; AgentStart has the placement then. */
   readonly placement: Placement | null;
   /** 128 bytes, base64: the unique id of the communicator of all ranks (NCCLRUN_UNIQUE_ID). */
   readonly uniqueId: string;
-  /** Silence of the launcher longer than this ends the ranks of this host. */
+  /** Lease of the launcher: after a longer silence the agent ends its ranks. */
   readonly leaseMs: number;
   readonly heartbeatMs: number;
   readonly outputCredit: number;
-  /** This host's agent plans communicators that lie wholly on it; false with --plan FILE. */
+  /** True if this host's agent plans communicators of its own ranks alone; false with --plan FILE. */
   readonly plansLocally: boolean;
-  /** Where ncclrun lies at the launcher: a program from there is taken from the agent's own. */
+  /** Directory of ncclrun on the launcher's host; the agent takes programs from there out of its own installation. */
   readonly installation: string;
-  /** NCCL_SOCKET_IFNAME of the ranks, as -x passes it on: the interfaces by which other hosts may reach this one; null: as this host's environment says. */
+  /** NCCL_SOCKET_IFNAME from -x: interfaces by which other hosts may reach this one; null for the value in this host's environment. */
   readonly interfaces: string | null;
-  /** The hello is to have the host's topology. */
+  /** True if the hello must include the host's topology. */
   readonly topology: boolean;
-  /** Ranks that are inside an operation for so long without getting on are told of; 0: never. */
+  /** Milliseconds without progress in an operation after which the agent reports a rank; 0 for never. */
   readonly hangAfterMs: number;
-  /** The ranks get our libnccl.so.2 ahead of any other (--engine ncclrun). */
+  /** True if ranks load our libnccl.so.2 ahead of any other (--engine ncclrun). */
   readonly preload: boolean;
 }
 
@@ -65,22 +65,22 @@ export interface AgentOrder {
 export interface Placement {
   readonly hostIndex: number;
   readonly hostCount: number;
-  /** Ranks in the whole job. */
+  /** Number of ranks of the job. */
   readonly rankCount: number;
   readonly programs: readonly OrderedProgram[];
-  /** The ranks of this host by local rank: the first is local rank 0. */
+  /** Ranks of this host; the index is the local rank. */
   readonly ranks: readonly OrderedRank[];
 }
 
-/** Payload of FrameKind.start: what is known only once every host has said hello. */
+/** Payload of FrameKind.start: what the launcher knows only after every host's hello. */
 export interface AgentStart {
   /** Null if the order had it. */
   readonly placement: Placement | null;
-  /** MASTER_ADDR, MASTER_PORT; what -x passes on stands above them. */
+  /** MASTER_ADDR, MASTER_PORT; variables of -x override them. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** What an agent says of itself and its host. */
+/** An agent's description of itself and its host. */
 export interface AgentHello {
   readonly schemaVersion: 1;
   readonly version: string;
@@ -90,46 +90,46 @@ export interface AgentHello {
   readonly pid: number;
   readonly cores: number;
   readonly gpus: number;
-  /** Null where the order does not ask for it. */
+  /** Null if the order does not ask for it. */
   readonly topology: HostTopology | null;
   readonly nodeVersion: string;
-  /** Addresses other hosts may reach this one at, best first (SSH_CONNECTION's server address leads). */
+  /** Addresses at which other hosts may reach this one, best first (SSH_CONNECTION's server address leads). */
   readonly addresses: readonly string[];
   /** The launcher's address as this host sees it, or null. */
   readonly launcherAddress: string | null;
-  /** What hosts of one job should have in common, by what it is; empty where the job has no other host. */
+  /** Properties that should be equal on all hosts of a job, by name; empty if the job has one host. */
   readonly preflight: Readonly<Record<string, string>>;
-  /** Its clock: milliseconds since 1970. */
+  /** The host's clock: milliseconds since 1970. */
   readonly time: number;
   /** A TCP port that was free a moment ago, for MASTER_PORT. */
   readonly freePort: number;
 }
 
-/** Payload of FrameKind.failure: what an agent has to say beside the ranks' own ends. */
+/** Payload of FrameKind.failure: reports of an agent other than the exits of ranks. */
 export type AgentReport =
-  /** The agent cannot serve; it ends. */
+  /** The agent cannot serve; it exits. */
   | { readonly type: 'refusal'; readonly message: string; readonly remedy: string | null }
-  /** Of a host, by whoever keeps the lease with it: nothing was heard of its agent for longer than that. */
+  /** The process that keeps a host's lease received nothing from its agent for so long. */
   | { readonly type: 'silent'; readonly silentMs: number }
-  /** Nothing was heard of the launcher for longer than the lease, so its ranks are ended. */
+  /** The launcher's lease expired, so the agent ends its ranks. */
   | { readonly type: 'launcher-silent'; readonly silentMs: number }
-  /** Its guardian died with ranks left; they were ended. */
+  /** The agent's guardian died, and the ranks with it. */
   | { readonly type: 'guardian-died'; readonly message: string }
   /** The kernel killed this rank for want of memory; its exit follows. */
   | { readonly type: 'out-of-memory'; readonly rank: number }
   /** The GPU of a rank that failed; its exit follows. */
   | { readonly type: 'rank-gpu'; readonly rank: number; readonly gpu: HostGpu }
   | ({ readonly type: 'xid' } & Xid)
-  /** Of the ranks' GPUs, before the first of them started. A host that has GPUs says it once. */
+  /** Free memory of the ranks' GPUs before the first rank starts. A host with GPUs reports it once. */
   | { readonly type: 'gpu-memory'; readonly gpus: readonly FreeGpuMemory[] }
   | { readonly type: 'notice'; readonly message: string }
-  /** The resource manager that has started it wants the job to end. */
+  /** The resource manager that started the agent wants the job to end. */
   | { readonly type: 'asked-to-end'; readonly signal: 'SIGTERM' | 'SIGINT' }
-  /** Ranks hang in an operation of a communicator, and where all of this host are in it. */
+  /** Ranks hang in an operation; `where` has the positions of all ranks of this host in the communicator. */
   | { readonly type: 'stalled'; readonly where: HostRankPositions }
   /** The answer to FrameKind.rankPositions. */
   | { readonly type: 'rankPositions'; readonly where: HostRankPositions }
-  /** To FrameKind.reach. */
+  /** The answer to FrameKind.reach. */
   | ReachAnswer
-  /** Of the communicators of one kind that are planned here. */
+  /** Table of measured times for communicators that this host plans, or its absence. */
   | ({ readonly type: 'tuning' } & TableUse);

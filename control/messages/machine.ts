@@ -1,9 +1,9 @@
-/** What a host is, as its agent tells the launcher: NCCL's XML. */
+/** A host's topology in NCCL's XML, which its agent sends to the launcher. */
 import { ByteReader, ByteWriter } from './bytes.ts';
 
 export interface MachineXml {
   readonly topology: string;
-  /** Of NCCL_GRAPH_FILE; null: there is none. */
+  /** Content of NCCL_GRAPH_FILE; null if the variable is unset. */
   readonly graphs: string | null;
 }
 

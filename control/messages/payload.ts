@@ -1,4 +1,4 @@
-/** The small fixed payloads of FrameKind; frame.ts says which kind carries which. */
+/** Small fixed payloads of FrameKind; frame.ts lists the kind of each. */
 import { ByteReader, ByteWriter } from './bytes.ts';
 import { SpawnStep } from './guardian.ts';
 import { ProtocolError } from './protocol-error.ts';
@@ -14,7 +14,7 @@ export interface SpawnFailed {
   readonly step: SpawnStep;
 }
 
-/** How a process ended: by itself with a status, or by a signal; exactly one is not null. */
+/** Exit of a process, with a status or by a signal; exactly one of both is not null. */
 export interface Exit {
   readonly exitCode: number | null;
   readonly signalNumber: number | null;
@@ -46,7 +46,7 @@ export function decodeSpawnFailed(payload: Uint8Array): SpawnFailed {
   return { errno, step };
 }
 
-/** From the status of waitpid: the low 7 bits are the signal, the next byte the exit code. */
+/** Decodes the status of waitpid: the low 7 bits are the signal, the next byte is the exit code. */
 export function exitOf(waitStatus: number): Exit {
   const signal = waitStatus & 0x7f;
   return signal === 0
@@ -62,7 +62,7 @@ export function decodeExited(payload: Uint8Array): Exited {
   return { ...exitOf(status), time };
 }
 
-/** outputCredit and stdinCredit: bytes. */
+/** Payload of outputCredit and stdinCredit, in bytes. */
 export function encodeCredit(bytes: number): Uint8Array {
   return new ByteWriter(8).u64(bytes).finish();
 }
@@ -76,7 +76,7 @@ export function decodeCredit(payload: Uint8Array): number {
 
 const STAMP_SPAN = 2 ** 32;
 
-/** When output was read on its host, from the stamp in its frame: the time nearest to `now` that ends in these 32 bits. Milliseconds since 1970. */
+/** Time at which the host read the output: the one nearest to `now` whose low 32 bits equal the frame's stamp. Milliseconds since 1970. */
 export function outputTime(stamp: number, now: number): number {
   const behind = (now - stamp) % STAMP_SPAN;
   return behind < STAMP_SPAN / 2 ? now - behind : now - behind + STAMP_SPAN;

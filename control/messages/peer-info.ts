@@ -1,4 +1,4 @@
-/** PeerInfo: what one rank says of itself when it joins a communicator (bootstrap.ts has the layout). */
+/** PeerInfo: a rank's description of itself when it joins a communicator (bootstrap.ts has the layout). */
 import { PEER_INFO_BYTES } from './bootstrap.ts';
 import { ByteReader, ByteWriter } from './bytes.ts';
 
@@ -10,18 +10,18 @@ export interface PeerInfo {
   readonly cudaDevice: number;
   /** TCP port of the engine's listener, 0 if it has none. */
   readonly listenPort: number;
-  /** Hashes and numbers are compared only, so they stay text. */
+  /** Text, because hashes and device numbers are only compared. */
   readonly hostHash: string;
   readonly pidHash: string;
   readonly shmDevice: string;
   /** PCI bus id of the GPU as a number in hexadecimal; '0' without one. */
   readonly busId: string;
   readonly gpuDirect: boolean;
-  /** Of the GPU; 0 on the host device. */
+  /** Number of SMs of the GPU; 0 on the host device. */
   readonly smCount: number;
-  /** That a launch may have, as its program wishes; 0: as many as the plan likes. */
+  /** Maximum of channels per launch that the program sets; 0 if the plan decides. */
   readonly maxChannels: number;
-  /** Communicators that its process has on the GPU already. */
+  /** Number of communicators that the process already has on the GPU. */
   readonly communicators: number;
 }
 

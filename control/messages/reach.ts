@@ -1,10 +1,10 @@
-/** By which addresses hosts of a job reach each other: what the launcher asks where some have several, and what agents answer. */
+/** Messages that find out by which addresses hosts of a job reach each other, where some have several. */
 
 /** Payload of FrameKind.reach. */
 export type ReachQuestion =
-  /** Listen for the others; `listening` answers. */
+  /** Listen for other hosts; `listening` answers. */
   | { readonly type: 'listen' }
-  /** Which addresses lead to those hosts? `reached` answers. */
+  /** Try the addresses of those hosts; `reached` answers. */
   | { readonly type: 'probe'; readonly targets: readonly ReachTarget[] };
 
 export interface ReachTarget {
@@ -12,7 +12,7 @@ export interface ReachTarget {
   /** Best first. */
   readonly addresses: readonly string[];
   readonly port: number;
-  /** All addresses are tried to the end, and longer; else the first one is enough, if it is the best. */
+  /** True to try every address with a longer timeout; else the agent stops when the best address has answered. */
   readonly thorough: boolean;
 }
 
@@ -27,12 +27,12 @@ export function limitOf(thorough: boolean): number {
 /** Both are AgentReports. */
 export type ReachAnswer =
   | { readonly type: 'listening'; readonly port: number }
-  /** By target: the addresses at which that host answered, best first. */
+  /** Per target, the addresses at which that host answered, best first. */
   | { readonly type: 'reached'; readonly found: readonly (readonly string[])[] };
 
 const SIGN_DIGITS = 32;
 
-/** What a host says to whoever connects, so that it is not taken for another one that has the same address. */
+/** Greeting of a host to each connection, which distinguishes it from another host with the same address. */
 export function signOf(jobId: string, host: string): string {
   const { createHash } = process.getBuiltinModule('node:crypto');
   return createHash('sha256').update(`${jobId} ${host}`).digest('hex').slice(0, SIGN_DIGITS);

@@ -1,4 +1,4 @@
-/** What a host has that ranks can be placed on; part of its hello where the job asks for it. */
+/** Cores and GPUs of a host for the mapping; part of the hello if the job asks for it. */
 
 /** A physical core with those of its hardware threads that the agent may run on. */
 export interface Core {
@@ -8,16 +8,16 @@ export interface Core {
 }
 
 export interface Gpu {
-  /** CPUs near it that the agent may run on; empty where the host does not say. */
+  /** CPUs near it on which the agent may run; empty if the host does not report them. */
   readonly cpus: readonly number[];
-  /** Number of its NUMA node; null where the host does not say. */
+  /** Number of its NUMA node; null if the host does not report it. */
   readonly numa: number | null;
 }
 
-/** Only what the agent itself may use: a container's or a batch system's share, not the whole machine. */
+/** The resources that the agent itself may use: a container's or a batch system's share, not the whole machine. */
 export interface HostTopology {
-  /** By their first CPU. At least one. */
+  /** At least one, in the order of their first CPUs. */
   readonly cores: readonly Core[];
-  /** As CUDA numbers them for a program that starts there. */
+  /** In the order of CUDA's device numbers for a program that starts there. */
   readonly gpus: readonly Gpu[];
 }

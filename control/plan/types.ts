@@ -21,7 +21,7 @@ export interface Variant {
   readonly protocol: ProtocolName;
   /** Channels used: the first `channels` of the plan. */
   readonly channels: number;
-  /** Bytes of one chunk (system.md row 19's `chunk`, in bytes; need not divide anything). */
+  /** Bytes of one chunk (need not divide anything). */
   readonly chunkBytes: number;
   /** Threads of a block; also the granularity of chunks (row 19). At least 64 for Simple. */
   readonly threads: number;

@@ -1,8 +1,8 @@
 /**
- * Collects one contribution per rank under a key. A key is known from its first contribution until it completes or fails:
+ * Collects one contribution per rank under a key. The collector holds a key from its first contribution until it completes or fails:
  *
  *   (unknown) ── first ──► waiting ── last ──► complete (forgotten)
- *                             └── double, another size, others left out, fail() ──► failed (remembered for latecomers)
+ *                             └── duplicate, size or left-out ranks differ, fail() ──► failed (remembered for latecomers)
  */
 import { steadyClock, type Clock } from '../clock.ts';
 import { NcclResult } from '../messages/bootstrap.ts';
@@ -17,52 +17,52 @@ import { describeRank, listRanks } from './failure.ts';
 import type { RendezvousFailure } from './failure.ts';
 import { RecentMap } from './memory.ts';
 
-/** No communicator is larger; keeps a damaged size from filling the memory. */
+/** Maximum size of a communicator, so that a corrupt size cannot exhaust memory. */
 const MAX_RANKS = 1 << 20;
-/** Of one host's contributions that wait for others, with what each takes beside its own bytes. */
+/** Maximum bytes of one host's pending contributions, including their overhead. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 const ENTRY_BYTES = 1024;
 const REMEMBERED_FAILURES = 256;
 const REMEMBERED_SHRINKS = 256;
 
 interface Contributed extends Entry {
-  /** Index of the host it came from. */
+  /** Index of the contributing host. */
   readonly host: number;
 }
 
 export interface Gathering {
   readonly key: Key;
   readonly size: number;
-  /** By rank. */
+  /** Contributions by rank. */
   readonly entries: Map<number, Contributed>;
-  /** Ranks that the key completes without, ascending. */
+  /** Ranks without which the key completes, ascending. */
   leftOut: readonly number[];
-  /** It completes without all ranks that are gone: see completeWithout. */
+  /** True if it completes without all ranks that are gone: see completeWithout. */
   readonly withoutGone: boolean;
-  /** Hosts that contributed, also those whose contribution was refused. */
+  /** Hosts that contributed, including those whose contribution the collector refused. */
   readonly hosts: Set<number>;
-  /** Of the first contribution, by the collector's clock. */
+  /** Time of the first contribution on the collector's clock. */
   readonly since: number;
 }
 
 type Outcome =
   | { readonly type: 'waiting'; readonly gathering: Gathering }
   | { readonly type: 'complete'; readonly gathering: Gathering }
-  /** Everybody who waits must be told; `gathering` is null where nobody but this contributor waits. */
+  /** The caller must notify every waiting rank; `gathering` is null if only this contributor waits. */
   | { readonly type: 'failed'; readonly gathering: Gathering | null; readonly failure: RendezvousFailure };
 
-/** Whom a contributor wants to leave out. */
-type Wish = Pick<Gathering, 'leftOut' | 'withoutGone'>;
-const NOBODY: Wish = { leftOut: [], withoutGone: false };
+/** Ranks that a contributor wants to leave out. */
+type Exclusion = Pick<Gathering, 'leftOut' | 'withoutGone'>;
+const NOBODY: Exclusion = { leftOut: [], withoutGone: false };
 
-function leftOutText({ leftOut, withoutGone }: Wish): string {
+function leftOutText({ leftOut, withoutGone }: Exclusion): string {
   return withoutGone ? 'all that are gone' : listRanks(leftOut);
 }
 
 interface CollectorOptions {
   readonly epoch: number;
   readonly hostName: (host: number) => string;
-  /** Default: the steady one. */
+  /** Default: the steady clock. */
   readonly clock?: Clock;
 }
 
@@ -70,10 +70,10 @@ export class Collector {
   readonly #options: CollectorOptions;
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Gathering>();
-  /** By host. */
+  /** Bytes of pending contributions by host. */
   readonly #waitingBytes = new Map<number, number>();
   readonly #failed = new RecentMap<RendezvousFailure>(REMEMBERED_FAILURES);
-  /** By communicator: the ranks that its shrinks have left out. They have not counted those, so they can be in no later one. */
+  /** Per communicator, the ranks that its shrinks have left out. They did not count those shrinks, so they can join no later one. */
   readonly #leftBehind = new RecentMap<ReadonlySet<number>>(REMEMBERED_SHRINKS);
 
   constructor(options: CollectorOptions) {
@@ -81,7 +81,7 @@ export class Collector {
     this.#clock = options.clock ?? steadyClock;
   }
 
-  /** Keys that still wait for somebody, oldest first. */
+  /** Pending keys, oldest first. */
   waiting(): Gathering[] {
     return [...this.#waiting.values()];
   }
@@ -90,23 +90,23 @@ export class Collector {
     return this.#waiting.get(keyName(key));
   }
 
-  /** @throws ProtocolError where too much of this host waits already */
+  /** @throws ProtocolError if the host exceeds its limit of pending bytes */
   add(key: Key, size: number, entry: Contributed): Outcome {
     const name = keyName(key);
     const known = this.#waiting.get(name);
     const earlier = known === undefined ? this.#failed.get(name) : undefined;
     if (earlier !== undefined) return { type: 'failed', gathering: null, failure: earlier };
-    const wish = isShrinkRound(key.round) ? readSplit(entry.bytes, size, entry.rank) : NOBODY;
+    const exclusion = isShrinkRound(key.round) ? readSplit(entry.bytes, size, entry.rank) : NOBODY;
     const problem =
       this.#wrongInItself(key, size, entry) ??
-      (known === undefined ? this.#leavesBehind(key, wish) : this.#contradiction(known, size, entry, wish));
+      (known === undefined ? this.#leavesBehind(key, exclusion) : this.#contradiction(known, size, entry, exclusion));
     if (problem !== undefined) {
       if (known === undefined) return { type: 'failed', gathering: null, failure: problem };
       known.hosts.add(entry.host);
       this.fail(key, problem);
       return { type: 'failed', gathering: known, failure: problem };
     }
-    const { leftOut, withoutGone } = wish;
+    const { leftOut, withoutGone } = exclusion;
     const gathering: Gathering = known ?? {
       key,
       size,
@@ -125,7 +125,7 @@ export class Collector {
     return { type: 'waiting', gathering };
   }
 
-  /** A key that waits for nobody but ranks that are gone, and is to complete without these, is complete. */
+  /** Completes a key that allows it and waits only for ranks that are gone; else returns null. */
   completeWithout(key: Key, isGone: (rank: number) => boolean): Gathering | null {
     const gathering = this.get(key);
     if (gathering?.withoutGone !== true) return null;
@@ -148,7 +148,7 @@ export class Collector {
     return gathering;
   }
 
-  /** Ends a key; returns what had been collected, if it was known. */
+  /** Fails a key; returns its contributions if it was pending. */
   fail(key: Key, failure: RendezvousFailure): Gathering | undefined {
     const name = keyName(key);
     const gathering = this.#waiting.get(name);
@@ -157,7 +157,7 @@ export class Collector {
     return gathering;
   }
 
-  /** Forgets a key without a trace: it is somebody else's now. */
+  /** Drops a key without remembering it, because another owner has taken it over. */
   forget(key: Key): void {
     const gathering = this.get(key);
     if (gathering !== undefined) this.#remove(gathering);
@@ -196,7 +196,7 @@ export class Collector {
     return undefined;
   }
 
-  #leavesBehind(key: Key, { leftOut, withoutGone }: Wish): RendezvousFailure | undefined {
+  #leavesBehind(key: Key, { leftOut, withoutGone }: Exclusion): RendezvousFailure | undefined {
     if (!isShrinkRound(key.round) || withoutGone) return undefined;
     const before = this.#leftBehind.get(communicatorKeyName(key));
     const rank = [...(before ?? [])].find((one) => !leftOut.includes(one));
@@ -207,7 +207,12 @@ export class Collector {
     };
   }
 
-  #contradiction(gathering: Gathering, size: number, entry: Contributed, wish: Wish): RendezvousFailure | undefined {
+  #contradiction(
+    gathering: Gathering,
+    size: number,
+    entry: Contributed,
+    exclusion: Exclusion,
+  ): RendezvousFailure | undefined {
     const what = describeKey(gathering.key);
     const same = gathering.entries.get(entry.rank);
     if (size !== gathering.size) {
@@ -218,13 +223,14 @@ export class Collector {
         sentence: `sizes differ in ${what}: ${this.#who(entry)} says ${size} ranks${phrase}`,
       };
     }
-    const agree = wish.withoutGone === gathering.withoutGone && wish.leftOut.join() === gathering.leftOut.join();
+    const agree =
+      exclusion.withoutGone === gathering.withoutGone && exclusion.leftOut.join() === gathering.leftOut.join();
     if (!agree) {
       const [first] = gathering.entries.values();
       const phrase = first === undefined ? '' : `, ${this.#who(first)} leaves out ${leftOutText(gathering)}`;
       return {
         result: NcclResult.invalidArgument,
-        sentence: `the ranks left out differ in ${what}: ${this.#who(entry)} leaves out ${leftOutText(wish)}${phrase}`,
+        sentence: `the ranks left out differ in ${what}: ${this.#who(entry)} leaves out ${leftOutText(exclusion)}${phrase}`,
       };
     }
     if (same === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Why a key or a communicator failed, as every rank that waits for it is told. */
+/** Failure of a key or a communicator, which every waiting rank receives. */
 import { describeKey } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
 import type { NcclResult } from '../messages/bootstrap.ts';
@@ -6,7 +6,7 @@ import { isShrinkRound } from '../messages/rendezvous.ts';
 
 export interface RendezvousFailure {
   readonly result: NcclResult;
-  /** Names ranks and hosts, and the values seen. */
+  /** Sentence with the ranks, hosts and values seen. */
   readonly sentence: string;
 }
 
@@ -15,7 +15,7 @@ export function describeRank(rank: number, host: string, pid: number): string {
   return `rank ${rank} (${host}, pid ${pid})`;
 }
 
-/** Why a split cannot be: `who` is done with the communicator. */
+/** Reason of a split's failure: `who` has finalized the communicator. */
 export function describeDesertion(who: string, split: Key): string {
   const call = isShrinkRound(split.round) ? 'ncclCommShrink' : 'ncclCommSplit';
   return `the ranks’ calls differ: ${who} called ncclCommFinalize where others called ${call} (${describeKey(split)})`;

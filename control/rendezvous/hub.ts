@@ -1,6 +1,6 @@
 /**
- * The rendezvous of a whole job, at the launcher: what the hosts' agents could not settle among their own ranks. It knows keys, hosts and
- * who has ended; what a communicator is made of is its owner's business (`join`).
+ * The launcher's rendezvous of a whole job: keys that agents cannot complete among their own ranks. It knows keys, hosts and
+ * exited ranks; its owner plans the communicators (`join`).
  */
 import { steadyClock, type Clock, type Countdown } from '../clock.ts';
 import { NcclResult, NO_RANK } from '../messages/bootstrap.ts';
@@ -50,38 +50,38 @@ import { messageOf } from '../message-of.ts';
 
 interface HubOptions {
   readonly epoch: number;
-  /** By host index. */
+  /** Names by host index. */
   readonly hostNames: readonly string[];
-  /** By rank of the job: index of its host. */
+  /** Host index by rank of the job. */
   readonly rankHosts: readonly number[];
   send(host: number, frame: Frame): void;
-  /** All ranks have joined: sends each host its part of the plan. Throws an Error whose message says why it cannot be. */
+  /** Called when all ranks have joined: sends each host its part of the plan. Throws an Error with the reason if there is no plan. */
   join(gathering: Gathering): void;
   late(report: LateReport): void;
-  /** A rank ended that others wait for; `message` says who and for what. */
+  /** Called when a rank exited for which others wait; `message` names the ranks and the key. */
   missing(rank: number, message: string): void;
-  /** A rank of the job, whose end comes next, failed after it had lost `suspect`, of which nothing may have been heard yet. */
+  /** Called before a rank's exit: it failed after it had lost `suspect`, whose own exit the launcher may not know yet. */
   suspected(rank: number, suspect: number): void;
-  /** A rank of the job left a communicator that others may need, and no failure of its own says so; `message` is for when one did. */
+  /** Called when a rank left a communicator that others may need without a failure of its own; `message` serves if another rank fails for it. */
   departed(rank: number, message: string): void;
-  /** A key waits this long before its missing ranks are named. */
+  /** Waiting time of a key after which a report names its missing ranks. */
   readonly lateAfterMs?: number;
-  /** A key has waited for `initTimeoutMs`. */
+  /** Called when a key has waited for `initTimeoutMs`. */
   timedOut(report: LateReport): void;
-  /** null: a key may wait for ever. */
+  /** Null if a key may wait for ever. */
   readonly initTimeoutMs: number | null;
-  /** Default: the steady one. */
+  /** Default: the steady clock. */
   readonly clock?: Clock;
 }
 
-/** A key that cannot complete any more is given this long: what ended ranks had sent may still be on its way. */
+/** Grace time of a key that cannot complete any more, because messages of exited ranks may still be in transit. */
 const DOOMED_GRACE_MS = 250;
 const LATE_AFTER_MS = 10_000;
-/** Communicators of one host that nobody has left yet. */
+/** Maximum of live communicators per host. */
 const MAX_LIVE = 16_384;
-/** Messages that nobody fetches: whoever goes on after so many refusals does not listen. */
+/** Maximum of refused messages: a sender that continues after so many refusals ignores them. */
 const MAX_REFUSED = 1000;
-/** A table is one frame; this much is left for its lengths and the key. */
+/** Maximum bytes of a table, which is one frame; the rest of the frame holds its lengths and the key. */
 const MAX_TABLE_BYTES = 15 * 1024 * 1024;
 
 export class Hub {
@@ -93,10 +93,10 @@ export class Hub {
   readonly #late: LateWatch;
   readonly #limit: LateWatch | null;
   readonly #mailbox = new Mailbox<number>();
-  /** Ranks that others failed for want of: reported once. */
+  /** Ranks whose absence made others fail; each is reported once. */
   readonly #blamed = new Set<number>();
   #doomTimer: Countdown | null = null;
-  /** Messages for which there was no room. */
+  /** Number of messages refused for want of memory. */
   #refusedMessages = 0;
 
   constructor(options: HubOptions) {
@@ -115,7 +115,7 @@ export class Hub {
     this.#limit = initTimeoutMs === null ? null : this.#watchWaits(initTimeoutMs, (late) => options.timedOut(late));
   }
 
-  /** A frame of an agent; throws ProtocolError if it is malformed. */
+  /** Processes an agent's frame. @throws ProtocolError if it is malformed */
   receive(host: number, frame: Frame): void {
     switch (frame.kind) {
       case FrameKind.merged:
@@ -131,7 +131,7 @@ export class Hub {
     }
   }
 
-  /** A rank of the job is no more; `sentence` says which and how. */
+  /** Records the exit of a rank of the job; `sentence` describes it. */
   rankEnded(rank: number, sentence: string): void {
     this.#roster.end(rank, sentence);
     for (const gathering of this.#collector.waiting()) {
@@ -147,7 +147,7 @@ export class Hub {
     this.#watchDoomed();
   }
 
-  /** `phrase` follows the name of each of its ranks: "was on node1, which was lost". */
+  /** Records the loss of a host; `phrase` follows the name of each of its ranks: "was on node1, which was lost". */
   hostLost(host: number, phrase: string): void {
     const first = this.#options.rankHosts.indexOf(host);
     const failure = { result: NcclResult.remoteError, sentence: `rank ${first} ${phrase}` };
@@ -167,7 +167,7 @@ export class Hub {
     this.#doomTimer?.cancel();
   }
 
-  /** Keys and communicators that are remembered; 0 after the last has ended. */
+  /** Number of pending keys and live communicators; 0 after the last has ended. */
   get size(): number {
     return this.#collector.waiting().length + this.#live.size;
   }
@@ -264,7 +264,7 @@ export class Hub {
     else if (this.#live.break(key, host, { rank, failure, cleanly, blame })) this.#failRounds(key, failure);
   }
 
-  /** A rank is gone from a communicator that others go on with. */
+  /** Records that a rank is gone from a communicator that others keep using. */
   #gone(key: Key, rank: number, gone: Gone): void {
     this.#live.rankGone(key, rank, gone);
     for (const waiting of this.#collector.waiting()) {
@@ -307,7 +307,7 @@ export class Hub {
     this.#options.send(host, makeFrame(FrameKind.routed, { payload: encodeRouted({ ...message, bytes }) }));
   }
 
-  /** Gathers and messages of a communicator that broke. Its shrinks go on, unless they need a rank that has ended (#watchDoomed). */
+  /** Fails the gathers and messages of a broken communicator. Its shrinks continue, unless they need an exited rank (#watchDoomed). */
   #failRounds(key: Key, failure: RendezvousFailure): void {
     for (const { key: waiting } of this.#collector.waiting()) {
       if (areOfOneCommunicator(waiting, key) && failsWithCommunicator(waiting)) this.#fail(waiting, failure);
@@ -324,7 +324,7 @@ export class Hub {
     this.#options.send(host, makeFrame(FrameKind.keyFailed, { payload: encodeKeyFailed({ key, ...failure }) }));
   }
 
-  /** A round waits for a rank that is gone from the communicator, or a split for one of a host where all have finalized it. */
+  /** Fails a round that waits for a rank gone from the communicator, or a split that waits for a host where all ranks have finalized it. */
   #failDeserted({ key, entries, leftOut, withoutGone }: Gathering): boolean {
     const { rankHosts, hostNames } = this.#options;
     const there = new Set([...entries.keys(), ...leftOut]);
@@ -342,7 +342,7 @@ export class Hub {
     return true;
   }
 
-  /** A shrink waits for known ranks: those in the job, as far as the communicator is remembered. */
+  /** Ranks of the job for which a shrink waits, as far as the hub remembers the communicator. */
   #neededFor({ key, size, entries, leftOut }: Gathering): number[] {
     if (!isShrinkRound(key.round)) return [];
     const settled = new Set([...entries.keys(), ...leftOut]);
@@ -358,7 +358,7 @@ export class Hub {
     for (const gathering of this.#collector.waiting()) this.#settleGone(gathering);
   }
 
-  /** A key that is to complete without those that are gone does so, where nobody else is awaited. */
+  /** Completes a key that excludes gone ranks once it waits for no other; returns whether it did. */
   #settleGone({ key, withoutGone }: Gathering): boolean {
     if (!withoutGone) return false;
     const complete = this.#collector.completeWithout(
@@ -375,7 +375,7 @@ export class Hub {
   }
 
   #watchDoomed(): void {
-    if (this.#doomTimer !== null || !this.#roster.anyOver) return; // asked for every message: not of every key
+    if (this.#doomTimer !== null || !this.#roster.anyOver) return; // Runs for every message, so the cheap test comes first.
     if (!this.#collector.waiting().some((one) => this.#isDoomed(one))) return;
     this.#doomTimer = this.#clock.after(DOOMED_GRACE_MS, () => {
       this.#doomTimer = null;

@@ -1,17 +1,17 @@
-/** Notices keys that wait long, with one timer for all of them. */
+/** Reports keys that wait for long, with one timer for all of them. */
 import type { Clock, Countdown } from '../clock.ts';
 import type { Gathering } from './collector.ts';
 
 export interface LateReport {
   readonly what: string;
-  /** "rank 3 (node1)" each. */
+  /** Names of the missing ranks: "rank 3 (node1)". */
   readonly missing: readonly string[];
-  /** The same as numbers, where it is known which ranks of the job they are. */
+  /** Their ranks in the job, where known. */
   readonly ranks: readonly number[];
   readonly seconds: number;
 }
 
-/** A key is reported after `afterMs`, then again after each six times that. */
+/** Factor between the delay of the first report and the interval of the following ones. */
 const REPEAT_AFTER = 6;
 
 export class LateWatch {
@@ -34,7 +34,7 @@ export class LateWatch {
     this.#report = report;
   }
 
-  /** Something waits. */
+  /** Starts the timer if a key waits. */
   watch(): void {
     if (this.#timer !== null) return;
     const next = Math.min(...this.#waiting().map((gathering) => this.#dueAt(gathering)));

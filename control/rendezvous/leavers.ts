@@ -1,33 +1,33 @@
 /**
- * Ranks that are gone from a communicator while others go on with it. A rank that waits for one of them has to be told, now or later; as few hosts as
- * that concerns hear of it, since at a job's end all ranks leave.
+ * Ranks that are gone from a communicator that others keep using. The hub notifies only the hosts whose ranks wait for one of them, now or
+ * later, because at a job's end all ranks leave.
  */
 import type { NcclResult } from '../messages/bootstrap.ts';
 import type { Calls } from '../messages/calls.ts';
 import type { RendezvousFailure } from './failure.ts';
 
-/** How a rank went: `result` invalidUsage, with who it is as the sentence, where it left in order; else what those who wait for it are told. */
+/** Departure of a rank. After an orderly one `result` is invalidUsage and the sentence names the rank; else both are the failure of those that wait for it. */
 export interface Gone extends RendezvousFailure {
   readonly result: NcclResult;
-  /** As in a breach: whose fault it is when others fail because of this. */
+  /** Rank to blame when others fail because of this, as in a breach. */
   readonly blame: number;
 }
 
 export class Leavers {
   readonly #gone = new Map<number, Gone>();
-  /** By host: for whom its ranks wait in vain, as it has said last. */
+  /** Per host, the ranks for which its ranks have stalled, from its latest report. */
   readonly #awaited = new Map<number, ReadonlySet<number>>();
 
   get(rank: number): Gone | undefined {
     return this.#gone.get(rank);
   }
 
-  /** Those that are gone, in the order in which that became known. */
+  /** Gone ranks, in the order of the reports. */
   get all(): ReadonlyMap<number, Gone> {
     return this.#gone;
   }
 
-  /** What is said of a rank first counts. Returns the hosts whose ranks wait for it. */
+  /** Records a departure; the first report about a rank counts. Returns the hosts whose ranks wait for it. */
   add(rank: number, gone: Gone): number[] {
     if (this.#gone.has(rank)) return [];
     this.#gone.set(rank, gone);
@@ -38,14 +38,14 @@ export class Leavers {
     return [...this.#awaited].flatMap(([host, ranks]) => (ranks.has(rank) ? [host] : []));
   }
 
-  /** Ranks of `host` wait in vain. Returns for whom. */
+  /** Records that ranks of `host` have stalled. Returns the ranks for which they wait. */
   await(host: number, all: readonly Calls[]): ReadonlySet<number> {
     const ranks = new Set(all.flatMap(({ waitingFor }) => (waitingFor === null ? [] : [waitingFor])));
     this.#awaited.set(host, ranks);
     return ranks;
   }
 
-  /** All that is awaited. */
+  /** All ranks for which a stalled rank waits. */
   get awaited(): ReadonlySet<number> {
     return new Set([...this.#awaited.values()].flatMap((ranks) => [...ranks]));
   }

@@ -1,4 +1,4 @@
-/** Communicators that have been planned and not yet left by everybody, as the launcher knows them: their hosts, and which ranks they have. */
+/** The launcher's record of live communicators, from the plan until every rank has left: their hosts and ranks. */
 import { NcclResult } from '../messages/bootstrap.ts';
 import type { Calls } from '../messages/calls.ts';
 import { ALL_RANKS, FrameKind } from '../messages/frame.ts';
@@ -17,16 +17,16 @@ import { RecentMap } from './memory.ts';
 
 const REMEMBERED_FAILURES = 256;
 
-/** By rank of the communicator: rank in the job, -1 unknown; null where the two are the same. */
+/** Rank in the job by rank of the communicator, -1 if unknown; null if both are equal. */
 type JobRanks = Int32Array | null;
 
 interface Live {
   readonly key: Key;
   readonly ranks: number;
   readonly jobRanks: JobRanks;
-  /** Those that have not finished. */
+  /** Hosts that have not finished. */
   readonly hosts: Set<number>;
-  /** The others. */
+  /** Hosts that have finished. */
   readonly finished: Set<number>;
   readonly calls: CallComparison<CallsAt>;
   readonly leavers: Leavers;
@@ -36,7 +36,7 @@ export interface CallsAt extends Calls {
   readonly host: number;
 }
 
-/** How a rank broke a communicator. */
+/** Failure of a communicator and the rank that caused it. */
 interface Breach {
   readonly rank: number;
   readonly failure: RendezvousFailure;
@@ -49,13 +49,13 @@ export class LiveCommunicators {
   readonly #hostOf: (jobRank: number) => number | undefined;
   readonly #hostName: (host: number) => string;
   readonly #live = new Map<string, Live>();
-  /** By host: how many of them it has not finished. */
+  /** Number of unfinished communicators by host. */
   readonly #counts = new Map<number, number>();
   readonly #broken = new RecentMap<{ readonly failure: RendezvousFailure; readonly jobRanks: JobRanks }>(
     REMEMBERED_FAILURES,
   );
 
-  /** `hostOf`: by rank of the job. */
+  /** `hostOf` returns the host of a rank of the job. */
   constructor(
     send: (host: number, frame: Frame) => void,
     hostOf: (jobRank: number) => number | undefined,
@@ -70,7 +70,7 @@ export class LiveCommunicators {
     return this.#live.size;
   }
 
-  /** Communicators that the host has not left. */
+  /** Number of communicators that the host has not left. */
   countOn(host: number): number {
     return this.#counts.get(host) ?? 0;
   }
@@ -92,7 +92,7 @@ export class LiveCommunicators {
     });
   }
 
-  /** The rank in the job of a rank of a communicator that is live or broke lately; -1 if it is not known. */
+  /** Rank in the job of a rank of a communicator that is live or broke lately; -1 if unknown. */
   jobRankOf(key: Key, rank: number): number {
     const name = communicatorKeyName(key);
     const known = this.#live.get(name) ?? this.#broken.get(name);
@@ -100,22 +100,22 @@ export class LiveCommunicators {
     return known.jobRanks === null ? rank : (known.jobRanks[rank] ?? -1);
   }
 
-  /** Whatever the round of `key`. */
+  /** True if the communicator of `key` is live, whatever the key's round. */
   has(key: Key): boolean {
     return this.#live.has(communicatorKeyName(key));
   }
 
-  /** Why the communicator of this id broke, if it did lately. */
+  /** Failure of the communicator of this id, if it broke lately. */
   failureOf(key: Key): RendezvousFailure | undefined {
     return this.#broken.get(communicatorKeyName(key))?.failure;
   }
 
-  /** What ranks on `host` have called; how that contradicts what others have, or null. */
+  /** Records the calls of ranks on `host`; returns their mismatch with other ranks' calls, or null. */
   compare(key: Key, host: number, all: readonly Calls[]): Mismatch<CallsAt> | null {
     return this.#live.get(communicatorKeyName(key))?.calls.add(all.map((calls) => ({ ...calls, host }))) ?? null;
   }
 
-  /** A rank of the communicator that has left it, on a host where all have, and that is not among `there`; null if there is none. */
+  /** A rank that has left the communicator, on a host where all have left, and that is not among `there`; null if none. */
   leaverBeside(key: Key, there: ReadonlySet<number>): number | null {
     const live = this.#live.get(communicatorKeyName(key));
     if (live === undefined || live.finished.size === 0) return null;
@@ -126,7 +126,7 @@ export class LiveCommunicators {
     return null;
   }
 
-  /** Every rank of a host has left. True when that was the last host. */
+  /** Records that every rank of a host has left. Returns true if it was the last host. */
   hostFinished(key: Key, host: number): boolean {
     const live = this.#live.get(communicatorKeyName(key));
     if (live?.hosts.delete(host) === true) {
@@ -139,9 +139,9 @@ export class LiveCommunicators {
   }
 
   /**
-   * A rank on `host`, or nobody in particular (null), broke it: the other hosts raise their abort words. `cleanly`: its process ended with status 0, so only those who wait
-   * in vain are told, and the communicator lives on for what is under way. `blame`: its rank in the job, or ALL_RANKS. False if there is no
-   * such communicator.
+   * Breaks a communicator because of a rank on `host`, or of none in particular (null): the other hosts raise their abort words. `cleanly`: the
+   * rank's process exited with status 0, so only stalled ranks fail and pending operations may complete. `blame`: its rank in the job, or
+   * ALL_RANKS. Returns false if there is no such communicator.
    */
   break(key: Key, host: number | null, { rank, failure, cleanly, blame }: Breach): boolean {
     const live = this.#live.get(communicatorKeyName(key));
@@ -160,14 +160,14 @@ export class LiveCommunicators {
     return true;
   }
 
-  /** A rank is gone while others go on: hosts whose ranks wait for it are told. */
+  /** Records a departure that others outlive, and notifies the hosts whose ranks wait for that rank. */
   rankGone(key: Key, rank: number, gone: Gone): void {
     const live = this.#live.get(communicatorKeyName(key));
     if (live === undefined || rank >= live.ranks) return;
     for (const host of live.leavers.add(rank, gone)) this.#send(host, goneFrame(live.key, rank, gone));
   }
 
-  /** Ranks of `host` wait in vain: if for one that is gone, the host is told. */
+  /** Records that ranks of `host` have stalled, and notifies the host if they wait for a gone rank. */
   await(key: Key, host: number, all: readonly Calls[]): void {
     const live = this.#live.get(communicatorKeyName(key));
     if (live === undefined) return;
@@ -181,7 +181,7 @@ export class LiveCommunicators {
     return this.#live.get(communicatorKeyName(key))?.leavers.all ?? new Map();
   }
 
-  /** It left otherwise than in order. */
+  /** True if the rank left with a failure. */
   isLost(key: Key, rank: number): boolean {
     return this.#live.get(communicatorKeyName(key))?.leavers.get(rank)?.result === NcclResult.remoteError;
   }
@@ -192,7 +192,7 @@ export class LiveCommunicators {
     for (const host of live.leavers.awaiting(rank)) this.#send(host, goneFrame(live.key, rank, gone));
   }
 
-  /** Also a rank of a host of which nobody is left. */
+  /** Departure of a rank, also of one on a host that all ranks have left. */
   #goneOf(live: Live, rank: number): Gone | null {
     const known = live.leavers.get(rank);
     if (known !== undefined) return known;

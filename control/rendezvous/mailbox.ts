@@ -1,7 +1,7 @@
-/** Messages between two ranks under a key, before there is a data path: stored until fetched, in order per sender, receiver and tag. */
+/** Stores messages between two ranks under a key, before there is a data path, until the receiver fetches them. Keeps their order per sender, receiver and tag. */
 import type { Letter } from '../messages/bootstrap-codec.ts';
 
-/** Bytes that may lie unfetched, over all keys, with what each message, and each wish for one, takes beside its own. */
+/** Maximum bytes of unfetched messages over all keys, including the overhead of messages and of pending fetches. */
 const MAILBOX_BYTES = 64 * 1024 * 1024;
 const MESSAGE_BYTES = 2048;
 
@@ -11,11 +11,11 @@ interface Box<Waiter> {
 }
 
 export class Mailbox<Waiter> {
-  /** By id and epoch, then by sender, receiver and tag; a box exists only while it holds something. */
+  /** Boxes by id and epoch, then by sender, receiver and tag; an empty box does not exist. */
   readonly #boxes = new Map<string, Map<string, Box<Waiter>>>();
   #bytes = 0;
 
-  /** The waiter to hand the bytes to; 'stored' if nobody waits yet; 'full' if there is no room. */
+  /** Returns the waiter that receives the bytes; 'stored' if none waits yet; 'full' if the mailbox is full. */
   post(letter: Letter, bytes: Uint8Array): { readonly waiter: Waiter } | 'stored' | 'full' {
     const box = this.#find(letter);
     const waiter = box?.waiters.shift();
@@ -26,11 +26,11 @@ export class Mailbox<Waiter> {
     }
     if (this.#bytes + costOf(bytes) > MAILBOX_BYTES) return 'full';
     this.#bytes += costOf(bytes);
-    this.#make(letter).stored.push(new Uint8Array(bytes)); // a view would keep the whole chunk it came in
+    this.#make(letter).stored.push(new Uint8Array(bytes)); // a view would keep the whole received chunk alive
     return 'stored';
   }
 
-  /** The oldest message; 'waiting': there is none, and the waiter is kept; 'full' if there is no room for it. */
+  /** Returns the oldest message; 'waiting' if there is none and the waiter is stored; 'full' if the mailbox is full. */
   fetch(letter: Letter, waiter: Waiter): Uint8Array | 'waiting' | 'full' {
     const bytes = this.#find(letter)?.stored.shift();
     if (bytes === undefined) {
@@ -44,7 +44,7 @@ export class Mailbox<Waiter> {
     return bytes;
   }
 
-  /** Forgets everything under an id, as it ends; returns who still waited. */
+  /** Drops everything under an id when it ends; returns the remaining waiters. */
   end(id: string, epoch: number): Waiter[] {
     const boxes = this.#boxes.get(groupName(id, epoch));
     this.#boxes.delete(groupName(id, epoch));
@@ -55,7 +55,7 @@ export class Mailbox<Waiter> {
     });
   }
 
-  /** Forgets waiters, because whoever waited is gone. */
+  /** Drops waiters whose ranks are gone. */
   dropWaiters(gone: (waiter: Waiter) => boolean): void {
     for (const [group, boxes] of this.#boxes) {
       for (const [name, box] of boxes) {

@@ -1,9 +1,9 @@
-/** The bytes, which are to be kept: a copy where they are a small part of a large piece of memory, which they would keep, too. */
+/** Returns bytes for storage: a copy if they are a small part of a large buffer, which they would keep alive. */
 export function ownBytes(bytes: Uint8Array): Uint8Array {
   return bytes.buffer.byteLength > 2 * bytes.length + 16_384 ? new Uint8Array(bytes) : bytes;
 }
 
-/** A map that holds the last `capacity` entries: enough to answer latecomers, never more than that over a long job. */
+/** A map of the last `capacity` entries, so that it answers latecomers and stays bounded in a long job. */
 export class RecentMap<Value> {
   readonly #entries = new Map<string, Value>();
   readonly #capacity: number;

@@ -1,14 +1,14 @@
-/** Ranks of one communicator whose calls differ: their rolling hashes say so, wherever two ranks remember the same collective. */
+/** Finds ranks of one communicator whose calls differ, from the rolling hashes of collectives that two ranks both remember. */
 import type { Calls } from '../messages/calls.ts';
 
 export interface Mismatch<Some extends Calls> {
-  /** Number of the first collective, from 1, that is known to differ. */
+  /** Number of the first collective that is known to differ, from 1. */
   readonly at: number;
   readonly one: Some;
   readonly other: Some;
 }
 
-/** Compares all with the one that has called least. */
+/** Compares all ranks with the one that has called fewest collectives. */
 export function findMismatch<Some extends Calls>(all: readonly Some[]): Mismatch<Some> | null {
   const [one, ...others] = all.toSorted((a, b) => a.count - b.count);
   for (const other of one === undefined ? [] : others) {
@@ -21,7 +21,7 @@ export function findMismatch<Some extends Calls>(all: readonly Some[]): Mismatch
   return null;
 }
 
-/** `name` says who a rank is. Calls that did not stop the ranks are found only later, when the first that differed is no longer remembered. */
+/** `name` describes a rank. Mismatched calls that do not block are found later, when the ranks no longer remember the first difference. */
 export function describeMismatch<Some extends Calls>(
   { at, one, other }: Mismatch<Some>,
   name: (calls: Some) => string,
@@ -37,14 +37,14 @@ export function describeMismatch<Some extends Calls>(
   return `the ranks’ calls differ ${where} ${at}: ${describe(one)}; ${describe(other)}`;
 }
 
-/** Remembered places of a communicator's ranks: more can hardly wait at the same time. */
+/** Maximum of remembered call numbers per communicator; its ranks rarely wait at more at the same time. */
 const MAX_CALLS = 64;
 
-/** Calls of ranks on different hosts, which are read at different times: one of each number is kept to compare others with. */
+/** Compares calls of ranks on different hosts, read at different times; keeps one call per number for the comparison. */
 export class CallComparison<Some extends Calls> {
   #known: Some[] = [];
 
-  /** The first contradiction to what was known, or null. */
+  /** Records calls; returns their first mismatch with recorded ones, or null. */
   add(all: readonly Some[]): Mismatch<Some> | null {
     for (const calls of all) {
       for (const known of this.#known) {

@@ -1,4 +1,4 @@
-/** From the joined ranks to the frames that carry their plan. */
+/** Plans the communicator of the joined ranks and encodes the plan in frames. */
 import { makeFrame } from '../messages/codec.ts';
 import { FrameKind } from '../messages/frame.ts';
 import type { Frame } from '../messages/frame.ts';
@@ -16,11 +16,11 @@ import type { Gathering } from './collector.ts';
 
 interface PlannedCommunicator {
   readonly encoded: EncodedPlan;
-  /** By host index of the plan: host index of the job. */
+  /** Host index in the job by host index in the plan. */
   readonly hosts: readonly number[];
 }
 
-/** `hostAt`: of the job, by host index. Throws UnplannableError, PlanError or ProtocolError with a sentence for the ranks. */
+/** `hostAt` returns a host of the job by index. Throws UnplannableError, PlanError or ProtocolError with a sentence for the ranks. */
 export function planJoined(
   gathering: Gathering,
   hostAt: (host: number, device: DeviceName) => PlannedHost,
@@ -46,14 +46,14 @@ export function planJoined(
   return { encoded: encodePlan(plan), hosts: used };
 }
 
-/** Sends each host of the communicator what all of them share, then its own part. `send` takes a host index of the job. */
+/** Sends each host of the communicator the shared part, then its own. `send` takes a host index of the job. */
 export function deliverPlan(
   key: Key,
   { encoded, hosts }: PlannedCommunicator,
   send: (host: number, frame: Frame) => void,
 ): void {
   const body = makeFrame(FrameKind.planBody, { payload: encodePlanBody(key, encoded.body) });
-  for (const host of hosts) send(host, body); // one after the other: hosts that are reached by way of one get it together
+  for (const host of hosts) send(host, body); // In one loop, so that hosts behind one agent get the shared part in one frame.
   hosts.forEach((host, index) => {
     const { bytes, segmentBytes } = encoded.host(index);
     send(host, makeFrame(FrameKind.hostPlan, { payload: encodeHostPlanPart({ key, segmentBytes, part: bytes }) }));

@@ -1,4 +1,4 @@
-/** The ranks of the job as the rendezvous sees them: who is left to join what. */
+/** The rendezvous' list of the job's ranks: which of them can still join a communicator. */
 import { describeKey } from '../messages/key.ts';
 import type { Gathering } from './collector.ts';
 import { listRanks } from './failure.ts';
@@ -7,7 +7,7 @@ import type { LateReport } from './late.ts';
 export class Roster {
   readonly #rankHosts: readonly number[];
   readonly #hostName: (host: number) => string;
-  /** Rank → how it ended, in the order of ending. */
+  /** Description of each exit by rank, in the order of the exits. */
   readonly #ended = new Map<number, string>();
 
   constructor(rankHosts: readonly number[], hostName: (host: number) => string) {
@@ -19,26 +19,26 @@ export class Roster {
     this.#ended.set(rank, sentence);
   }
 
-  /** `phrase` follows the name of each of its ranks. */
+  /** Records the loss of a host; `phrase` follows the name of each of its ranks. */
   endHost(host: number, phrase: string): void {
     this.#rankHosts.forEach((of, rank) => {
       if (of === host && !this.#ended.has(rank)) this.#ended.set(rank, `rank ${rank} ${phrase}`);
     });
   }
 
-  /** Some have ended, or were lost with their hosts. */
+  /** True if a rank has exited or was lost with its host. */
   get anyOver(): boolean {
     return this.#ended.size > 0;
   }
 
-  /** It has ended, or was lost with its host. */
+  /** True if the rank has exited or was lost with its host. */
   isOver(rank: number): boolean {
     return this.#ended.has(rank);
   }
 
   /**
-   * Too few ranks are left that could still join, or one of `needed`, those of the job that must, as far as they are known, has ended. A rank that has contributed is not expected to contribute again, though one process may
-   * hold several ranks: hence the hub's grace.
+   * True if too few remaining ranks could still join, or if one of `needed` (the known ranks that must) has exited. It expects no second
+   * contribution of a rank, although one process may hold several ranks of a communicator: hence the hub's grace time.
    */
   isDoomed(gathering: Gathering, needed: readonly number[]): boolean {
     if (this.#ended.size === 0) return false;
@@ -51,7 +51,7 @@ export class Roster {
     return able < gathering.size - gathering.leftOut.length - gathering.entries.size;
   }
 
-  /** Whom to blame and what to say; of several, the missing rank that ended first. */
+  /** Rank to blame and its sentence; of several missing ranks the one that exited first. */
   describeDoom(gathering: Gathering, needed: readonly number[]): { readonly rank: number; readonly sentence: string } {
     const ended = [...this.#ended.keys()];
     const ranks = needed.length === 0 ? ended : ended.filter((rank) => needed.includes(rank));
@@ -67,7 +67,7 @@ export class Roster {
     };
   }
 
-  /** Names of the ranks that have not contributed, and their numbers in the job where they are known. */
+  /** Names of the ranks that have not contributed, and their ranks in the job where known. */
   missingFrom(gathering: Gathering): Pick<LateReport, 'missing' | 'ranks'> {
     const numbered = this.#isNumberedAsJob(gathering);
     const ranks: number[] = [];
@@ -80,7 +80,7 @@ export class Roster {
     return { missing, ranks: numbered ? ranks : [] };
   }
 
-  /** A communicator of all ranks of the job, numbered like the job as far as one sees. */
+  /** True if the communicator has all ranks of the job and, as far as known, the same numbering. */
   #isNumberedAsJob(gathering: Gathering): boolean {
     if (gathering.size !== this.#rankHosts.length) return false;
     for (const { rank, jobRank } of gathering.entries.values()) if (jobRank !== -1 && jobRank !== rank) return false;

@@ -1,4 +1,4 @@
-/** Rules that the agents' rendezvous and the launcher's share: what ends with a communicator, and who is awaited in vain. */
+/** Rules that agents and launcher share in the rendezvous: which rounds end with a communicator, and which can no longer complete. */
 import { NcclResult } from '../messages/bootstrap.ts';
 import { describeKey } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
@@ -12,26 +12,26 @@ export function failsWithCommunicator({ round }: Key): boolean {
   return !isShrinkRound(round);
 }
 
-/** What ranks get that wait for a rank which left like this. */
+/** Result of ranks that wait for a rank that left in this manner. */
 export function resultOf(how: LeftHow): NcclResult {
   return how === LeftHow.differed ? NcclResult.invalidUsage : NcclResult.remoteError;
 }
 
-/** Why a communicator cannot be made under an id that names a live one. */
+/** Reason to refuse a communicator under the id of a live one. */
 export function inUse(key: Key): string {
   return `${describeKey(key)} is still in use: its ranks have not left it, and an id names one at a time`;
 }
 
 interface Desertion {
-  /** In the communicator. */
+  /** Rank in the communicator. */
   readonly rank: number;
   readonly how: LeftHow;
   readonly failure: RendezvousFailure;
 }
 
 /**
- * Why a round of a communicator cannot complete, if it awaits one of the ranks that are gone; null: it does not. A rank that finalized (result
- * ncclInvalidUsage; the sentence says who it is) makes only splits fail: a gather may have its contribution already.
+ * Failure of a round that waits for one of the gone ranks; null if it waits for none. A rank that finalized (result ncclInvalidUsage; the
+ * sentence names it) makes only splits fail, because a gather may have its contribution already.
  */
 export function desertion(
   key: Key,
@@ -48,7 +48,7 @@ export function desertion(
   return null;
 }
 
-/** What the ranks of a complete round get: by rank, its contribution; empty of those left out. */
+/** Table for the ranks of a complete round: contributions by rank, empty for ranks left out. */
 export function contributionsByRank({ size, entries }: Gathering): Uint8Array[] {
   return Array.from({ length: size }, (_, rank) => entries.get(rank)?.bytes ?? new Uint8Array(0));
 }

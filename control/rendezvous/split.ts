@@ -1,18 +1,18 @@
-/** Splitting a communicator (ncclCommSplit, ncclCommShrink): from the colours that its ranks contributed to the new communicators. */
+/** Splits a communicator (ncclCommSplit, ncclCommShrink): computes the new communicators from the colours that its ranks contribute. */
 import { NO_COLOUR } from '../messages/bootstrap.ts';
 import type { Key } from '../messages/key.ts';
 import { JOIN_ROUND } from '../messages/rendezvous.ts';
 import { readSplit } from '../messages/split.ts';
 import type { Gathering } from './collector.ts';
 
-/** A communicator to be. */
+/** A new communicator. */
 export interface SplitPart {
   readonly key: Key;
-  /** In the order of their new ranks: their ranks in the communicator that was split. */
+  /** Ranks in the parent communicator, in the order of the new ranks. */
   readonly ranks: readonly number[];
 }
 
-/** `contributions`: by rank of the communicator that is split, empty of those left out. A function of its arguments alone: agents and launcher agree on it unasked. */
+/** `contributions` by rank of the parent communicator, empty for ranks left out. A pure function, so agents and launcher compute the same result. */
 export function splitParts(key: Key, contributions: readonly Uint8Array[]): SplitPart[] {
   const colours = new Map<number, { readonly rank: number; readonly order: number }[]>();
   contributions.forEach((bytes, rank) => {
@@ -29,7 +29,7 @@ export function splitParts(key: Key, contributions: readonly Uint8Array[]): Spli
   }));
 }
 
-/** What the ranks of `part` would have contributed had they joined by its own id. */
+/** Contributions of the ranks of `part` as if they had joined by its own id. */
 export function joinOf({ key, ranks }: SplitPart, split: Gathering): Gathering {
   const entries: Gathering['entries'] = new Map();
   const hosts = new Set<number>();
@@ -42,7 +42,7 @@ export function joinOf({ key, ranks }: SplitPart, split: Gathering): Gathering {
   return { key, size: ranks.length, entries, leftOut: [], withoutGone: false, hosts, since: split.since };
 }
 
-/** Magic and job of the id that was split; its random part follows from id, epoch, number of the split and colour. */
+/** Key with the parent id's magic and job; id, epoch, number of the split and colour determine its random part. */
 function partKey({ id, epoch, round }: Key, colour: number): Key {
   const seed = Buffer.alloc(12);
   seed.writeUInt32LE(epoch, 0);

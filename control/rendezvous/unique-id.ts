@@ -1,4 +1,4 @@
-/** Unique ids: 128 bytes that name a communicator to be (messages/bootstrap.ts has the layout). */
+/** Unique ids: 128 bytes that name a new communicator (messages/bootstrap.ts has the layout). */
 import { UNIQUE_ID_BYTES, UNIQUE_ID_MAGIC } from '../messages/bootstrap.ts';
 import { randomBytes } from '../random-bytes.ts';
 
@@ -13,7 +13,7 @@ export function makeUniqueId(jobId: string): Buffer {
   return id;
 }
 
-/** 64-bit FNV-1a of the UTF-8 bytes; 0 for none. */
+/** 64-bit FNV-1a of the UTF-8 bytes; 0 for an empty job id. */
 export function hashJobId(jobId: string): bigint {
   if (jobId === '') return 0n;
   let hash = 0xcbf2_9ce4_8422_2325n;
