@@ -164,8 +164,8 @@ export const GPU_STATE_BYTES = 32;
 export const RING_POSITION_BYTES = 56;
 export const RING_ENTRY_BYTES = 4;
 /** Of the lines of protocol LL, behind a connection's slots. */
-export const LOW_LATENCY_STEPS = 32;
-export const LOW_LATENCY_STEP_BYTES = 1024;
+export const LL_STEPS = 32;
+export const LL_STEP_BYTES = 1024;
 /** A Connection has room for the payload sizes of this many slots. */
 export const MAX_STEPS = 16;
 export const PAGE_BYTES = 4096;

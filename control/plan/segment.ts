@@ -8,8 +8,8 @@ import {
   COPY_WORDS_BYTES,
   DEVICE_RECORD_BYTES,
   DOORBELL_BYTES,
-  LOW_LATENCY_STEP_BYTES,
-  LOW_LATENCY_STEPS,
+  LL_STEP_BYTES,
+  LL_STEPS,
   NODE_BARRIER_BYTES,
 } from './layout.ts';
 import { gpuPlanOf, pairBytes, ringBytes } from './gpu-memory.ts';
@@ -55,7 +55,7 @@ const CACHE_LINE_BYTES = 64;
 
 export function connectionBytes(buffer: ConnectionBuffer): number {
   const slots = roundUp(CONNECTION_HEADER_BYTES + buffer.steps * buffer.stepBytes, CACHE_LINE_BYTES);
-  return roundUp(slots + LOW_LATENCY_STEPS * LOW_LATENCY_STEP_BYTES, CONNECTION_ALIGNMENT);
+  return roundUp(slots + LL_STEPS * LL_STEP_BYTES, CONNECTION_ALIGNMENT);
 }
 
 function roundUp(value: number, multiple: number): number {

@@ -39,7 +39,7 @@ ncclResult_t resultOf(const Status& status) {
 ncclResult_t answer(const char* function, const char* name, int* target, const Communicator& communicator,
                     uint32_t (Communicator::*value)() const) {
   if (const auto bad = checkPointer(function, name, target); bad != ncclSuccess) return bad;
-  if (!communicator.placed()) {
+  if (!communicator.hasMembership()) {
     return fail(ncclInvalidUsage,
                 "%s: the other ranks have not all called ncclCommSplit or ncclCommShrink; wait until "
                 "ncclCommGetAsyncError no longer says ncclInProgress",

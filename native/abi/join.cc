@@ -21,8 +21,8 @@ ncclResult_t refuse(const char* function, const Status& status) {
   return fail({status.code, std::string(function) + ": " + status.sentence});
 }
 
-void tellChoice(int size, int rank, const std::optional<cuda::Gpu>& gpu, ncclrunDevice_t wanted) {
-  tellBeginning(rank == 0);
+void logDeviceChoice(int size, int rank, const std::optional<cuda::Gpu>& gpu, ncclrunDevice_t wanted) {
+  logStartup(rank == 0);
   if (!debugs(DebugLevel::info)) return;
   const std::string place =
       gpu.has_value() ? formatSentence("GPU %d", gpu->device) : "the host device, because " + whyHostDevice(wanted);
@@ -42,7 +42,7 @@ ncclResult_t make(const char* function, ncclComm_t* comm, int size, const ncclUn
   std::optional<cuda::Gpu> gpu;
   if (Status status = chooseDevice(device, gpu); !status.ok()) return refuse(function, status);
   if (Status status = checkUniqueId(id); !status.ok()) return refuse(function, status);
-  tellChoice(size, rank, gpu, device);
+  logDeviceChoice(size, rank, gpu, device);
   made = std::make_shared<Communicator>(id, static_cast<uint32_t>(size), static_cast<uint32_t>(rank), settings, gpu);
   return ncclSuccess;
 }
@@ -130,8 +130,8 @@ ncclResult_t shrink(const char* function, ncclComm_t comm, const int* excluded, 
 // With NCCL_MULTI_RANK_GPU_ENABLE=1 ranks may share a GPU.
 Status checkDevices(const int* devices, int count) {
   if (devices == nullptr) return {};
-  const char* const said = ncclVariable("NCCL_MULTI_RANK_GPU_ENABLE");
-  const bool mayShare = said != nullptr && std::strcmp(said, "1") == 0;
+  const char* const text = ncclVariable("NCCL_MULTI_RANK_GPU_ENABLE");
+  const bool mayShare = text != nullptr && std::strcmp(text, "1") == 0;
   std::map<int, int> places;
   for (int i = 0; i < count; i++) {
     if (devices[i] < 0) return {ncclInvalidArgument, formatSentence("devlist[%d] is %d", i, devices[i])};

@@ -61,7 +61,7 @@ NCCLRUN_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId) {
   return call("ncclGetUniqueId", [&] {
     if (const auto bad = checkPointer("ncclGetUniqueId", "uniqueId", uniqueId); bad != ncclSuccess) return bad;
     const ncclResult_t made = makeUniqueId(*uniqueId);
-    return made == ncclSuccess ? placeUniqueId(*uniqueId) : made;
+    return made == ncclSuccess ? addOrigin(*uniqueId) : made;
   });
 }
 NCCLRUN_TWIN(ncclGetUniqueId);

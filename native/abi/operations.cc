@@ -84,17 +84,17 @@ ncclResult_t check(const Request& request, const Communicator& communicator, std
   return ncclSuccess;
 }
 
-void tellRequest(const Request& request) {
+void traceRequest(const Request& request) {
   std::string line = formatSentence("%s(%p,%p,%zu,%d,%d", request.function, request.send, request.receive,
                                     request.count, request.type, request.op);
   if (request.otherName != nullptr) line += formatSentence(",%s %d", request.otherName, request.other);
-  tellCall(line +
+  traceCall(line +
            formatSentence(",%p,%p)", static_cast<const void*>(request.comm), static_cast<const void*>(request.stream)));
 }
 
 ncclResult_t queue(const Request& request) noexcept {
   return callInGroup(request.function, [&] {
-    if (debugs(DebugLevel::trace)) tellRequest(request);
+    if (debugs(DebugLevel::trace)) traceRequest(request);
     const auto communicator = lookUp(request.function, request.comm);
     if (communicator == nullptr) return ncclInvalidArgument;
     if (communicator->ready(request.function) == nullptr) return whyNotReady(*communicator);

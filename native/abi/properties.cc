@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned kMagic = 0xcafebeef;
 constexpr size_t kHeaderBytes = offsetof(ncclCommProperties_t, rank);
 // Of a version that has more fields than ours, so much is taken for a size.
-constexpr size_t kMostBytes = 4096;
+constexpr size_t kMaxBytes = 4096;
 // Before 2.29.7 the last field was one byte at this place.
 constexpr unsigned kFirstWithGinType = 22904;
 constexpr size_t kByteGinType = 34;
@@ -25,7 +25,7 @@ void put(ncclCommProperties_t* props, size_t offset, Value value) {
 }
 
 ncclResult_t checkProperties(const char* function, const ncclCommProperties_t* props) {
-  if (props->magic == kMagic && props->size >= kHeaderBytes && props->size <= kMostBytes) return ncclSuccess;
+  if (props->magic == kMagic && props->size >= kHeaderBytes && props->size <= kMaxBytes) return ncclSuccess;
   return fail(ncclInvalidUsage, "%s: props was not begun with NCCL_COMM_PROPERTIES_INITIALIZER: size %zu, magic 0x%x",
               function, props->size, props->magic);
 }

@@ -9,14 +9,14 @@ namespace {
 
 constexpr ncclTeam_t kNobody = {0, 0, 0};
 
-// read(communicator) of a communicator that is placed, else `otherwise` with the sentence set.
+// read(communicator) if its membership is known, else `otherwise` with the sentence set.
 template <typename Answer, typename Read>
-Answer withPlaced(const char* function, ncclComm_t comm, Answer otherwise, Read&& read) noexcept {
+Answer withMembership(const char* function, ncclComm_t comm, Answer otherwise, Read&& read) noexcept {
   Answer answer = otherwise;
   call(function, [&] {
     const auto communicator = lookUp(function, comm);
     if (communicator == nullptr) return ncclInvalidArgument;
-    if (!communicator->placed()) {
+    if (!communicator->hasMembership()) {
       return fail(ncclInvalidUsage, "%s: the communicator is still being set up", function);
     }
     answer = read(*communicator);
@@ -36,27 +36,27 @@ int inWorld(const Communicator& communicator, const ncclTeam_t& team, int rank) 
 }  // namespace
 
 NCCLRUN_EXPORT ncclTeam_t ncclTeamWorld(ncclComm_t comm) {
-  return withPlaced("ncclTeamWorld", comm, kNobody, everybody);
+  return withMembership("ncclTeamWorld", comm, kNobody, everybody);
 }
 NCCLRUN_TWIN(ncclTeamWorld);
 
 NCCLRUN_EXPORT ncclTeam_t ncclTeamLsa(ncclComm_t comm) {
-  return withPlaced("ncclTeamLsa", comm, kNobody, [](const Communicator&) { return ncclTeam_t{1, 0, 1}; });
+  return withMembership("ncclTeamLsa", comm, kNobody, [](const Communicator&) { return ncclTeam_t{1, 0, 1}; });
 }
 NCCLRUN_TWIN(ncclTeamLsa);
 
-NCCLRUN_EXPORT ncclTeam_t ncclTeamRail(ncclComm_t comm) { return withPlaced("ncclTeamRail", comm, kNobody, everybody); }
+NCCLRUN_EXPORT ncclTeam_t ncclTeamRail(ncclComm_t comm) { return withMembership("ncclTeamRail", comm, kNobody, everybody); }
 NCCLRUN_TWIN(ncclTeamRail);
 
 NCCLRUN_EXPORT int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank) {
-  return withPlaced("ncclTeamRankToWorld", comm, -1,
+  return withMembership("ncclTeamRankToWorld", comm, -1,
                     [&](const Communicator& communicator) { return inWorld(communicator, team, rank); });
 }
 NCCLRUN_TWIN(ncclTeamRankToWorld);
 
 // 0 for the rank itself; others are not in the team.
 NCCLRUN_EXPORT int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank) {
-  return withPlaced("ncclTeamRankToLsa", comm, -1, [&](const Communicator& communicator) {
+  return withMembership("ncclTeamRankToLsa", comm, -1, [&](const Communicator& communicator) {
     return inWorld(communicator, team, rank) - static_cast<int>(communicator.rank());
   });
 }

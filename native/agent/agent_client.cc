@@ -84,7 +84,7 @@ void AgentClient::request(FrameKind question, const Bytes& payload, FrameKind an
   ControlThread::get().changeEvents(connection_.wantedEvents());
 }
 
-void AgentClient::tell(FrameKind kind, const Bytes& payload) {
+void AgentClient::notify(FrameKind kind, const Bytes& payload) {
   if (state_ != State::welcomed) return;
   if (Status status = connection_.send(kind, 0, payload); !status.ok()) return lose(status);
   ControlThread::get().changeEvents(connection_.wantedEvents());
@@ -120,7 +120,7 @@ void AgentClient::receive(const ReceivedFrame& frame) {
   if (frame.kind == FrameKind::peerGone) {
     PeerGoneMessage gone;
     if (!decodePeerGone(frame.payload, gone)) {
-      return lose({ncclInternalError, "the agent of this host told of a rank in a way that this engine cannot read"});
+      return lose({ncclInternalError, "the agent of this host sent a message about a rank that this engine cannot read"});
     }
     if (peerGone_) peerGone_(gone);
     return;

@@ -32,13 +32,13 @@ class AgentClient {
   // never stood is tried again; one that was lost is not. The agent is that of the environment, else that of this
   // process's session (session.h).
   void connect(Welcomed welcomed);
-  // After welcome: asks, and calls `answered` once.
+  // After welcome: sends a request, and calls `answered` once.
   void request(FrameKind question, const Bytes& payload, FrameKind answer, size_t descriptors, Answered answered);
-  // After welcome: tells.
-  void tell(FrameKind kind, const Bytes& payload);
-  // Who hears that a communicator is broken.
+  // After welcome: sends a frame that has no answer.
+  void notify(FrameKind kind, const Bytes& payload);
+  // Called when a communicator is broken.
   void onAborted(Aborted aborted) { aborted_ = std::move(aborted); }
-  // Who hears that a rank is gone from one.
+  // Called when a rank has left a communicator.
   void onPeerGone(PeerGone peerGone) { peerGone_ = std::move(peerGone); }
 
   // After welcome, before the question whose answer makes a communicator that needs a slot of the telemetry pages; when

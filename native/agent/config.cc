@@ -54,23 +54,23 @@ Status readNumber(const char* name, bool& given, int64_t& value) {
 }
 
 // From the environment, under NCCL's two names for it and under ours, which only ever takes away.
-Status readMostChannels(CommSettings& settings) {
-  constexpr int64_t kMost = 1 << 16;
+Status readMaxChannels(CommSettings& settings) {
+  constexpr int64_t kMax = 1 << 16;
   bool given = false;
   int64_t value = 0;
   // As with NCCL less than one is one, and under the other name nothing.
   if (Status status = readNumber("NCCL_MAX_NCHANNELS", given, value); !status.ok()) return status;
-  if (given) settings.mostChannels = uint32_t(std::clamp<int64_t>(value, 1, kMost));
+  if (given) settings.maxChannels = uint32_t(std::clamp<int64_t>(value, 1, kMax));
   if (Status status = readNumber("NCCL_MAX_CTAS", given, value); !status.ok()) return status;
-  if (given && value > 0) settings.mostChannels = uint32_t(std::min(value, kMost));
+  if (given && value > 0) settings.maxChannels = uint32_t(std::min(value, kMax));
   if (Status status = readNumber("NCCLRUN_MAX_SMS", given, value); !status.ok()) return status;
   if (!given) return {};
   if (value < 1) {
     return {ncclInvalidArgument,
             formatSentence("NCCLRUN_MAX_SMS=%lld is not a whole number from 1", static_cast<long long>(value))};
   }
-  const auto bound = uint32_t(std::min(value, kMost));
-  settings.mostChannels = settings.mostChannels == 0 ? bound : std::min(settings.mostChannels, bound);
+  const auto bound = uint32_t(std::min(value, kMax));
+  settings.maxChannels = settings.maxChannels == 0 ? bound : std::min(settings.maxChannels, bound);
   return {};
 }
 
@@ -109,7 +109,7 @@ Status readFields(const ncclConfig_t* config, CommSettings& settings) {
                                                 known.minCTAs, known.maxCTAs)};
   }
   if (known.blocking != NCCL_CONFIG_UNDEF_INT) settings.blocking = known.blocking == 1;
-  if (known.maxCTAs != NCCL_CONFIG_UNDEF_INT) settings.mostChannels = uint32_t(known.maxCTAs);
+  if (known.maxCTAs != NCCL_CONFIG_UNDEF_INT) settings.maxChannels = uint32_t(known.maxCTAs);
   return {};
 }
 
@@ -118,7 +118,7 @@ Status readFields(const ncclConfig_t* config, CommSettings& settings) {
 Status readConfig(const ncclConfig_t* config, CommSettings& settings) {
   Status status = readFields(config, settings);
   if (status.ok()) status = readBlocking(settings);
-  return status.ok() ? readMostChannels(settings) : status;
+  return status.ok() ? readMaxChannels(settings) : status;
 }
 
 }  // namespace ncclrun

@@ -9,7 +9,7 @@ namespace ncclrun {
 
 struct CommSettings {
   bool blocking = true;
-  uint32_t mostChannels = 0;  // of a launch on a GPU, whose blocks they are; 0: as many as the plan likes
+  uint32_t maxChannels = 0;  // of a launch on a GPU, whose blocks they are; 0: as many as the plan likes
 };
 
 // Checks what the caller gave (null: nothing) and changes in `settings` what it sets; NCCL_MAX_CTAS in the environment

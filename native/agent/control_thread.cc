@@ -62,14 +62,14 @@ void ControlThread::post(Task task) {
   wake();
 }
 
-void ControlThread::runSoon(std::chrono::milliseconds patience, Task task) {
+void ControlThread::runSoon(std::chrono::milliseconds timeout, Task task) {
   if (isControlThread) return task();
   const auto done = std::make_shared<std::promise<void>>();
   post([done, task = std::move(task)] {
     task();
     done->set_value();
   });
-  done->get_future().wait_for(patience);
+  done->get_future().wait_for(timeout);
 }
 
 void ControlThread::repeat(Step step) {

@@ -28,8 +28,8 @@ class ControlThread {
   // From any thread; throws std::system_error if the thread cannot be started: runs `task` on this thread, after those
   // posted before.
   void post(Task task);
-  // From any thread: like post, and waits until `task` has run, but no longer than `patience`.
-  void runSoon(std::chrono::milliseconds patience, Task task);
+  // From any thread: like post, and waits until `task` has run, but no longer than `timeout`.
+  void runSoon(std::chrono::milliseconds timeout, Task task);
   // From any thread: calls `step` on this thread at once and then at growing intervals, up to a millisecond, until it
   // returns true.
   void repeat(Step step);

@@ -1,4 +1,4 @@
-// What an engine and its host's agent say to each other. The twin of control/messages/bootstrap.ts, which explains each
+// Messages between an engine and its host's agent. The twin of control/messages/bootstrap.ts, which explains each
 // message; here are those that an engine writes or reads.
 #pragma once
 #include <cstdint>
@@ -37,7 +37,7 @@ struct PeerInfo {
   uint64_t busId;
   uint32_t flags;
   uint32_t sms;            // of the GPU
-  uint32_t mostChannels;   // 0: as many as the plan likes
+  uint32_t maxChannels;   // 0: as many as the plan likes
   uint32_t communicators;  // that its process has on the GPU already
 };
 static_assert(sizeof(PeerInfo) == 64);
@@ -77,7 +77,7 @@ struct AbortedMessage {
 struct PeerGoneMessage {
   ncclUniqueId id{};
   uint32_t epoch = 0;
-  uint32_t receiver = 0;  // the rank that is told
+  uint32_t receiver = 0;  // the rank that is notified
   uint32_t rank = 0;      // the one that is gone
   Status status;
   bool waited = false;  // the receiver waits for somebody, and for long

@@ -67,7 +67,7 @@ PeerInfo describePeer(const ncclUniqueId& id, const std::string& hostName, uint1
       .busId = gpu.has_value() ? gpu->busId : 0,
       .flags = 0,
       .sms = gpu.has_value() ? gpu->sms : 0,
-      .mostChannels = settings.mostChannels,
+      .maxChannels = settings.maxChannels,
       .communicators = communicators,
   };
 }

@@ -140,13 +140,13 @@ Status reachPrivateAgent(const SessionName& session, PrivateAgent& out) {
 }
 
 Status whyEnded(const PrivateAgent& agent) {
-  std::string said(kRemarksBytes, '\0');
-  const ssize_t got = pread(agent.remarks.get(), said.data(), said.size(), 0);
-  said.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  std::string text(kRemarksBytes, '\0');
+  const ssize_t got = pread(agent.remarks.get(), text.data(), text.size(), 0);
+  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
   // Node's own complaints begin with a piece of source.
-  const size_t error = said.find("Error");
-  const size_t start = error == std::string::npos ? 0 : said.rfind('\n', error) + 1;  // npos + 1 is 0
-  const std::string line = said.substr(start, said.find('\n', start) - start);
+  const size_t error = text.find("Error");
+  const size_t start = error == std::string::npos ? 0 : text.rfind('\n', error) + 1;  // npos + 1 is 0
+  const std::string line = text.substr(start, text.find('\n', start) - start);
   return {
       ncclSystemError,
       formatSentence("the private agent (%s) ended before it answered%s%s. It needs Node 22.18 or newer: NCCLRUN_NODE "

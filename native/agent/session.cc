@@ -71,7 +71,7 @@ bool parentStartsRanks(pid_t parent) {
 }
 
 // What a launcher says of the job, or our parent; false if nothing tells one job from another.
-bool nameFromSurroundings(SessionName& name) {
+bool nameFromEnvironment(SessionName& name) {
   if (const auto given = environmentVariable("NCCLRUN_SESSION"); !given.empty())
     return name = nameOf({"given", given}), true;
   if (const auto job = environmentVariable("PMIX_NAMESPACE"); !job.empty()) return name = nameOf({"pmix", job}), true;
@@ -95,7 +95,7 @@ bool nameFromSurroundings(SessionName& name) {
 Status currentSession(SessionName& name) {
   SessionState& own = membership();
   std::lock_guard lock(own.mutex);
-  if (!own.named && !nameFromSurroundings(own.name)) {
+  if (!own.named && !nameFromEnvironment(own.name)) {
     ssize_t got;
     do {
       got = getrandom(own.name.data(), own.name.size(), 0);

@@ -27,8 +27,8 @@ void put(Field& field, Field value) {
 bool TelemetryPages::expect() {
   std::lock_guard lock(mutex_);
   expected_++;
-  if (claimed_ + expected_ <= (pages_.size() + asked_) * NCCLRUN_TELEMETRY_SLOTS) return false;
-  asked_++;
+  if (claimed_ + expected_ <= (pages_.size() + requested_) * NCCLRUN_TELEMETRY_SLOTS) return false;
+  requested_++;
   return true;
 }
 
@@ -39,7 +39,7 @@ void TelemetryPages::arrived() {
 
 Status TelemetryPages::add(int descriptor, int32_t jobRank) {
   std::lock_guard lock(mutex_);
-  if (asked_ > 0) asked_--;
+  if (requested_ > 0) requested_--;
   if (descriptor < 0) return {};
   struct stat facts {};
   if (fstat(descriptor, &facts) != 0 || facts.st_size < NCCLRUN_TELEMETRY_BYTES) {

@@ -34,7 +34,7 @@ uint32_t userOf(const ncclUniqueId& id) {
 }
 
 // Where an id made here can be joined.
-ncclResult_t addPlace(ncclUniqueId& id) {
+ncclResult_t writeOrigin(ncclUniqueId& id) {
   SessionName session;
   if (Status status = currentSession(session); !status.ok()) {
     return fail({status.code, "ncclGetUniqueId: " + status.sentence});
@@ -48,7 +48,7 @@ ncclResult_t addPlace(ncclUniqueId& id) {
 }
 
 // Whether a private agent can serve it here.
-Status checkPlace(const ncclUniqueId& id) {
+Status checkOrigin(const ncclUniqueId& id) {
   SessionName own;
   if (Status status = currentSession(own); !status.ok()) return status;
   if (wordAt(id, kHostOffset) == 0) {
@@ -102,7 +102,7 @@ ncclResult_t makeUniqueId(ncclUniqueId& id) {
   return ncclSuccess;
 }
 
-ncclResult_t placeUniqueId(ncclUniqueId& id) { return readEnvironment().agent.empty() ? addPlace(id) : ncclSuccess; }
+ncclResult_t addOrigin(ncclUniqueId& id) { return readEnvironment().agent.empty() ? writeOrigin(id) : ncclSuccess; }
 
 Status checkUniqueId(const ncclUniqueId& id) {
   if (wordAt(id, 0) != kUniqueIdMagic) {
@@ -118,7 +118,7 @@ Status checkUniqueId(const ncclUniqueId& id) {
     return {ncclInvalidArgument,
             formatSentence("the unique id belongs to another job than this process's, which is %s", jobId.c_str())};
   }
-  return environment.agent.empty() ? checkPlace(id) : Status{};
+  return environment.agent.empty() ? checkOrigin(id) : Status{};
 }
 
 uint64_t shortName(const ncclUniqueId& id) { return wordAt(id, kRandomOffset); }

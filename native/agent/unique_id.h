@@ -19,7 +19,7 @@ uint64_t hashJobId(std::string_view jobId);  // FNV-1a, 64 bits; 0 for none
 // A fresh id of this process's job, or for ranks of this process. ncclSystemError if the kernel gives no random bytes.
 ncclResult_t makeUniqueId(ncclUniqueId& id);
 // Adds what other processes need to know of it if ncclrun has not started this one. Errors likewise.
-ncclResult_t placeUniqueId(ncclUniqueId& id);
+ncclResult_t addOrigin(ncclUniqueId& id);
 
 // Success if the id was made by ncclrun, in this process's job or outside any. Without an agent in the environment it
 // must be made outside any job, on this host, by this user and in this process's session, which is that of the first id

@@ -2,7 +2,7 @@
 //
 // An algorithm is a template over Primitives P, compiled for the host (host/primitives.h) and for the GPU
 // (cuda/kernels/primitives.cuh). A block has receiving and sending connections, numbered from 0. All counts are in
-// elements and at most p.slotElements(); a step of no elements is left out, by both ends alike. Every primitive waits
+// elements and at most p.slotElements(); a step of no elements is left out at both ranks. Every primitive waits
 // for the slots it needs, then moves, then posts or releases slots:
 //
 //   p.copy(source, target, n)                                  target = source
@@ -49,7 +49,7 @@ struct Work {
   size_t chunk;     // elements; the form's chunk
   size_t grain;     // elements; chunks are multiples of it
   size_t step;      // elements of a step of forEachStep(), or of the chunk of a launch of one round; stepOf() and
-                    // singleStepChunk() tell; the same for all blocks
+                    // singleStepChunk(); the same for all blocks
   bool isLL;        // protocol LL, else Simple
   uint32_t block;   // 0..blocks-1
   uint32_t blocks;  // channels of the form

@@ -12,7 +12,7 @@ inline uint64_t nowNanoseconds() {
   return uint64_t(now.tv_sec) * 1000000000u + uint64_t(now.tv_nsec);
 }
 
-// Tells the core that this is a polling loop.
+// Hints to the core that this is a polling loop.
 inline void pauseBriefly() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

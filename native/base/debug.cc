@@ -175,7 +175,7 @@ bool debugs(DebugLevel level) { return settings().level >= level; }
 void logWarning(const std::string& sentence) {
   if (!debugs(DebugLevel::warn) || sentence.empty()) return;
   static std::mutex mutex;
-  static auto& last = *new std::string;  // of any thread: a failure is told where it happens and where it is asked for
+  static auto& last = *new std::string;  // of any thread: a failure is logged where it happens and where it is queried
   {
     std::lock_guard lock(mutex);
     if (last == sentence) return;
@@ -188,11 +188,11 @@ void logInfo(const std::string& sentence, Subsystem about) {
   if (debugs(DebugLevel::info) && (settings().subsystems >> uint8_t(about) & 1) != 0) writeLine("INFO", sentence);
 }
 
-void tellCall(const std::string& call) {
+void traceCall(const std::string& call) {
   if (debugs(DebugLevel::trace)) writeLine("CALL", call);
 }
 
-void tellBeginning(bool isFirstRank) {
+void logStartup(bool isFirstRank) {
   static std::atomic<bool> done{false};
   if (!debugs(DebugLevel::version) || done.exchange(true)) return;
   if (isFirstRank) {

@@ -34,10 +34,10 @@ bool debugs(DebugLevel level);
 void logWarning(const std::string& sentence);
 void logInfo(const std::string& sentence, Subsystem about = Subsystem::init);
 // TRACE: a call of the program.
-void tellCall(const std::string& call);
+void traceCall(const std::string& call);
 // The first time in this process: from VERSION on who we are, where it is rank 0's; from INFO on NCCL's variables and
 // where they come from.
-void tellBeginning(bool isFirstRank);
+void logStartup(bool isFirstRank);
 
 void resetDebug();
 

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kChildStackBytes = 64 * 1024;
 constexpr int kInput = 3;
 constexpr int kBeyondGiven = 10;  // where the descriptors wait while 0 to 3 are filled
-constexpr int kMostDescriptors = 65536;
+constexpr int kMaxDescriptors = 65536;
 
 struct ChildStack {
   alignas(16) char bytes[kChildStackBytes];
@@ -41,7 +41,7 @@ void closeOthers() {
 #ifdef SYS_close_range
   if (syscall(SYS_close_range, kInput + 1, ~0U, 0) == 0) return;
 #endif
-  for (int number = kInput + 1; number < kMostDescriptors; number++) close(number);
+  for (int number = kInput + 1; number < kMaxDescriptors; number++) close(number);
 }
 
 int runProcess(void* given) {

@@ -19,7 +19,7 @@
 namespace ncclrun {
 namespace {
 
-constexpr off_t kMostBytes = 1 << 20;
+constexpr off_t kMaxBytes = 1 << 20;
 constexpr std::string_view kPrefix = "NCCL_";
 
 struct Value {
@@ -49,7 +49,7 @@ bool readWhole(const std::string& path, std::string& content, std::string& why) 
     why = std::strerror(errno);
     return false;
   }
-  if (!S_ISREG(facts.st_mode) || facts.st_size > kMostBytes) {
+  if (!S_ISREG(facts.st_mode) || facts.st_size > kMaxBytes) {
     why = S_ISREG(facts.st_mode) ? "it has more than 1 MiB" : "it is not a regular file";
     return false;
   }

@@ -115,7 +115,7 @@ int startTool(const std::vector<std::string>& words, const std::vector<std::stri
   return error;
 }
 
-int runTool(const std::vector<std::string>& words, std::string& said, int& waitStatus) {
+int runTool(const std::vector<std::string>& words, std::string& text, int& waitStatus) {
   Descriptor reader;
   Descriptor writer;
   if (!makePipe(reader, writer)) return errno;
@@ -129,7 +129,7 @@ int runTool(const std::vector<std::string>& words, std::string& said, int& waitS
   char piece[4096];
   for (;;) {
     const ssize_t got = read(reader.get(), piece, sizeof piece);
-    if (got > 0) said.append(piece, static_cast<size_t>(got));
+    if (got > 0) text.append(piece, static_cast<size_t>(got));
     if (got == 0 || (got < 0 && errno != EINTR)) break;
   }
   while (waitpid(pid, &waitStatus, 0) < 0 && errno == EINTR) {

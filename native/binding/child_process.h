@@ -26,6 +26,6 @@ int startGuardian(const std::vector<std::string>& words, ChildProcess& out);
 int startTool(const std::vector<std::string>& words, const std::vector<std::string>& changes, ChildProcess& out);
 
 // Runs a tool that reads nothing to its end. `said` is what it wrote, on stdout and stderr alike. 0 or errno.
-int runTool(const std::vector<std::string>& words, std::string& said, int& waitStatus);
+int runTool(const std::vector<std::string>& words, std::string& text, int& waitStatus);
 
 }  // namespace ncclrun::binding

@@ -50,7 +50,7 @@ bool Connection::read() {
     if (got > 0) {
       if (disconnecting_) incoming_.clear();
       cutFrames();
-      if (leftAtDeath_) *leftAtDeath_ -= std::min(*leftAtDeath_, static_cast<size_t>(got));
+      if (leftAtExit_) *leftAtExit_ -= std::min(*leftAtExit_, static_cast<size_t>(got));
       if (events_.tooMany()) return false;
       continue;
     }
@@ -108,18 +108,18 @@ void Connection::readRemarks() {
 }
 
 void Connection::died() {
-  if (!leftAtDeath_) {
+  if (!leftAtExit_) {
     int left = 0;
     if (socket_.valid() && ioctl(socket_.get(), FIONREAD, &left) != 0) left = 0;
-    leftAtDeath_ = static_cast<size_t>(left);
+    leftAtExit_ = static_cast<size_t>(left);
   }
   // Whoever holds its socket now (a child) may write without end: that is not waited for.
-  if (!read() && *leftAtDeath_ > 0) return;
+  if (!read() && *leftAtExit_ > 0) return;
   if (events_.tooMany()) return;
   readRemarks();
   remarks_.reset();
   life_.forget();
-  tellOfDeath();
+  reportExit();
   // Whoever holds its socket now is not the process that we let in.
   if (socket_.valid()) close("");
 }
@@ -129,7 +129,7 @@ void Connection::kill(bool withItsOwn) const {
   if (child_ > 0 && life_.known()) ::kill(withItsOwn ? -child_ : child_, SIGKILL);
 }
 
-void Connection::tellOfDeath() {
+void Connection::reportExit() {
   int status = -1;
   if (child_ > 0) waitpid(child_, &status, 0);
   events_.add({.type = ServerEvent::Type::died,
@@ -147,7 +147,7 @@ void Connection::close(const std::string& reason) {
   if (!disconnecting_) {
     events_.add({.type = ServerEvent::Type::closed, .connection = number_, .payload = {}, .text = reason});
   }
-  if (!lifeKnown_) tellOfDeath();
+  if (!lifeKnown_) reportExit();
 }
 
 void Connection::queue(OutgoingFrame frame) {

@@ -38,7 +38,7 @@ class Connection {
 
   // Takes in some of what has arrived and tells of frames, and of the end. False: there may be more.
   bool read();
-  // The process is gone: what it had still said comes first. Called again until that is told.
+  // The process has exited: its remaining frames come first. Called again until the exit is reported.
   void died();
   void queue(OutgoingFrame frame);
   void write();
@@ -48,7 +48,7 @@ class Connection {
   uint32_t number() const { return number_; }
   // Where we write if that is not the socket: then descriptors cannot travel. Both do not block.
   void setOutput(Descriptor output) { output_ = std::move(output); }
-  // The stderr of a child: its end is told with the child's death. Does not block.
+  // The stderr of a child: its end is reported with the child's exit. Does not block.
   void setRemarks(Descriptor remarks) { remarks_ = std::move(remarks); }
   void readRemarks();
 
@@ -66,7 +66,7 @@ class Connection {
 
  private:
   void cutFrames();
-  void tellOfDeath();
+  void reportExit();
   void close(const std::string& reason);
   bool sendSome(OutgoingFrame& frame);
   void forgetUnsent();
@@ -77,7 +77,7 @@ class Connection {
   Descriptor remarks_;
   std::string remarksEnd_;
   ProcessLife life_;
-  std::optional<size_t> leftAtDeath_;  // bytes that the process had written and we had not read
+  std::optional<size_t> leftAtExit_;  // bytes that the process had written and we had not read
   const bool lifeKnown_;
   const pid_t child_;
   size_t maxPayloadBytes_;

@@ -10,16 +10,16 @@
 namespace ncclrun::binding {
 namespace {
 
-// A function in its turn on a host stream.
-struct Turn {
+// A function queued on a host stream.
+struct QueuedFunction {
   DeviceStream* stream;  // outlives what is queued on it
   std::function<void()> function;
 };
 
-void takeTurn(void* argument, ncclResult_t result) {
-  const std::unique_ptr<Turn> turn(static_cast<Turn*>(argument));
-  if (result != ncclSuccess) turn->stream->note(result, ncclGetLastError(nullptr));
-  turn->function();
+void runQueuedFunction(void* argument, ncclResult_t result) {
+  const std::unique_ptr<QueuedFunction> queued(static_cast<QueuedFunction*>(argument));
+  if (result != ncclSuccess) queued->stream->note(result, ncclGetLastError(nullptr));
+  queued->function();
 }
 
 }  // namespace
@@ -40,9 +40,9 @@ ncclResult_t DeviceStream::submit(Step&& step) {
 }
 
 ncclResult_t DeviceStream::run(std::function<void()> function) {
-  auto turn = std::make_unique<Turn>(Turn{this, std::move(function)});
-  const ncclResult_t result = ncclrunStreamCallback(host, takeTurn, turn.get());
-  if (result == ncclSuccess) static_cast<void>(turn.release());
+  auto queued = std::make_unique<QueuedFunction>(QueuedFunction{this, std::move(function)});
+  const ncclResult_t result = ncclrunStreamCallback(host, runQueuedFunction, queued.get());
+  if (result == ncclSuccess) static_cast<void>(queued.release());
   return result;
 }
 

@@ -63,7 +63,7 @@ struct DeviceStream {
   // Between memory of the device and an array.
   ncclResult_t copy(char* memory, char* array, size_t bytes, bool toDevice);
   ncclResult_t fill(void* to, int value, size_t bytes);
-  // Host device: the function runs on the stream's thread in its turn.
+  // Host device: the function runs on the stream's thread in queue order.
   ncclResult_t run(std::function<void()> function);
   // The first failure since the last call. Callbacks of ours take them from the stream: one tells the next.
   void note(ncclResult_t result, const std::string& sentence);

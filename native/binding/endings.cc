@@ -6,9 +6,9 @@
 namespace ncclrun::binding {
 
 ncclResult_t Endings::tryNow(ncclrunStream_t stream) {
-  const ncclResult_t result = ncclrunStreamLend(stream, patienceNanoseconds_);
+  const ncclResult_t result = ncclrunStreamLend(stream, timeoutNanoseconds_);
   const bool inTime = result != ncclInProgress;
-  patienceNanoseconds_ = inTime ? kPatienceNanoseconds : std::max(patienceNanoseconds_ / 2, kLeastNanoseconds);
+  timeoutNanoseconds_ = inTime ? kTimeoutNanoseconds : std::max(timeoutNanoseconds_ / 2, kMinNanoseconds);
   return result;
 }
 

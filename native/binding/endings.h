@@ -1,5 +1,5 @@
 // How JavaScript learns that operations of a communicator have ended: the call that begins one says so if it ended
-// meanwhile; of the others the communicator's watcher is told, on the event loop.
+// meanwhile; the communicator's watcher is notified of the others, on the event loop.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -34,25 +34,25 @@ class Endings {
   bool allEnded() const { return ended() == begun_; }
   // False: all have ended; whether somebody will be woken nevertheless is open.
   bool want();
-  // There are failures that nobody was told of.
+  // True if there are failures that have not been reported.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  // Failures of the operations up to this number, each told once.
+  // Failures of the operations up to this number, each reported once.
   std::vector<Failure> takeFailures(uint64_t upTo) { return take(0, upTo); }
   std::vector<Failure> takeFailure(uint64_t number) { return take(number, number); }
 
  private:
   // How long a call polls for its peers: about as long as it takes to wake a thread of the engine, and by it the event
-  // loop. With less, a rank that came too late once would find the next one asleep, and so on in turn. After each time
+  // loop. With less, a rank that came too late once would find the next one asleep, and so on. After each time
   // in vain half as long, so that peers that are always late do not hold up the event loop.
-  static constexpr uint64_t kPatienceNanoseconds = 200'000;
-  static constexpr uint64_t kLeastNanoseconds = 1'000;
+  static constexpr uint64_t kTimeoutNanoseconds = 200'000;
+  static constexpr uint64_t kMinNanoseconds = 1'000;
 
   static void end(void* endings, ncclResult_t result);
   void note(Failure&& failure);
   std::vector<Failure> take(uint64_t from, uint64_t to);
 
   uint64_t begun_ = 0;
-  uint64_t patienceNanoseconds_ = kPatienceNanoseconds;
+  uint64_t timeoutNanoseconds_ = kTimeoutNanoseconds;
   std::atomic<uint64_t> ended_{0};
   std::atomic<bool> wanted_{false};
   std::mutex mutex_;

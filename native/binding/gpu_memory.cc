@@ -20,8 +20,8 @@ struct Found {
   std::vector<GpuMemory> all;
 };
 
-// More are not told of.
-constexpr unsigned kMostProcesses = 64;
+// More are not reported.
+constexpr unsigned kMaxProcesses = 64;
 
 // False: NVML does not say, or not of this GPU.
 bool readGpu(const nvml::Library& library, unsigned number, GpuMemory& gpu) {
@@ -33,11 +33,11 @@ bool readGpu(const nvml::Library& library, unsigned number, GpuMemory& gpu) {
     return false;
   place.busId[sizeof place.busId - 1] = '\0';
   gpu.busId = place.busId;
-  unsigned count = kMostProcesses;
+  unsigned count = kMaxProcesses;
   gpu.processes.resize(count);
   const bool known = library.deviceGetProcesses != nullptr &&
                      library.deviceGetProcesses(device, &count, gpu.processes.data()) == nvml::kSuccess;
-  gpu.processes.resize(known ? std::min(count, kMostProcesses) : 0);
+  gpu.processes.resize(known ? std::min(count, kMaxProcesses) : 0);
   return true;
 }
 

@@ -18,9 +18,9 @@
 namespace ncclrun::binding {
 namespace {
 
-// The event loop turns after so long, whatever is left: signals, timers and other connections have their turn too.
-constexpr std::chrono::milliseconds kTurn{10};
-// What took less may be followed by more in the same turn.
+// Time budget of one event-loop tick: signals, timers and other connections must run too.
+constexpr std::chrono::milliseconds kTickBudget{10};
+// An event that took less may be followed by more in the same tick.
 constexpr std::chrono::milliseconds kShort{1};
 
 class LocalServer;
@@ -132,7 +132,7 @@ Napi::Object toObject(Napi::Env env, const ServerEvent& event) {
 
 void deliverSome(Napi::Env env, Napi::Function onEvent, const std::shared_ptr<LocalServer>& server);
 
-// In the next turn of the event loop.
+// In the next tick of the event loop.
 void deliverLater(Napi::Env env, Napi::Function onEvent, const std::shared_ptr<LocalServer>& server) {
   auto again = Napi::Function::New(
       env, [server](const Napi::CallbackInfo& call) { deliverSome(call.Env(), call[0].As<Napi::Function>(), server); });
@@ -144,7 +144,7 @@ void deliverSome(Napi::Env env, Napi::Function onEvent, const std::shared_ptr<Lo
   const auto begun = std::chrono::steady_clock::now();
   auto took = begun - begun;
   ServerEvent event;
-  while (took < kTurn && server->isOpen() && server->takeEvent(event)) {
+  while (took < kTickBudget && server->isOpen() && server->takeEvent(event)) {
     const Napi::HandleScope scope(env);
     try {
       onEvent.Call({toObject(env, event)});
@@ -153,7 +153,7 @@ void deliverSome(Napi::Env env, Napi::Function onEvent, const std::shared_ptr<Lo
     }
     took = std::chrono::steady_clock::now() - begun;
   }
-  // Node calls us again at once, without a turn of the event loop, for a wake-up that comes meanwhile.
+  // Node calls us again at once, without a tick of the event loop, for a wake-up that comes meanwhile.
   if (server->isOpen() && (took >= kShort || !server->rest())) deliverLater(env, onEvent, server);
 }
 

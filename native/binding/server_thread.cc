@@ -244,13 +244,13 @@ void ServerThread::acceptSome() {
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (!isWant(errno) || !turnAway(errno)) return;
+    if (!isWant(errno) || !refuseConnection(errno)) return;
   }
 }
 
 // There is no descriptor for one who has come: better to send him away than to be woken for him for ever. False: not
 // even that could be done, so nobody can come any more, and those who wait are told.
-bool ServerThread::turnAway(int error) {
+bool ServerThread::refuseConnection(int error) {
   events_.add({.type = ServerEvent::Type::refused, .connection = 0, .payload = {}, .text = strerror(error)});
   spare_.reset();
   errno = 0;

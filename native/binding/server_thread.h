@@ -1,4 +1,4 @@
-// A Unix socket served by a thread of its own: accepts processes of our user, tells of their frames and deaths, sends
+// A Unix socket served by a thread of its own: accepts processes of our user, reports their frames and exits, sends
 // them frames.
 #pragma once
 #include <sys/types.h>
@@ -58,7 +58,7 @@ class ServerThread {
   void runCommands();
   void lookAtLives();
   void acceptSome();
-  bool turnAway(int error);
+  bool refuseConnection(int error);
   void admit(Descriptor socket);
   Connection& serveNew(Descriptor socket, ProcessLife life, pid_t child);
   void serve(uint64_t tag, uint32_t events);

@@ -64,12 +64,12 @@ char* mapped(Napi::Env env, Handle& handle) {
 bool raiseAbort(AbortBlock& block, uint32_t rank, uint32_t result, const std::string& sentence) {
   constexpr uint32_t kBeingWritten = 1;
   uint32_t fine = 0;
-  if (!block.word.compare_exchange_strong(fine, kBeingWritten, std::memory_order_acq_rel)) return false;
+  if (!block.flag.compare_exchange_strong(fine, kBeingWritten, std::memory_order_acq_rel)) return false;
   block.rank = rank;
   const size_t length = std::min(sentence.size(), sizeof block.sentence - 1);
   memcpy(block.sentence, sentence.data(), length);
   block.sentence[length] = 0;
-  block.word.store(2 + result, std::memory_order_seq_cst);
+  block.flag.store(2 + result, std::memory_order_seq_cst);
   return true;
 }
 

@@ -29,7 +29,7 @@ struct XidEvents {
 using Shared = std::shared_ptr<XidEvents>;
 
 constexpr unsigned kLookMs = 250;  // how soon a thread that is not wanted any more ends
-constexpr size_t kMostEvents = 1000;
+constexpr size_t kMaxEvents = 1000;
 
 // The GPUs whose events we get, with their addresses.
 std::map<nvml::Device, std::string> registerAll(const nvml::Library& library, nvml::EventSet set) {
@@ -58,7 +58,7 @@ void watch(const nvml::Library& library, nvml::EventSet set, XidEvents& events) 
     if (result != nvml::kSuccess) return;
     const auto place = addresses.find(event.device);
     const std::lock_guard lock(events.mutex);
-    if (place != addresses.end() && events.found.size() < kMostEvents)
+    if (place != addresses.end() && events.found.size() < kMaxEvents)
       events.found.push_back({place->second, static_cast<unsigned>(event.data)});
   }
 }

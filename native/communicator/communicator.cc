@@ -8,14 +8,14 @@
 #include "base/debug.h"
 #include "communicator/operation_hash.h"
 #include "datapath/telemetry.h"
-#include "host/lanes.h"
+#include "host/default_stream_slots.h"
 #include "host/stream.h"
 
 namespace ncclrun {
 namespace {
 constexpr auto kFirstPause = std::chrono::microseconds(20);
 constexpr auto kLastPause = std::chrono::microseconds(1000);
-constexpr auto kLeavePatience = std::chrono::milliseconds(50);
+constexpr auto kLeaveTimeout = std::chrono::milliseconds(50);
 }  // namespace
 
 Communicator::Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank, const CommSettings& settings,
@@ -43,14 +43,14 @@ bool Communicator::enter(State from, State to) {
   return true;
 }
 
-void Communicator::failWith(Status status, bool tellOthers) {
-  bool tell = false;
+void Communicator::failWith(Status status, bool notifyOthers) {
+  bool notify = false;
   DataPath* path = nullptr;
   {
     std::lock_guard lock(mutex_);
     const State now = state();
     if (now == State::failed || now == State::aborted || now == State::revoked || now == State::finalized) return;
-    tell = tellOthers && joined_;
+    notify = notifyOthers && joined_;
     path = dataPath_.get();
     if (now == State::wiring || now == State::closing)
       Telemetry(telemetry_.get()).rested();  // it waits for nobody any more
@@ -60,7 +60,7 @@ void Communicator::failWith(Status status, bool tellOthers) {
   logWarning(failure());
   changed_.notify_all();
   if (path != nullptr) path->abort(statusNow(), FailureScope::all);
-  if (tell) tellLeaving(LeaveHow::failed, failure());
+  if (notify) sendLeave(LeaveHow::failed, failure());
 }
 
 Status Communicator::statusNow() {
@@ -68,7 +68,7 @@ Status Communicator::statusNow() {
   return status_;
 }
 
-Status Communicator::told() {
+Status Communicator::reportedStatus() {
   DataPath* path = nullptr;
   {
     std::lock_guard lock(mutex_);
@@ -82,7 +82,7 @@ std::string Communicator::failure() { return statusNow().sentence; }
 
 std::string Communicator::context() {
   std::lock_guard lock(mutex_);
-  if (!placed())
+  if (!hasMembership())
     return formatSentence("rank %u of %u in %s", split_->parent.rank, split_->parent.size, split_->function);
   return formatSentence("rank %u of %u%s%s", rank(), size(), hostName_.empty() ? "" : " on ", hostName_.c_str());
 }
@@ -97,7 +97,7 @@ Status Communicator::waitReady() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return settled(); });
   }
-  return told();
+  return reportedStatus();
 }
 
 Status Communicator::asyncError() {
@@ -117,9 +117,9 @@ Status Communicator::asyncError() {
     case State::finalized:
     case State::failed:
     case State::aborted:
-      return told();
+      return reportedStatus();
   }
-  return told();
+  return reportedStatus();
 }
 
 bool Communicator::hasSameId(const Communicator& other) const {
@@ -137,7 +137,7 @@ DataPath* Communicator::ready(const char* function) {
       return dataPath_.get();
     case State::failed:
     case State::aborted:
-      fail(told());
+      fail(reportedStatus());
       return nullptr;
     case State::revoked:
       fail(
@@ -173,7 +173,7 @@ std::unique_ptr<Announcement> Communicator::announce(std::span<Operation> operat
   std::lock_guard lock(queueMutex_);
   if (state() != State::ready) return nullptr;
   for (Operation& operation : operations) operation.chosenAs = chosenAs_.load(std::memory_order_relaxed);
-  return dataPath_->announce(operations, laneOf(stream));
+  return dataPath_->announce(operations, slotOf(stream));
 }
 
 void Communicator::consent(Announcement& announcement) {
@@ -198,27 +198,27 @@ ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStrea
     operation.hashed = called.hashed;
     operation.chosenAs = chosenAs_.load(std::memory_order_relaxed);
   }
-  const ncclResult_t result = dataPath_->enqueue(operations, laneOf(stream), std::move(announcement));
+  const ncclResult_t result = dataPath_->enqueue(operations, slotOf(stream), std::move(announcement));
   if (result == ncclSuccess) called_ = called;
   return result == ncclSuccess && !settings_.blocking && mayBeFull() && dataPath_->full() ? ncclInProgress : result;
 }
 
 // The stream that a default stream's handle stands for on the host device.
-ncclrunStream_t Communicator::laneOf(ncclrunStream_t stream) const {
+ncclrunStream_t Communicator::slotOf(ncclrunStream_t stream) const {
   if (!isDefaultStream(stream) || gpu_.has_value()) return stream;
-  useLane(lane_);
-  return defaultStream(lane_);
+  useDefaultStreamSlot(defaultStreamSlot_);
+  return defaultStream(defaultStreamSlot_);
 }
 
 Status Communicator::order(ncclrunStream_t later, ncclrunStream_t earlier) {
   std::lock_guard lock(queueMutex_);
   if (dataPath_ == nullptr) return {};
-  return dataPath_->order(laneOf(later), laneOf(earlier));
+  return dataPath_->order(slotOf(later), slotOf(earlier));
 }
 
 Status Communicator::finalize() {
   if (!enter(State::ready, State::finalizing)) {
-    if (state() == State::failed || state() == State::aborted) return told();
+    if (state() == State::failed || state() == State::aborted) return reportedStatus();
     if (state() == State::revoked) {
       return {ncclInvalidUsage, "ncclCommFinalize: the communicator was revoked; call ncclCommDestroy"};
     }
@@ -254,8 +254,8 @@ bool Communicator::stepFinalizing() {
       std::lock_guard lock(mutex_);
       differing_ = status;
     }
-    ControlThread::get().runSoon(kLeavePatience,
-                                 [self = shared_from_this(), status] { self->tellFailing(status, FailureScope::all); });
+    ControlThread::get().runSoon(kLeaveTimeout,
+                                 [self = shared_from_this(), status] { self->sendFailing(status, FailureScope::all); });
     failWith(std::move(status), false);
     return true;
   }
@@ -264,7 +264,7 @@ bool Communicator::stepFinalizing() {
     std::lock_guard lock(queueMutex_);
     dataPath_->leave(called_.hashed);
   }
-  tellLeaving(LeaveHow::finalized, {});
+  sendLeave(LeaveHow::finalized, {});
   return true;
 }
 
@@ -294,8 +294,8 @@ Status Communicator::close(Status& differing) {
     if (finalizes) differing = differing_;
   }
   const LeaveHow how = leaving(FailureScope::alone, LeaveHow::failedAlone, LeaveHow::failed);
-  if (state() == State::failed) tellLeaving(how, failure());
-  if (state() == State::revoked) tellLeaving(how, dataPath_->asyncError().sentence);
+  if (state() == State::failed) sendLeave(how, failure());
+  if (state() == State::revoked) sendLeave(how, dataPath_->asyncError().sentence);
   return {};
 }
 
@@ -334,8 +334,8 @@ Status Communicator::revoke(const char* function) {
   }
   changed_.notify_all();
   path->abort({ncclInvalidUsage, sentence}, FailureScope::alone);
-  ControlThread::get().runSoon(kLeavePatience, [membership = membership_, sentence] {
-    AgentClient::get().tell(FrameKind::leave, encodeLeave(membership, LeaveHow::revoked, sentence, kJoinRound));
+  ControlThread::get().runSoon(kLeaveTimeout, [membership = membership_, sentence] {
+    AgentClient::get().notify(FrameKind::leave, encodeLeave(membership, LeaveHow::revoked, sentence, kJoinRound));
   });
   return {};
 }
@@ -360,7 +360,7 @@ void Communicator::abort(const std::string& reason, FailureScope scope) {
                              : leaving(FailureScope::alone, LeaveHow::failedAlone, LeaveHow::failed);
   // The agent first: a peer that learns of it from the segment may end at once, and the agent has to know then who is
   // to blame for that.
-  tellLeaving(how, whole && !reason.empty() ? reason : failure());
+  sendLeave(how, whole && !reason.empty() ? reason : failure());
   if (how == LeaveHow::abortedAlone) path->leaveAborted();
 }
 
@@ -376,7 +376,7 @@ void Communicator::brokenByAgent(const AbortedMessage& message) {
 }
 
 void Communicator::peerGone(const PeerGoneMessage& message) {
-  if (!placed() || !sameId(message.id, membership_.id) || message.epoch != membership_.epoch) return;
+  if (!hasMembership() || !sameId(message.id, membership_.id) || message.epoch != membership_.epoch) return;
   if (message.receiver != rank()) return;
   DataPath* path = nullptr;
   {
@@ -387,33 +387,33 @@ void Communicator::peerGone(const PeerGoneMessage& message) {
 }
 
 // On the control thread: an operation failed here. Where the ranks' calls differ, as a step that came says, the others
-// need not wait until they find out by themselves; else those who wait for this rank must be told.
-void Communicator::tellFailing(const Status& status, FailureScope scope) {
+// need not wait until they find out by themselves; else the ranks that wait for this one must be notified.
+void Communicator::sendFailing(const Status& status, FailureScope scope) {
   const bool alone = scope == FailureScope::alone;
   {
     std::lock_guard lock(mutex_);
-    const bool ownEnd = state() == State::aborted || state() == State::revoked;  // which is told as what it is
-    if ((status.code != ncclInvalidUsage && !alone) || ownEnd || toldLeaving_ || toldFailing_) return;
-    toldFailing_ = true;
+    const bool ownEnd = state() == State::aborted || state() == State::revoked;  // which is reported as what it is
+    if ((status.code != ncclInvalidUsage && !alone) || ownEnd || sentLeave_ || sentFailing_) return;
+    sentFailing_ = true;
   }
-  AgentClient::get().tell(FrameKind::leave, encodeLeave(membership_, alone ? LeaveHow::brokenAlone : LeaveHow::differed,
+  AgentClient::get().notify(FrameKind::leave, encodeLeave(membership_, alone ? LeaveHow::brokenAlone : LeaveHow::differed,
                                                         status.sentence, kJoinRound));
 }
 
-// Once, and only if the agent was told that we join. Waits a moment for the frame to be on its way, because the process
+// Once, and only if the agent knows that this rank joins. Waits a moment for the frame to be on its way, because the process
 // may end next.
-void Communicator::tellLeaving(LeaveHow how, const std::string& reason) {
+void Communicator::sendLeave(LeaveHow how, const std::string& reason) {
   {
     std::lock_guard lock(mutex_);
     if (!joined_) return;
     joined_ = false;
   }
-  const bool splitting = !placed();
-  ControlThread::get().runSoon(kLeavePatience,
+  const bool splitting = !hasMembership();
+  ControlThread::get().runSoon(kLeaveTimeout,
                                [weak = weak_from_this(), membership = splitting ? split_->parent : membership_,
                                 round = splitting ? split_->round : kJoinRound, how, reason] {
-                                 if (const auto self = weak.lock(); self != nullptr) self->toldLeaving_ = true;
-                                 AgentClient::get().tell(FrameKind::leave, encodeLeave(membership, how, reason, round));
+                                 if (const auto self = weak.lock(); self != nullptr) self->sentLeave_ = true;
+                                 AgentClient::get().notify(FrameKind::leave, encodeLeave(membership, how, reason, round));
                                });
 }
 

@@ -25,7 +25,7 @@
 #include "agent/config.h"
 #include "agent/messages.h"
 #include "base/descriptor.h"
-#include "communicator/gpu_place.h"
+#include "communicator/gpu_location.h"
 #include "communicator/registrations.h"
 #include "communicator/user_operators.h"
 #include "datapath/data_path.h"
@@ -50,9 +50,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
                        std::shared_ptr<Communicator>& out);
   ~Communicator();
 
-  // False: a split has not said yet who we are.
-  bool placed() const { return placed_.load(std::memory_order_acquire); }
-  // Of a communicator that is placed.
+  // False for a split whose membership is not known yet.
+  bool hasMembership() const { return hasMembership_.load(std::memory_order_acquire); }
+  // Valid if hasMembership().
   uint32_t rank() const { return membership_.rank; }
   uint32_t size() const { return membership_.size; }
   bool excluded() const { return split_.has_value() && split_->colour < 0; }
@@ -65,10 +65,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void chooseAs(uint64_t bytes) { chosenAs_.store(bytes, std::memory_order_relaxed); }
   State state() const { return state_.load(std::memory_order_acquire); }
 
-  // Ranks of one communicator in one process have different lanes: their default streams differ (host/stream.h). Set
+  // Ranks of one communicator in one process have different default-stream slots (host/default_stream_slots.h). Set
   // before anything is queued.
-  void setLane(uint32_t lane) { lane_ = lane; }
-  uint32_t lane() const { return lane_; }
+  void setDefaultStreamSlot(uint32_t defaultStreamSlot) { defaultStreamSlot_ = defaultStreamSlot; }
+  uint32_t defaultStreamSlot() const { return defaultStreamSlot_; }
   // Ranks that could wait for each other: of one communicator of the agent's.
   bool hasSameId(const Communicator& other) const;
   bool isSplit() const { return split_.has_value(); }
@@ -119,20 +119,20 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const UserOperators& operators() const { return operators_; }
   Registrations& registrations() { return registrations_; }
 
-  // On the control thread: the agent says that the communicator is broken.
+  // On the control thread: the agent reports that the communicator is broken.
   void brokenByAgent(const AbortedMessage& message);
   // The same: a rank is gone from it, while the others go on.
   void peerGone(const PeerGoneMessage& message);
 
  private:
-  ncclrunStream_t laneOf(ncclrunStream_t stream) const;
+  ncclrunStream_t slotOf(ncclrunStream_t stream) const;
   bool settled() const;
   bool mayBeFull() const { return !queueGrows_.load(std::memory_order_relaxed); }
   bool enter(State from, State to);
   void becomeReady(State from);
-  void failWith(Status status, bool tellOthers);
+  void failWith(Status status, bool notifyOthers);
   Status statusNow();
-  Status told();  // statusNow() on its way to the program, which the telemetry page says from then on
+  Status reportedStatus();  // statusNow() for the program; from then on the telemetry page shows it as reported
 
   void onWelcome(const Status& status, const WelcomeMessage& welcome);
   bool place(const Answer& answer);
@@ -143,12 +143,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void runClosing();
   void finishClosing();
   bool stepFinalizing();
-  void tellLeaving(LeaveHow how, const std::string& reason);
+  void sendLeave(LeaveHow how, const std::string& reason);
   LeaveHow leaving(FailureScope scope, LeaveHow alone, LeaveHow other);
-  void tellFailing(const Status& status, FailureScope scope);
+  void sendFailing(const Status& status, FailureScope scope);
   std::string context();  // who we are, for sentences
 
-  // Asked for, not yet placed.
+  // A requested split whose membership is not known yet.
   struct Split {
     const char* function;
     Membership parent;
@@ -163,12 +163,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   static Status part(Communicator& parent, Split split, const CommSettings& settings,
                      std::shared_ptr<Communicator>& out);
 
-  Membership membership_;  // constant once placed_
-  std::atomic<bool> placed_{true};
+  Membership membership_;  // constant once hasMembership_
+  std::atomic<bool> hasMembership_{true};
   std::optional<Split> split_;  // constant once begun
   std::atomic<uint32_t> splits_{0};
   std::atomic<uint32_t> shrinks_{0};
-  uint32_t lane_ = 0;
+  uint32_t defaultStreamSlot_ = 0;
   const CommSettings settings_;
   const std::optional<cuda::Gpu> gpu_;
   bool usesAgent_ = true;
@@ -180,13 +180,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Status status_;             // why failed or aborted; guarded by mutex_
   std::string hostName_;      // guarded by mutex_
   bool joined_ = false;       // the agent may count on us; guarded by mutex_
-  bool toldFailing_ = false;  // guarded by mutex_
+  bool sentFailing_ = false;  // guarded by mutex_
   Status differing_;          // as it was finalized; guarded by mutex_
-  bool toldLeaving_ = false;  // of the control thread: the agent has been told
+  bool sentLeave_ = false;  // of the control thread: the agent has been notified
   bool setUp_ = false;        // it was ready; guarded by mutex_
   bool callerCloses_ = false;
 
-  GpuPlace gpuPlace_;
+  GpuLocation gpuLocation_;
   Descriptor listener_;
   std::variant<Mapping, std::vector<std::byte>> plan_;
   std::shared_ptr<ncclrunTelemetrySlot> telemetry_;  // null: nobody looks

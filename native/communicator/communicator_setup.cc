@@ -55,8 +55,8 @@ Status Communicator::fromPlan(std::vector<std::byte> plan, int segmentFd, uint32
 Status Communicator::part(Communicator& parent, Split split, const CommSettings& settings,
                           std::shared_ptr<Communicator>& out) {
   out = std::make_shared<Communicator>(ncclUniqueId{}, 1, 0, settings, parent.gpu_);
-  out->lane_ = parent.lane_;
-  out->placed_.store(false, std::memory_order_release);
+  out->defaultStreamSlot_ = parent.defaultStreamSlot_;
+  out->hasMembership_.store(false, std::memory_order_release);
   out->split_ = std::move(split);
   return {};
 }
@@ -120,10 +120,10 @@ void Communicator::onWelcome(const Status& status, const WelcomeMessage& welcome
     membership_.epoch = welcome.epoch;
     joined_ = true;
   }
-  if (gpu_.has_value() && !excluded()) gpuPlace_ = GpuPlace(gpu_->device);
+  if (gpu_.has_value() && !excluded()) gpuLocation_ = GpuLocation(gpu_->device);
   if (!excluded()) AgentClient::get().expectSlot();
   const PeerInfo info = describePeer(split_ ? split_->parent.id : membership_.id, welcome.hostName, port, gpu_,
-                                     settings_, gpuPlace_.before());
+                                     settings_, gpuLocation_.before());
   const Bytes question =
       split_ ? encodeSplit(split_->parent, split_->round, split_->colour, split_->order, info, split_->leftOut)
              : encodeJoin(membership_, info);
@@ -135,8 +135,8 @@ void Communicator::onWelcome(const Status& status, const WelcomeMessage& welcome
 // True: the communicator goes on.
 bool Communicator::place(const Answer& answer) {
   if (!split_) return true;
-  Membership placed = membership_;
-  if (!decodePlan(answer.payload, placed)) {
+  Membership hasMembership = membership_;
+  if (!decodePlan(answer.payload, hasMembership)) {
     failWith({ncclInternalError, context() + ": the agent of this host sent a plan that this engine cannot read"},
              true);
     return false;
@@ -144,12 +144,12 @@ bool Communicator::place(const Answer& answer) {
   bool aborted;
   {
     std::lock_guard lock(mutex_);
-    membership_ = placed;
-    placed_.store(true, std::memory_order_release);
+    membership_ = hasMembership;
+    hasMembership_.store(true, std::memory_order_release);
     aborted = state() == State::aborted;
     joined_ = true;  // also after an abort told as long as it was a split: the others may have got their plan before
   }
-  if (aborted) tellLeaving(LeaveHow::aborted, {});
+  if (aborted) sendLeave(LeaveHow::aborted, {});
   return !aborted;
 }
 
@@ -198,7 +198,7 @@ Status Communicator::openPlan(Answer& answer) {
           [weak = weak_from_this()](const Status& status, FailureScope scope) {
             // Not here: the last reference must not go on a thread that an operation runs on.
             ControlThread::get().post([weak, status, scope] {
-              if (const auto self = weak.lock(); self != nullptr) self->tellFailing(status, scope);
+              if (const auto self = weak.lock(); self != nullptr) self->sendFailing(status, scope);
             });
           },
   };
@@ -216,7 +216,7 @@ Status Communicator::openPlan(Answer& answer) {
 }
 
 void Communicator::becomeReady(State from) {
-  tellReady(context(), *dataPath_);
+  logReady(context(), *dataPath_);
   Telemetry(telemetry_.get()).rested();  // first: from then on operations write it
   {
     std::lock_guard lock(mutex_);

@@ -25,7 +25,7 @@ Subsystem aboutTransport(uint32_t transport) {
   return transport == uint32_t(plan::Transport::p2p) ? Subsystem::p2p : Subsystem::net;
 }
 
-void tellConnections(const std::string& who, const DataPath& path) {
+void logConnections(const std::string& who, const DataPath& path) {
   std::vector<ncclrunEdge> edges(path.edges({}));
   edges.resize(std::min(edges.size(), path.edges(edges)));
   for (const ncclrunEdge& edge : edges) {
@@ -37,7 +37,7 @@ void tellConnections(const std::string& who, const DataPath& path) {
 }
 
 // A line for each collective: what its operations take, by size.
-void tellForms(const std::string& who, const DataPath& path) {
+void logVariants(const std::string& who, const DataPath& path) {
   for (uint8_t collective = 0; collective < kCollectives.size(); collective++) {
     std::string line;
     for (uint64_t bytes = 0;;) {
@@ -57,14 +57,14 @@ void tellForms(const std::string& who, const DataPath& path) {
 
 }  // namespace
 
-void tellReady(const std::string& who, const DataPath& path) {
+void logReady(const std::string& who, const DataPath& path) {
   if (!debugs(DebugLevel::info)) return;
   ncclrunCommInfo info{};
   path.info(info);
   logInfo(formatSentence("%s: ready: %u ranks on %u hosts, %u on this one", who.c_str(), info.size, info.hosts,
                          info.localSize));
-  tellConnections(who, path);
-  tellForms(who, path);
+  logConnections(who, path);
+  logVariants(who, path);
 }
 
 }  // namespace ncclrun

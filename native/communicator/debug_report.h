@@ -7,6 +7,6 @@
 namespace ncclrun {
 
 // `who`: the rank, for the beginning of each line.
-void tellReady(const std::string& who, const DataPath& path);
+void logReady(const std::string& who, const DataPath& path);
 
 }  // namespace ncclrun

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "agent/control_thread.h"
-#include "host/lanes.h"
+#include "host/default_stream_slots.h"
 
 namespace ncclrun {
 namespace {
@@ -19,13 +19,13 @@ Registry& Registry::get() {
 }
 
 template <typename Tell>
-void Registry::forAll(Tell&& tell) {
+void Registry::forAll(Tell&& notify) {
   std::vector<std::shared_ptr<Communicator>> all;
   {
     std::shared_lock lock(mutex_);
     for (const auto& [handle, communicator] : communicators_) all.push_back(communicator);
   }
-  for (const auto& communicator : all) tell(*communicator);
+  for (const auto& communicator : all) notify(*communicator);
 }
 
 Registry::Registry() : last_(kFirstHandle) {
@@ -39,17 +39,17 @@ Registry::Registry() : last_(kFirstHandle) {
   });
 }
 
-uint32_t Registry::laneOf(const Communicator& communicator) const {
+uint32_t Registry::slotOf(const Communicator& communicator) const {
   std::vector<uint32_t> taken;
   for (const auto& [handle, other] : communicators_) {
-    if (communicator.hasSameId(*other)) taken.push_back(other->lane());
+    if (communicator.hasSameId(*other)) taken.push_back(other->defaultStreamSlot());
   }
-  return claimLane(taken);
+  return claimDefaultStreamSlot(taken);
 }
 
 ncclComm_t Registry::add(std::shared_ptr<Communicator> communicator) {
   std::unique_lock lock(mutex_);
-  if (!communicator->isSplit()) communicator->setLane(laneOf(*communicator));
+  if (!communicator->isSplit()) communicator->setDefaultStreamSlot(slotOf(*communicator));
   last_ += kHandleStep;
   const auto handle = reinterpret_cast<ncclComm_t>(last_);
   communicators_.emplace(handle, std::move(communicator));

@@ -24,9 +24,9 @@ class Registry {
 
  private:
   Registry();
-  uint32_t laneOf(const Communicator& communicator) const;
+  uint32_t slotOf(const Communicator& communicator) const;
   template <typename Tell>
-  void forAll(Tell&& tell);
+  void forAll(Tell&& notify);
 
   std::shared_mutex mutex_;
   uintptr_t last_;

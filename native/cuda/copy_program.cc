@@ -103,11 +103,11 @@ CopyProgram copyProgramFor(Collective collective, uint32_t rank, uint32_t root, 
     if (collective == Collective::allReduce) return buffers.receive + rank * bytes;
     return buffers.send + (byPeer ? peer * bytes : 0);
   };
-  const size_t place = byRank ? rank * bytes : 0;
+  const size_t offset = byRank ? rank * bytes : 0;
   for (const uint32_t peer : copiesTo(collective, rank, ranks, root))
-    program.stages[0].copies.push_back({peer, buffers.targets[peer] + place, source(peer), bytes, 0});
+    program.stages[0].copies.push_back({peer, buffers.targets[peer] + offset, source(peer), bytes, 0});
   const bool hasOwn = byRank ? receivesCopies(collective, rank, root) : rank == root;
-  if (hasOwn) addOwn(program, rank, buffers.receive + place, source(rank), bytes);
+  if (hasOwn) addOwn(program, rank, buffers.receive + offset, source(rank), bytes);
   if (!receivesCopies(collective, rank, root)) return program;
   forEachOther(rank, ranks, [&](uint32_t peer) {
     if (collective == Collective::scatter && peer != root) return;

@@ -228,7 +228,7 @@ Status CudaDataPath::makeLauncher() {
   at(mine.tables.pointer() + layout.receives, launch.receives);
   at(mine.tables.pointer() + layout.ringPositions, launch.ringPositions);
   at(mine.tables.pointer() + layout.rings, launch.rings);
-  at(mine.sharedPages.pointerTo(&mine.segment.abortBlock().word), launch.aborted);
+  at(mine.sharedPages.pointerTo(&mine.segment.abortBlock().flag), launch.aborted);
   launch.aborted2 = &mine.pinned->aborted;
   launch.slots = mine.regions->slots();
   launch.divisor = 1;
@@ -412,7 +412,7 @@ size_t CudaDataPath::edges(std::span<ncclrunEdge> out) const {
   size_t count = 0;
   for (uint32_t channel = 0; channel < header.channels; channel++) {
     const uint32_t ring = header.channels * header.ranks + channel;
-    const uint32_t index = plan().placeInRing(channel, setup_.rank);
+    const uint32_t index = plan().ringIndex(channel, setup_.rank);
     for (uint32_t peer = 0; peer < header.ranks; peer++) {
       for (const bool isSend : {true, false}) {
         const auto bytesOf = [&](uint32_t state) { return isSend ? sends[state].bytes : receives[state].bytes; };

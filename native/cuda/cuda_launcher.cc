@@ -8,7 +8,7 @@
 #include "algorithm/work.h"
 #include "base/element.h"
 #include "cuda/launch_workers.h"
-#include "datapath/fold.h"
+#include "datapath/reduce.h"
 #include "plan/tree_shape.h"
 
 namespace ncclrun::cuda {
@@ -108,10 +108,10 @@ void Launcher::connect(Item& item, const Task& task) const {
     case Routine::reduceTree:
     case Routine::broadcastTree: {
       if (item.routine == Routine::allReduceTree) item.root = uint8_t(topOfTree(plan_, kTreeChannel));
-      const TreePlace place = placeInTree(plan_, kTreeChannel, rank_, item.root);
-      for (const uint32_t child : place.children) both(child);
-      item.children = uint8_t(place.children.size());
-      if (rank_ != item.root) both(place.parent);
+      const TreePosition position = treePosition(plan_, kTreeChannel, rank_, item.root);
+      for (const uint32_t child : position.children) both(child);
+      item.children = uint8_t(position.children.size());
+      if (rank_ != item.root) both(position.parent);
       return;
     }
     case Routine::send:

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "datapath/fold.h"
+#include "datapath/reduce.h"
 
 namespace ncclrun::cuda {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/debug.h"
 #include "cuda/kernel_files.h"
-#include "datapath/fold.h"
+#include "datapath/reduce.h"
 #include "plan/launch_format.h"
 
 namespace ncclrun::cuda {
@@ -52,8 +52,8 @@ ModuleType moduleOf(ncclDataType_t type) {
 }
 
 bool isSum(const Kernel& kernel) {
-  const RedOp fold = RedOp(kernel.opIndex % kRedOps);
-  return fold == RedOp::sum || fold == RedOp::preMulSum;
+  const RedOp redOp = RedOp(kernel.opIndex % kRedOps);
+  return redOp == RedOp::sum || redOp == RedOp::preMulSum;
 }
 
 bool isOfOneByte(const Kernel& kernel) { return kernel.module == kFloat8 || kernel.module == kInteger8; }

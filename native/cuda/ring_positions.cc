@@ -8,7 +8,7 @@ std::vector<RingPosition> ringPositions(const PlanView& plan, const Slots& slots
   const bool apart = hasRingsApart(ranks);
   std::vector<RingPosition> positions;
   for (uint32_t channel = 0; channel < slots.channels; channel++) {
-    const uint32_t index = plan.placeInRing(channel, rank);
+    const uint32_t index = plan.ringIndex(channel, rank);
     const uint32_t previous = plan.ring(channel, (index + ranks - 1) % ranks);
     const uint32_t next = plan.ring(channel, (index + 1) % ranks);
     const uint64_t at = apart ? channel * ringRegionBytes(slots) : regionOffset(slots, channel);

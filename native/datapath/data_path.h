@@ -29,10 +29,10 @@ struct Operation {
   void* receive = nullptr;
   size_t count = 0;  // elements, as in the call (AllGather: per rank sent; ReduceScatter: per rank received)
   ncclDataType_t type = ncclInt8;
-  ncclRedOp_t op = ncclSum;        // kPreMulSum (datapath/fold.h) for every operator made by the user
+  ncclRedOp_t op = ncclSum;        // kPreMulSum (datapath/reduce.h) for every operator made by the user
   const void* scalarAt = nullptr;  // kPreMulSum: where the scalar is read when the operation runs; null: it is
   uint64_t scalar = 0;             // these bytes
-  uint32_t peer = 0;               // root, or the other end of a send or receive
+  uint32_t peer = 0;               // root, or the peer of a send or receive
   uint64_t number = 0;             // of this communicator, from 1
   uint64_t before = 0;             // rolling hash of the operations before
   uint64_t hash = 0;               // the same with this one
@@ -48,8 +48,8 @@ struct RegisteredBuffer {
   int flags;  // NCCL_WIN_*, of a window
 };
 
-// What a rank has told the others of operations that it is about to queue. Where it ends before they are queued, it
-// takes back what it said.
+// Operations that a rank has announced to the others before it queues them. If destroyed before they are queued, it
+// withdraws them.
 class Announcement {
  public:
   Announcement() = default;
@@ -57,7 +57,7 @@ class Announcement {
   Announcement(const Announcement&) = delete;
   Announcement& operator=(const Announcement&) = delete;
 };
-// Whom a failure concerns: all ranks of the communicator, or one alone, while the others may go on.
+// The scope of a failure: all ranks of the communicator, or one alone, while the others may continue.
 enum class FailureScope { all, alone };
 
 class DataPath {
@@ -82,8 +82,8 @@ class DataPath {
   virtual Status connect() = 0;
 
   // Before enqueue() of the same operations on the same stream, where a caller queues those of several communicators:
-  // tells the other ranks of them, then, when all communicators have done so, consents to what the others have told.
-  // Null: there is nothing to tell.
+  // announces them to the other ranks and, when all communicators have done so, consents to their announcements. Null:
+  // there is nothing to announce.
   virtual std::unique_ptr<Announcement> announce(std::span<const Operation>, ncclrunStream_t) { return nullptr; }
   virtual void consent(Announcement&) {}
 
@@ -93,7 +93,7 @@ class DataPath {
   virtual ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
                                std::unique_ptr<Announcement> announcement) = 0;
 
-  // What comes on `later` from now on waits for what is on `earlier`.
+  // Makes later work on `later` wait for the work queued on `earlier`.
   virtual Status order(ncclrunStream_t later, ncclrunStream_t earlier) = 0;
 
   // So much is queued that a caller should wait. There is room again when most of that is done.
@@ -116,7 +116,7 @@ class DataPath {
   // only: tells no peer.
   virtual void abort(const Status& status, FailureScope scope) = 0;
 
-  // The first error that ended an operation or broke a connection: an abort word raised by the agent, a lost
+  // The first error that ended an operation or broke a connection: an abort flag raised by the agent, a lost
   // connection, abort() above.
   virtual Status asyncError() const = 0;
 

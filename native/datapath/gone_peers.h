@@ -1,6 +1,6 @@
-// Peers that are gone from a communicator while other ranks go on with it, as the agent tells: each with what a wait
-// for it ends with. A rank of the same host that left in order says so itself (Doorbell::left), one of another host on
-// its connections.
+// Peers that have left a communicator while other ranks continue with it, as the agent reports: each with the status that
+// ends a wait for it. A rank of the same host that left in order publishes that itself (Doorbell::left), one of another
+// host on its connections.
 #pragma once
 #include <atomic>
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace ncclrun {
 
-// What those who need a rank of their own host get that has aborted the communicator, before the agent says more.
+// The status for ranks that need a rank of their own host that has aborted, before the agent reports more.
 inline Status abortedBy(const std::string& name) { return {ncclRemoteError, name + " aborted the communicator"}; }
 
 class GonePeers {

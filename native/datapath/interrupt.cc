@@ -28,14 +28,14 @@ Status Interrupt::differing() const {
 }
 
 Status Interrupt::status() const {
-  const uint32_t word = block_.word.load(std::memory_order_acquire);
+  const uint32_t flag = block_.flag.load(std::memory_order_acquire);
   const bool local = local_.load(std::memory_order_acquire);
-  if (!local && word < 2) return {};
+  if (!local && flag < 2) return {};
   std::lock_guard lock(mutex_);
-  const uint32_t culprit = local && lostPeer_ != kNobody ? lostPeer_ : word >= 2 ? block_.rank : kNobody;
+  const uint32_t culprit = local && lostPeer_ != kNobody ? lostPeer_ : flag >= 2 ? block_.rank : kNobody;
   if (culprit != kNobody) telemetry_.lost(culprit);
   if (local) return why_;
-  const uint32_t code = word - 2;
+  const uint32_t code = flag - 2;
   const bool known = code != ncclSuccess && code < ncclNumResults;
   return {known ? ncclResult_t(code) : ncclRemoteError,
           std::string(block_.sentence, strnlen(block_.sentence, sizeof block_.sentence))};

@@ -1,5 +1,5 @@
-// What ends every wait of one rank of one communicator: an abort of its own, a broken connection, or the abort word of
-// its host.
+// Ends every wait of one rank of one communicator: after its own abort, a broken connection, or the abort flag of its
+// host.
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -17,7 +17,7 @@ class Interrupt {
       : block_(block), own_(own), telemetry_(slot) {}
 
   bool raised() const {
-    return local_.load(std::memory_order_acquire) || block_.word.load(std::memory_order_acquire) >= 2;
+    return local_.load(std::memory_order_acquire) || block_.flag.load(std::memory_order_acquire) >= 2;
   }
   static constexpr uint32_t kNobody = ~0u;
 
@@ -28,8 +28,8 @@ class Interrupt {
   // ncclInvalidUsage if it was raised because the calls of this communicator's ranks differ, which ends it for all of
   // them; else success.
   Status differing() const;
-  // The reason, or success while nothing is raised. Who asks fails for it: the telemetry page says from then on which
-  // rank was lost, by its connection or as the abort word has it.
+  // The reason, or success while nothing is raised. The caller fails for it: from then on the telemetry page shows which
+  // rank was lost, by its connection or as in the abort flag's block.
   Status status() const;
 
  private:

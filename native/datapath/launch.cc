@@ -1,7 +1,7 @@
 #include "datapath/launch.h"
 
 #include "base/element.h"
-#include "datapath/fold.h"
+#include "datapath/reduce.h"
 
 namespace ncclrun {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "datapath/data_path.h"
-#include "datapath/loan.h"
+#include "datapath/borrowed_thread.h"
 #include "plan/plan_view.h"
 #include "plan/variants.h"
 
@@ -31,8 +31,8 @@ struct Launch {
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  // `loan`: of the thread that this begins on; null where its time has no bound.
-  virtual Status run(const Launch& launch, Loan* loan) = 0;
+  // `borrowed`: set if this begins on a borrowed thread; null if its time is unbounded.
+  virtual Status run(const Launch& launch, BorrowedThread* borrowed) = 0;
   virtual uint64_t spinNanoseconds() const = 0;
 };
 

@@ -1,14 +1,14 @@
 // The barrier of a host's ranks through its segment, on the calling thread.
 #pragma once
 #include "datapath/gone_peers.h"
-#include "datapath/patience.h"
+#include "datapath/spin_wait.h"
 #include "datapath/telemetry.h"
 #include "plan/plan_view.h"
 #include "plan/segment.h"
 
 namespace ncclrun {
 
-// Who meets.
+// The ranks of the barrier.
 struct LocalRanks {
   const PlanView& plan;
   const Segment& segment;
@@ -16,7 +16,7 @@ struct LocalRanks {
   const GonePeers& gonePeers;
 };
 
-// Why a rank of this host comes to no barrier any more, and which; success: all may.
+// Why a rank of this host enters no barrier any more, and which rank; success if all may.
 inline Status whoIsGone(const LocalRanks& ranks, uint32_t& gone) {
   for (uint32_t peer = 0; peer < ranks.plan.header().ranks; peer++) {
     if (peer == ranks.rank || !ranks.plan.sameHost(peer)) continue;
@@ -48,18 +48,18 @@ inline Status hostBarrier(const LocalRanks& ranks, Interrupt& interrupt, Doorbel
     return {};
   }
   const uint64_t since = nowNanoseconds();
-  bool said = false;  // an agent that cannot tell how a rank died looks whether others wait
-  Patience patience(interrupt, own, spinNanoseconds);
+  bool reported = false;  // an agent that does not know how a rank died checks whether others wait
+  SpinWait spin(interrupt, own, spinNanoseconds);
   const auto isOver = [&] { return barrier.generation.load(std::memory_order_seq_cst) != generation; };
-  const bool met = patience.wait(isOver, [&] {
-    said = telemetry.waitingIdly(since) || said;
+  const bool met = spin.wait(isOver, [&] {
+    reported = telemetry.waitingIdly(since) || reported;
     uint32_t gone = Interrupt::kNobody;
     const Status why = whoIsGone(ranks, gone);
-    if (why.ok() || isOver()) return;  // those who were inside may have left by now
+    if (why.ok() || isOver()) return;  // ranks that were inside may have left by now
     interrupt.raise(why, why.code == ncclInvalidUsage ? Interrupt::kNobody : gone,
                     why.code == ncclInvalidUsage ? FailureScope::all : FailureScope::alone);
   });
-  if (said) telemetry.rested();
+  if (reported) telemetry.rested();
   return met ? Status{} : interrupt.status();
 }
 

@@ -92,10 +92,10 @@ bool Guardian::handle(const Frame& frame) {
 bool Guardian::spawn(const Frame& frame) {
   SpawnOrder order;
   size_t offset = 0;
-  const char* complaint = ordered_ ? "there was one already" : parseSpawnOrder(frame.payload, order, &offset);
-  if (complaint != nullptr) {
+  const char* error = ordered_ ? "there was one already" : parseSpawnOrder(frame.payload, order, &offset);
+  if (error != nullptr) {
     dprintf(2, "ncclrun-guardian: bad order to start ranks, at byte %zu of %zu: %s\n", offset, frame.payload.size(),
-            complaint);
+            error);
     return false;
   }
   ordered_ = true;

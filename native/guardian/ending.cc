@@ -16,8 +16,8 @@ namespace ncclrun::guardian {
 namespace {
 
 // Survivors named one by one.
-constexpr size_t kMostNamed = 8;
-// While we wait for credit, the warden hears of us this often.
+constexpr size_t kMaxNamed = 8;
+// While the guardian waits for credit, it sends the warden a pulse this often.
 constexpr int kGoodbyeTickMs = 250;
 
 // How long an agent may take to see that we have said all.
@@ -74,9 +74,9 @@ void Guardian::killAll() {
       continue;
     }
     const std::vector<Survivor> survivors = survivingDescendants();
-    for (size_t i = 0; i < survivors.size() && i < kMostNamed; ++i) notice(describe(survivors[i]));
-    if (survivors.size() > kMostNamed) {
-      notice("could not end " + std::to_string(survivors.size() - kMostNamed) + " more processes");
+    for (size_t i = 0; i < survivors.size() && i < kMaxNamed; ++i) notice(describe(survivors[i]));
+    if (survivors.size() > kMaxNamed) {
+      notice("could not end " + std::to_string(survivors.size() - kMaxNamed) + " more processes");
     }
     // The job ends without them: a rank among them counts as what it is about to be.
     for (Rank& rank : ranks_) {
@@ -97,11 +97,11 @@ void Guardian::removeRuntimeDirectory() {
            " s: it holds too much; remove the rest by hand");
     return;
   }
-  const std::string complaint = removal.complaint();
-  if (!complaint.empty()) notice("could not remove " + runtimeDirectory_ + ": " + complaint);
+  const std::string error = removal.error();
+  if (!error.empty()) notice("could not remove " + runtimeDirectory_ + ": " + error);
 }
 
-// The end takes its time: the agent still gets answers, and the warden hears of us.
+// The end takes its time: the agent still gets answers, and the warden gets pulses.
 void Guardian::stayInTouch(int milliseconds) {
   warden_.pulse(static_cast<uint32_t>(leaseMs_));
   pollfd ready[2] = {{.fd = signals_, .events = POLLIN, .revents = 0},

@@ -43,7 +43,7 @@ Guardian::Guardian(int socket, int warden, int signals, const Ward& ward, uint32
       runtimeDirectory_(ward.runtimeDirectory),
       agent_(ward.agent),
       leaseMs_(leaseMs),
-      heardAtMs_(monotonicMs()) {
+      receivedAtMs_(monotonicMs()) {
   if (!runtimeDirectory_.empty()) lockRuntimeDirectory(runtimeDirectory_.c_str());
   control(everything_, EPOLL_CTL_ADD, socket_, socketEvents_, kSocket);
   if (warden >= 0) control(everything_, EPOLL_CTL_ADD, warden, EPOLLIN, kWarden);
@@ -121,8 +121,8 @@ void Guardian::readOutputs() {
     epoll_event ready[kBatch];
     const int count = epoll_wait(outputs_, ready, kBatch, 0);
     if (count <= 0) return;
-    ++turn_;  // where credit is short, each pipe is first at times
-    for (int i = 0; i < count && mayReadOutput(); ++i) readOutput(ready[(i + turn_) % count].data.u64);
+    ++firstReady_;  // where credit is short, each pipe is first at times
+    for (int i = 0; i < count && mayReadOutput(); ++i) readOutput(ready[(i + firstReady_) % count].data.u64);
     channel_.flush();
   }
 }
@@ -165,7 +165,7 @@ void Guardian::writeInputs() {
   }
 }
 
-// Takes in the deaths of ranks, and of orphans that came to us. False: no child is left, alive or dead.
+// Reaps exited ranks, and orphans that were reparented to us. False: no child is left, alive or dead.
 bool Guardian::reap() {
   for (;;) {
     int status = 0;
@@ -201,7 +201,7 @@ void Guardian::sweep() {
 
 // Until something is due, in ms; -1: nothing is.
 int Guardian::timeout() const {
-  uint64_t end = leaseMs_ == 0 ? UINT64_MAX : heardAtMs_ + leaseMs_;
+  uint64_t end = leaseMs_ == 0 ? UINT64_MAX : receivedAtMs_ + leaseMs_;
   if (promptsAtMs_ != 0 && promptsAtMs_ < end) end = promptsAtMs_;
   if (sweepsAtMs_ != 0 && sweepsAtMs_ < end) end = sweepsAtMs_;
   if (end == UINT64_MAX) return -1;
@@ -212,16 +212,16 @@ int Guardian::timeout() const {
 
 bool Guardian::leaseRanOut() {
   const uint64_t now = monotonicMs();
-  if (channel_.received() != heardBytes_) {
-    heardBytes_ = channel_.received();
-    heardAtMs_ = now;
+  if (channel_.received() != receivedBytes_) {
+    receivedBytes_ = channel_.received();
+    receivedAtMs_ = now;
   }
-  if (leaseMs_ == 0 || now < heardAtMs_ + leaseMs_) return false;
+  if (leaseMs_ == 0 || now < receivedAtMs_ + leaseMs_) return false;
   // One more look: perhaps it was we who slept (SIGSTOP, a frozen machine), and the agent's word waits in the socket.
   pollfd socket = {.fd = socket_, .events = POLLIN, .revents = 0};
   if (poll(&socket, 1, 0) > 0) return false;
   dprintf(2, "ncclrun-guardian: no word from the agent for %llu ms; ending the ranks\n",
-          static_cast<unsigned long long>(now - heardAtMs_));
+          static_cast<unsigned long long>(now - receivedAtMs_));
   return true;
 }
 

@@ -1,4 +1,4 @@
-// The guardian's one loop: frames from the agent, output and deaths of the ranks, the lease.
+// The guardian's one loop: frames from the agent, output and exits of the ranks, the lease.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -39,7 +39,7 @@ class Guardian {
   void signalRanks(uint32_t subject, int number);
   void feed(const Frame& frame);
 
-  // Output and deaths.
+  // Output and exits.
   bool mayReadOutput() const;
   void readOutputs();
   void readOutput(uint64_t tag);
@@ -75,7 +75,7 @@ class Guardian {
   int outputs_;     // epoll: all output pipes, so that one call stops or resumes the reading of all
   uint32_t socketEvents_ = 0;
   bool outputsWatched_ = true;
-  unsigned turn_ = 0;
+  unsigned firstReady_ = 0;
 
   Credit credit_;
   std::vector<Rank> ranks_;
@@ -88,8 +88,8 @@ class Guardian {
   uint64_t promptsAtMs_ = 0;  // when a begun line of an interactive rank is due; 0: there is none
   uint64_t sweepsAtMs_ = 0;   // when we look for leftovers of dead jobs; 0: not yet, or done
   uint64_t leaseMs_ = 0;
-  uint64_t heardBytes_ = 0;
-  uint64_t heardAtMs_ = 0;
+  uint64_t receivedBytes_ = 0;
+  uint64_t receivedAtMs_ = 0;
 };
 
 }  // namespace ncclrun::guardian

@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
   const int warden = ncclrun::guardian::becomeGuardianOfWarden(ward, signals, argv[0]);
   if (signals < 0) signals = pipeForChildren();
   if (signals < 0) {
-    perror("ncclrun-guardian: neither signalfd nor pipe2 tells of the ranks' deaths");
+    perror("ncclrun-guardian: neither signalfd nor pipe2 reports the ranks' exits");
     return 2;
   }
   return static_cast<int>(ncclrun::guardian::Guardian(kAgentSocket, warden, signals, ward, leaseMs).run());

@@ -42,11 +42,11 @@ class Ending {
   // True when there is no hope any more, after a look that has found `killed`.
   bool over(uint64_t nowMs, const Killed& killed) {
     if (killed.refused < killed.found) oursAtMs_ = nowMs;
-    return nowMs > beganMs_ + kMostMs || nowMs > oursAtMs_ + kRefusedMs;
+    return nowMs > beganMs_ + kMaxMs || nowMs > oursAtMs_ + kRefusedMs;
   }
 
  private:
-  static constexpr uint64_t kMostMs = 4000;
+  static constexpr uint64_t kMaxMs = 4000;
   static constexpr uint64_t kRefusedMs = 1000;  // with nobody left but those
   uint64_t beganMs_;
   uint64_t oursAtMs_;

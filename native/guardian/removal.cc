@@ -53,8 +53,8 @@ bool Removal::step() {
   return true;
 }
 
-std::string Removal::complaint() const {
-  return removed_ ? "" : complaint_.empty() ? path_ + ": not empty" : complaint_;
+std::string Removal::error() const {
+  return removed_ ? "" : error_.empty() ? path_ + ": not empty" : error_;
 }
 
 bool Removal::stepTop() {
@@ -62,10 +62,10 @@ bool Removal::stepTop() {
   if (entry == nullptr) {
     removed_ = rmdir(path_.c_str()) == 0;
     if (removed_ || !progress_) {
-      if (!removed_ && complaint_.empty()) fail(path_, errno);
+      if (!removed_ && error_.empty()) fail(path_, errno);
       return false;
     }
-    complaint_.clear();  // what was refused before may go now
+    error_.clear();  // what was refused before may go now
     progress_ = false;
     rewinddir(top_);  // there may be what was moved up meanwhile
     return true;
@@ -132,6 +132,6 @@ bool Removal::removeEntry(int directory, const char* name) {
   return false;
 }
 
-void Removal::fail(const std::string& what, int error) { complaint_ = what + ": " + strerror(error); }
+void Removal::fail(const std::string& what, int error) { error_ = what + ": " + strerror(error); }
 
 }  // namespace ncclrun::guardian

@@ -22,7 +22,7 @@ class Removal {
   // Removes some hundred entries. False: it is done, or no more can be removed.
   bool step();
   // What is left and why; empty: nothing is.
-  std::string complaint() const;
+  std::string error() const;
 
  private:
   bool stepTop();
@@ -40,7 +40,7 @@ class Removal {
   uint64_t moved_ = 0;     // names what is moved up
   bool progress_ = false;  // since the top was last read from its beginning
   bool removed_ = false;
-  std::string complaint_;
+  std::string error_;
 };
 
 }  // namespace ncclrun::guardian

@@ -40,14 +40,14 @@ class Reader {
   }
 
   // How many of something follow; each takes at least one byte, which bounds what a lie can make us allocate.
-  uint32_t count(const char* complaint) {
+  uint32_t count(const char* error) {
     const uint32_t value = integer<uint32_t>();
-    if (error_ == nullptr && value > payload_.size() - offset_) refuse(complaint);
+    if (error_ == nullptr && value > payload_.size() - offset_) refuse(error);
     return error_ == nullptr ? value : 0;
   }
 
-  void refuse(const char* complaint) {
-    if (error_ == nullptr) error_ = complaint;
+  void refuse(const char* error) {
+    if (error_ == nullptr) error_ = error;
   }
   const char* error() const { return error_; }
   size_t offset() const { return offset_; }
@@ -60,8 +60,8 @@ class Reader {
   const char* error_ = nullptr;
 };
 
-void readStrings(Reader& reader, const char* complaint, std::vector<char*>& out) {
-  const uint32_t count = reader.count(complaint);
+void readStrings(Reader& reader, const char* error, std::vector<char*>& out) {
+  const uint32_t count = reader.count(error);
   for (uint32_t i = 0; i < count && reader.error() == nullptr; ++i) out.push_back(reader.string());
 }
 

@@ -83,8 +83,8 @@ class Warden {
   void endAll() {
     Ending ending(monotonicMs());
     for (bool left = true; left && !ending.over(monotonicMs(), killDescendants());) {
-      pollfd death = {.fd = signals_, .events = POLLIN, .revents = 0};
-      poll(&death, 1, kEndingTickMs);
+      pollfd childEvent = {.fd = signals_, .events = POLLIN, .revents = 0};
+      poll(&childEvent, 1, kEndingTickMs);
       left = reap();
     }
     if (ward_.runtimeDirectory[0] == 0) return;
@@ -160,9 +160,9 @@ void WardenLink::wake() const {
 
 void WardenLink::pulse(uint32_t leaseMs) {
   const uint64_t now = monotonicMs();
-  if (fd_ < 0 || (leaseMs == toldLeaseMs_ && (leaseMs == 0 || now < toldAtMs_ + kPulseMs))) return;
-  toldLeaseMs_ = leaseMs;
-  toldAtMs_ = now;
+  if (fd_ < 0 || (leaseMs == sentLeaseMs_ && (leaseMs == 0 || now < sentAtMs_ + kPulseMs))) return;
+  sentLeaseMs_ = leaseMs;
+  sentAtMs_ = now;
   send(fd_, &leaseMs, sizeof leaseMs, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

@@ -41,8 +41,8 @@ class WardenLink {
  private:
   int fd_;
   pid_t warden_;
-  uint32_t toldLeaseMs_ = 0;
-  uint64_t toldAtMs_ = 0;
+  uint32_t sentLeaseMs_ = 0;
+  uint64_t sentAtMs_ = 0;
 };
 
 // Forks the calling process. Returns in the child, which is the guardian, its end of the connection; the parent becomes

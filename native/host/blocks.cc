@@ -5,7 +5,7 @@
 namespace ncclrun {
 namespace {
 
-// Not inlined: what runs blocks may go on on another thread (datapath/loan.h), with that thread's pool.
+// Not inlined: what runs blocks may go on on another thread (datapath/borrowed_thread.h), with that thread's pool.
 [[gnu::noinline]] FiberPool& fiberPool() {
   FiberPool& pool = threadOwned<FiberPool>();
   asm volatile("" ::: "memory");
@@ -44,14 +44,14 @@ void Blocks::run(std::span<const Body> bodies) {
   running_.clear();
 }
 
-// Resumes blocks in turn; waits when none can go on. An interruption makes every await() return false, so all blocks
-// run out.
+// Resumes blocks round-robin; waits when none can continue. An interrupt makes every await() return false, so all blocks
+// end.
 void Blocks::runTogether() {
   size_t left = running_.size();
   while (left > 0) {
     Running* next = nextReady();
     if (next == nullptr) {
-      const bool ready = patience_.wait([&] { return (next = nextReady()) != nullptr; }, [&] { fallAsleep(); });
+      const bool ready = spin_.wait([&] { return (next = nextReady()) != nullptr; }, [&] { fallAsleep(); });
       if (!ready) {
         for (Running& block : running_) {
           if (!block.fiber->done()) next = &block;
@@ -75,17 +75,17 @@ void giveUp(const Endpoint& end, const Status& why, Interrupt& interrupt) {
 
 Blocks::Running* Blocks::nextReady() {
   for (size_t i = 0; i < running_.size(); i++) {
-    turn_ = turn_ + 1 < running_.size() ? turn_ + 1 : 0;
-    Running& block = running_[turn_];
+    lastResumed_ = lastResumed_ + 1 < running_.size() ? lastResumed_ + 1 : 0;
+    Running& block = running_[lastResumed_];
     if (!block.fiber->done() && (block.needs == nullptr || block.needs->met())) return &block;
   }
   return nullptr;
 }
 
 bool Blocks::await(const Needs& needs) {
-  if (needs.met()) return !patience_.interrupt().raised();
+  if (needs.met()) return !spin_.interrupt().raised();
   if (current_ == nullptr) {
-    return patience_.wait([&] { return needs.met(); },
+    return spin_.wait([&] { return needs.met(); },
                           [&] {
                             watch(needs);
                             const Endpoint* missing = needs.missing();
@@ -96,7 +96,7 @@ bool Blocks::await(const Needs& needs) {
   self->needs = &needs;
   self->fiber->suspend();
   self->needs = nullptr;
-  return !patience_.interrupt().raised();
+  return !spin_.interrupt().raised();
 }
 
 void Blocks::watch(const Needs& needs) const {
@@ -104,8 +104,8 @@ void Blocks::watch(const Needs& needs) const {
     for (Endpoint* end : ends) {
       if (end->ready()) continue;
       end->watch();
-      // What came before the peer went can be seen now.
-      if (const Status why = end->gone(); !why.ok() && !end->ready()) giveUp(*end, why, patience_.interrupt());
+      // Data that arrived before the peer left is visible now.
+      if (const Status why = end->gone(); !why.ok() && !end->ready()) giveUp(*end, why, spin_.interrupt());
     }
   }
 }

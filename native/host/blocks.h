@@ -1,5 +1,5 @@
-// Runs the blocks of one launch on the calling thread, as a GPU runs them on its multiprocessors: each is written as if
-// it were alone and waits where it must; meanwhile the others go on.
+// Runs the blocks of one launch on the calling thread, as a GPU runs them on its SMs: each is written as if it were alone
+// and waits where it must; meanwhile the others run.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -7,23 +7,23 @@
 #include <vector>
 
 #include "base/fiber.h"
-#include "datapath/patience.h"
+#include "datapath/spin_wait.h"
 #include "datapath/telemetry.h"
 #include "net/endpoint.h"
 
 namespace ncclrun {
 
-// What a block needs before its next step: every one of these slots.
+// The slots that a block needs before its next step.
 struct Needs {
   std::span<Endpoint* const> receives;
   std::span<Endpoint* const> sends;
 
   bool met() const { return missing() == nullptr; }
-  // The first end that is not ready.
+  // The first endpoint that is not ready.
   Endpoint* missing() const;
 };
 
-// An operation needs an end whose peer is gone, for the reason that Endpoint::gone() gave.
+// Raises the interrupt because an operation needs an endpoint whose peer is gone, with the reason of Endpoint::gone().
 void giveUp(const Endpoint& end, const Status& why, Interrupt& interrupt);
 
 class Blocks {
@@ -32,7 +32,7 @@ class Blocks {
     void (*run)(void* argument, Blocks& blocks);
     void* argument;
   };
-  Blocks(Patience& patience, Telemetry& telemetry) : patience_(patience), telemetry_(telemetry) {}
+  Blocks(SpinWait& spin, Telemetry& telemetry) : spin_(spin), telemetry_(telemetry) {}
 
   // Returns when all have ended. With one body, it runs on the caller's own stack.
   void run(std::span<const Body> bodies);
@@ -40,7 +40,7 @@ class Blocks {
   // For the running block: waits for its needs. False when the communicator is interrupted.
   bool await(const Needs& needs);
 
-  Patience& patience() const { return patience_; }
+  SpinWait& spin() const { return spin_; }
   Telemetry& telemetry() const { return telemetry_; }
 
  private:
@@ -52,16 +52,16 @@ class Blocks {
   };
   void runTogether();
   Running* nextReady();
-  // Before the thread sleeps until they are met: sees to it that somebody rings, or ends the wait if nobody will.
+  // Before the thread sleeps: arranges that the doorbell rings, or ends the wait if no peer will ring it.
   void watch(const Needs& needs) const;
-  // Before the thread sleeps: tells whom the blocks wait for.
+  // Before the thread sleeps: reports the peers that the blocks wait for.
   void fallAsleep() const;
 
-  Patience& patience_;
+  SpinWait& spin_;
   Telemetry& telemetry_;
   std::vector<Running> running_;
   Running* current_ = nullptr;  // null: a single body on the caller's stack
-  size_t turn_ = 0;
+  size_t lastResumed_ = 0;
 };
 
 }  // namespace ncclrun

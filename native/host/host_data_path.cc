@@ -23,13 +23,13 @@ Status HostCommunicator::start() {
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan_.hostName(host));
   interrupt_ = std::make_unique<Interrupt>(segment_.abortBlock(), ownBell(), setup_.telemetry.get());
   calls_ = std::make_unique<CallCheck>(plan_, segment_, setup_.rank);
-  ends_ = std::make_unique<Ends>(plan_, segment_, setup_.rank, *interrupt_, gonePeers_, listening.release());
-  runner_ = std::make_unique<OperationRunner>(plan_, *ends_, setup_.rank);
-  return ends_->start();
+  connections_ = std::make_unique<Connections>(plan_, segment_, setup_.rank, *interrupt_, gonePeers_, listening.release());
+  runner_ = std::make_unique<OperationRunner>(plan_, *connections_, setup_.rank);
+  return connections_->start();
 }
 
 Status HostCommunicator::connect() {
-  Status status = ends_->connect();
+  Status status = connections_->connect();
   if (interrupt_->raised()) return interrupt_->status();
   return status;
 }
@@ -51,13 +51,13 @@ Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunS
     nextChannel = (nextChannel + task.form.channels) % plan_.header().channels;
   }
   telemetry_.queued();
-  // A ticket's place in the stream is fixed before the next ticket is given out: so no two streams can wait for each
+  // A ticket's position in the stream is fixed before the next ticket is issued, so that no two streams can wait for each
   // other.
   std::lock_guard lock(mutex_);
   launch.ticket = issued_;
   Status status = queue->push(self, std::move(launch));
   if (status.ok()) issued_++;
-  pending_.store(uint32_t(issued_ - turn_), std::memory_order_relaxed);
+  pending_.store(uint32_t(issued_ - nextTicket_), std::memory_order_relaxed);
   return status;
 }
 
@@ -66,22 +66,22 @@ Status HostCommunicator::awaitRoom() {
   std::unique_lock lock(mutex_);
   roomWaiters_++;
   // A quarter, so that a caller who is ahead is not woken for each operation that ends.
-  room_.wait(lock, [this] { return issued_ - turn_ <= kQueueDepth / 4 || closed_ || interrupt_->raised(); });
+  room_.wait(lock, [this] { return issued_ - nextTicket_ <= kQueueDepth / 4 || closed_ || interrupt_->raised(); });
   roomWaiters_--;
   return interrupt_->raised() ? interrupt_->status() : Status{};
 }
 
 // With the lock held.
 void HostCommunicator::wakeIfRoom() {
-  pending_.store(uint32_t(issued_ - turn_), std::memory_order_relaxed);
-  if (roomWaiters_ > 0 && (issued_ - turn_ <= kQueueDepth / 4 || closed_ || interrupt_->raised())) room_.notify_all();
+  pending_.store(uint32_t(issued_ - nextTicket_), std::memory_order_relaxed);
+  if (roomWaiters_ > 0 && (issued_ - nextTicket_ <= kQueueDepth / 4 || closed_ || interrupt_->raised())) room_.notify_all();
 }
 
 void HostCommunicator::leave(uint64_t collectives) { segment_.leave(plan_.peer(setup_.rank).localIndex, collectives); }
 
 void HostCommunicator::leaveAborted() { segment_.leaveAborted(plan_.peer(setup_.rank).localIndex); }
 
-// Who waits for it wakes up, and sees for himself whether what he needs is there.
+// Wakes the waiting threads, which check whether the data that they need has arrived.
 void HostCommunicator::peerGone(uint32_t rank, const Status& why) {
   gonePeers_.add(rank, why);
   ownBell().sequence.fetch_add(1, std::memory_order_seq_cst);
@@ -94,35 +94,35 @@ void HostCommunicator::abort(const Status& status, FailureScope scope) {
   wakeIfRoom();
 }
 
-Status HostCommunicator::run(const Launch& launch, Loan* loan) {
+Status HostCommunicator::run(const Launch& launch, BorrowedThread* borrowed) {
   std::unique_lock lock(mutex_);
-  if (turn_ != launch.ticket && loan != nullptr && loan->lent()) {
+  if (nextTicket_ != launch.ticket && borrowed != nullptr && borrowed->isBorrowed()) {
     lock.unlock();
-    loan->stop();  // and goes on where sleeping is allowed
+    borrowed->yield();  // and continues on a thread that may sleep
     lock.lock();
   }
-  while (turn_ != launch.ticket) {
+  while (nextTicket_ != launch.ticket) {
     waiters_++;
-    turnChanged_.wait(lock);
+    ticketChanged_.wait(lock);
     waiters_--;
   }
   Status status = {ncclInvalidUsage, "the communicator was destroyed before the operation began"};
   if (!closed_) {
     busy_ = true;
     lock.unlock();
-    Patience patience(*interrupt_, ownBell(), spinNanoseconds(), loan, ends_.get());
+    SpinWait spin(*interrupt_, ownBell(), spinNanoseconds(), borrowed, connections_.get());
     status = interrupt_->raised() ? interrupt_->status() : addCalls(launch);
-    if (status.ok()) status = runner_->run(launch, patience, telemetry_);
+    if (status.ok()) status = runner_->run(launch, spin, telemetry_);
     // The other ranks of the operation wait for what this one cannot do.
     if (status.code == ncclInternalError) interrupt_->raise(status);
     if (!status.ok() && interrupt_->raised() && setup_.failed) setup_.failed(status, interrupt_->scope());
     lock.lock();
     busy_ = false;
   }
-  turn_++;
+  nextTicket_++;
   wakeIfRoom();
-  if (turn_ != issued_) telemetry_.queued();
-  if (waiters_ > 0) turnChanged_.notify_all();
+  if (nextTicket_ != issued_) telemetry_.queued();
+  if (waiters_ > 0) ticketChanged_.notify_all();
   return status;
 }
 
@@ -149,21 +149,21 @@ void HostCommunicator::close() {
   wakeIfRoom();
   while (busy_) {
     waiters_++;
-    turnChanged_.wait(lock);
+    ticketChanged_.wait(lock);
     waiters_--;
   }
   lock.unlock();
   // Queued launches see closed_ and touch none of these.
   runner_.reset();
-  ends_.reset();
+  connections_.reset();
 }
 
 bool HostCommunicator::idle() const {
   {
     std::lock_guard lock(mutex_);
-    if (turn_ != issued_) return false;
+    if (nextTicket_ != issued_) return false;
   }
-  return ends_->idle();
+  return connections_->idle();
 }
 
 Status HostCommunicator::nodeBarrier() {
@@ -205,7 +205,7 @@ class HostDataPath final : public DataPath {
   bool idle() const override { return communicator_->idle(); }
   Status compareCalls() override { return communicator_->compareCalls(); }
   const char* hostName(uint32_t index) const override { return communicator_->hostName(index); }
-  size_t edges(std::span<ncclrunEdge> out) const override { return communicator_->ends().list(out); }
+  size_t edges(std::span<ncclrunEdge> out) const override { return communicator_->connections().list(out); }
   Status predict(const Operation& operation, double& microseconds) const override {
     Task task{.operation = operation};
     Status status = chooseForm(communicator_->plan(), plan::kRequiresNotCaptured, task);

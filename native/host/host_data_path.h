@@ -13,14 +13,14 @@
 #include "datapath/interrupt.h"
 #include "datapath/launch.h"
 #include "datapath/telemetry.h"
-#include "host/ends.h"
+#include "host/connections.h"
 #include "host/operation_runner.h"
 #include "plan/plan_view.h"
 #include "plan/segment.h"
 
 namespace ncclrun {
 
-// What launches in a stream's queue hold on to: it outlives the DataPath until they have been taken from the queue.
+// State that queued launches hold on to: it outlives the DataPath until they have left the stream's queue.
 class HostCommunicator final : public Launcher {
  public:
   static Status open(const DataPath::Setup& setup, std::shared_ptr<HostCommunicator>& out);
@@ -40,17 +40,17 @@ class HostCommunicator final : public Launcher {
   bool idle() const;
   Status compareCalls();
   const PlanView& plan() const { return plan_; }
-  const Ends& ends() const { return *ends_; }
+  const Connections& connections() const { return *connections_; }
   uint32_t rank() const { return setup_.rank; }
   const char* hostName(uint32_t index) const;
   // After it returns no launch touches plan, connections or users' buffers any more.
   void close();
 
-  Status run(const Launch& launch, Loan* loan) override;
+  Status run(const Launch& launch, BorrowedThread* borrowed) override;
   uint64_t spinNanoseconds() const override { return plan_.header().spinNanoseconds; }
 
  private:
-  // Launches (lone calls or groups) that wait for their turn.
+  // Maximum number of queued launches (single calls or groups).
   static constexpr uint32_t kQueueDepth = 4096;
 
   Status start();
@@ -64,15 +64,15 @@ class HostCommunicator final : public Launcher {
   Telemetry telemetry_;
   std::unique_ptr<Interrupt> interrupt_;
   GonePeers gonePeers_;
-  std::unique_ptr<Ends> ends_;
+  std::unique_ptr<Connections> connections_;
   std::unique_ptr<OperationRunner> runner_;
   std::unique_ptr<CallCheck> calls_;
   std::vector<std::string> hostNames_;
 
   mutable std::mutex mutex_;
-  std::condition_variable turnChanged_;
+  std::condition_variable ticketChanged_;
   uint64_t issued_ = 0;   // tickets given out
-  uint64_t turn_ = 0;     // the ticket that may run
+  uint64_t nextTicket_ = 0;     // the ticket that may run
   uint32_t waiters_ = 0;  // on turnChanged_
   std::condition_variable room_;
   uint32_t roomWaiters_ = 0;          // on room_

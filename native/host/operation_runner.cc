@@ -21,7 +21,7 @@ using plan::Collective;
 // read.
 constexpr uint64_t kStreamBytes = 4u << 20;
 
-bool isLowLatency(const Task& task) { return task.form.protocol == uint8_t(plan::Protocol::ll); }
+bool usesLL(const Task& task) { return task.form.protocol == uint8_t(plan::Protocol::ll); }
 
 // A connection could not be had and no interrupt says why: nothing was done, and the other ranks wait for this one.
 Status unconnected(const Task& task) {
@@ -39,7 +39,7 @@ Work OperationRunner::workOf(const Task& task) const {
   work.count = operation.count;
   work.elementBytes = elementBytes(operation.type);
   work.chunk = std::max<size_t>(task.form.chunkBytes / work.elementBytes, 1);
-  work.isLL = isLowLatency(task);
+  work.isLL = usesLL(task);
   work.grain = (task.form.threads - (work.isLL ? 0 : 32)) * size_t(8) / work.elementBytes;
   work.blocks = 1;
   work.rank = rank_;
@@ -75,11 +75,11 @@ OperationRunner::Ring* OperationRunner::ring(uint32_t channel) {
     const auto number = uint32_t(rings_.size());
     Ring ring;
     ring.ranks.resize(n);
-    for (uint32_t place = 0; place < n; place++) ring.ranks[place] = plan_.ring(number, place);
-    ring.place = plan_.placeInRing(number, rank_);
+    for (uint32_t index = 0; index < n; index++) ring.ranks[index] = plan_.ring(number, index);
+    ring.index = plan_.ringIndex(number, rank_);
     if (n > 1) {
-      ring.next = ends_.ring(number, ring.ranks[(ring.place + 1) % n], true);
-      ring.previous = ends_.ring(number, ring.ranks[(ring.place + n - 1) % n], false);
+      ring.next = connections_.ring(number, ring.ranks[(ring.index + 1) % n], true);
+      ring.previous = connections_.ring(number, ring.ranks[(ring.index + n - 1) % n], false);
       if (ring.next == nullptr || ring.previous == nullptr) return nullptr;
     }
     rings_.push_back(std::move(ring));
@@ -99,7 +99,7 @@ bool OperationRunner::buildRing(const Task& task, Algorithm algorithm, uint32_t 
     Work work = workOf(task);
     work.block = number;
     work.blocks = channels;
-    work.ringIndex = ring->place;
+    work.ringIndex = ring->index;
     work.ring = ring->ranks.data();
     block.works.push_back(work);
   }
@@ -110,8 +110,8 @@ bool OperationRunner::buildDirect(const Task& task, Algorithm algorithm) {
   if (pairSends_.empty()) {
     for (uint32_t peer = 0; peer < plan_.header().ranks; peer++) {
       if (peer == rank_) continue;
-      pairSends_.push_back(ends_.pair(peer, true));
-      pairReceives_.push_back(ends_.pair(peer, false));
+      pairSends_.push_back(connections_.pair(peer, true));
+      pairReceives_.push_back(connections_.pair(peer, false));
       if (pairSends_.back() == nullptr || pairReceives_.back() == nullptr) return false;
     }
   }
@@ -127,22 +127,22 @@ bool OperationRunner::buildDirect(const Task& task, Algorithm algorithm) {
 bool OperationRunner::buildStar(const Task& task, Algorithm algorithm) {
   if (task.operation.peer == rank_) return buildDirect(task, algorithm);
   Block& block = addBlock(task, algorithm);
-  block.receives.push_back(ends_.pair(task.operation.peer, false));
-  block.sends.push_back(ends_.pair(task.operation.peer, true));
+  block.receives.push_back(connections_.pair(task.operation.peer, false));
+  block.sends.push_back(connections_.pair(task.operation.peer, true));
   block.works.push_back(workOf(task));
   return block.receives[0] != nullptr && block.sends[0] != nullptr;
 }
 
 const OperationRunner::Tree* OperationRunner::tree(uint32_t root) {
   if (const auto known = trees_.find(root); known != trees_.end()) return &known->second;
-  const TreePlace place = placeInTree(plan_, kTreeChannel, rank_, root);
-  std::vector<uint32_t> neighbours = place.children;
-  if (rank_ != root) neighbours.push_back(place.parent);
+  const TreePosition position = treePosition(plan_, kTreeChannel, rank_, root);
+  std::vector<uint32_t> neighbours = position.children;
+  if (rank_ != root) neighbours.push_back(position.parent);
   Tree made;
-  made.children = uint32_t(place.children.size());
+  made.children = uint32_t(position.children.size());
   for (uint32_t neighbour : neighbours) {
-    made.receives.push_back(ends_.pair(neighbour, false));
-    made.sends.push_back(ends_.pair(neighbour, true));
+    made.receives.push_back(connections_.pair(neighbour, false));
+    made.sends.push_back(connections_.pair(neighbour, true));
     if (made.receives.back() == nullptr || made.sends.back() == nullptr) return nullptr;
   }
   return &trees_.emplace(root, std::move(made)).first->second;
@@ -168,8 +168,8 @@ bool OperationRunner::buildBarrier(const Task& task) {
   Block& block = addBlock(task, directBarrier<HostPrimitives>);
   const uint32_t n = plan_.header().ranks;
   for (uint32_t distance = 1; distance < n; distance *= 2) {
-    block.sends.push_back(ends_.pair((rank_ + distance) % n, true));
-    block.receives.push_back(ends_.pair((rank_ + n - distance) % n, false));
+    block.sends.push_back(connections_.pair((rank_ + distance) % n, true));
+    block.receives.push_back(connections_.pair((rank_ + n - distance) % n, false));
     if (block.sends.back() == nullptr || block.receives.back() == nullptr) return false;
   }
   block.works.push_back(workOf(task));
@@ -208,10 +208,10 @@ bool OperationRunner::build(const Task& task) {
   }
 }
 
-void OperationRunner::useLowLatency() {
+void OperationRunner::useLL() {
   for (size_t i = 0; i < used_; i++) {
-    for (Endpoint*& end : blocks_[i].receives) end = &end->lowLatency();
-    for (Endpoint*& end : blocks_[i].sends) end = &end->lowLatency();
+    for (Endpoint*& end : blocks_[i].receives) end = &end->ll();
+    for (Endpoint*& end : blocks_[i].sends) end = &end->ll();
   }
 }
 
@@ -246,7 +246,7 @@ bool OperationRunner::buildSendsAndReceives(std::span<const Task* const> tasks) 
     auto [found, fresh] = blockOf.try_emplace({peer, sends}, used_);
     if (fresh) {
       Block& block = addBlock(*task, sends ? sendTo<HostPrimitives> : receiveFrom<HostPrimitives>);
-      Endpoint* end = ends_.pair(peer, sends);
+      Endpoint* end = connections_.pair(peer, sends);
       if (end == nullptr) return false;
       (sends ? block.sends : block.receives).push_back(end);
     }
@@ -261,7 +261,7 @@ void OperationRunner::runBlock(void* argument, Blocks& blocks) {
     HostPrimitives primitives(blocks, {.receives = block.receives,
                                        .sends = block.sends,
                                        .elementBytes = work.elementBytes,
-                                       .slotBytes = work.isLL ? LowLatencyLines::kPayloadBytes : SIZE_MAX,
+                                       .slotBytes = work.isLL ? LLLines::kPayloadBytes : SIZE_MAX,
                                        .reduction = block.reduction,
                                        .scratch = block.scratch,
                                        .stream = block.stream});
@@ -280,9 +280,9 @@ void OperationRunner::runBlocks(Blocks& blocks) {
   if (used_ > 0) blocks.run({bodies, used_});
 }
 
-Status OperationRunner::run(const Launch& launch, Patience& patience, Telemetry& telemetry) {
-  Blocks blocks(patience, telemetry);
-  const Interrupt& interrupt = patience.interrupt();
+Status OperationRunner::run(const Launch& launch, SpinWait& spin, Telemetry& telemetry) {
+  Blocks blocks(spin, telemetry);
+  const Interrupt& interrupt = spin.interrupt();
   const auto isPointToPoint = [](const Task& task) { return task.operation.collective == Collective::sendRecv; };
 
   std::vector<const Task*> pointToPoint;
@@ -293,7 +293,7 @@ Status OperationRunner::run(const Launch& launch, Patience& patience, Telemetry&
   if (!pointToPoint.empty()) {
     const Task& last = *pointToPoint.back();
     telemetry.begin(last.operation, last.bytes);
-    ends_.begin(last.operation);
+    connections_.begin(last.operation);
     used_ = 0;
     Status status = copyToSelf(pointToPoint);
     if (status.ok()) {
@@ -310,11 +310,11 @@ Status OperationRunner::run(const Launch& launch, Patience& patience, Telemetry&
     if (isPointToPoint(task) || interrupt.raised()) return {};
     telemetry.called(task.operation, task.bytes);
     telemetry.begin(task.operation, task.bytes);
-    ends_.begin(task.operation);
+    connections_.begin(task.operation);
     used_ = 0;
     Status status;
     if (build(task)) {
-      if (isLowLatency(task)) useLowLatency();
+      if (usesLL(task)) useLL();
       runBlocks(blocks);
     } else if (!interrupt.raised()) {
       status = unconnected(task);

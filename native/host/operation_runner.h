@@ -1,5 +1,4 @@
-// Carries out one launch of one communicator on the calling thread: turns operations into blocks and runs the
-// algorithms.
+// Runs one launch of one communicator on the calling thread: converts operations into blocks and runs the algorithms.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -10,17 +9,17 @@
 #include "algorithm/work.h"
 #include "datapath/launch.h"
 #include "host/blocks.h"
-#include "host/ends.h"
+#include "host/connections.h"
 #include "host/primitives.h"
 
 namespace ncclrun {
 
 class OperationRunner {
  public:
-  OperationRunner(const PlanView& plan, Ends& ends, uint32_t rank) : plan_(plan), ends_(ends), rank_(rank) {}
+  OperationRunner(const PlanView& plan, Connections& ends, uint32_t rank) : plan_(plan), connections_(ends), rank_(rank) {}
 
   // Sends and receives of the launch together first, then its collectives in order. One call at a time.
-  Status run(const Launch& launch, Patience& patience, Telemetry& telemetry);
+  Status run(const Launch& launch, SpinWait& spin, Telemetry& telemetry);
 
  private:
   using Algorithm = void (*)(HostPrimitives& primitives, const Work& work);
@@ -33,13 +32,13 @@ class OperationRunner {
     bool stream = false;
   };
   struct Ring {
-    uint32_t place = 0;
+    uint32_t index = 0;
     std::vector<uint32_t> ranks;
     Endpoint* next = nullptr;
     Endpoint* previous = nullptr;
   };
 
-  // Its place in the tree that ends at one rank.
+  // This rank's position in the tree with one root.
   struct Tree {
     uint32_t children = 0;
     std::vector<Endpoint*> receives, sends;  // the children's, then the parent's
@@ -54,7 +53,7 @@ class OperationRunner {
   bool buildBarrier(const Task& task);
   bool build(const Task& task);
   // Of what was built.
-  void useLowLatency();
+  void useLL();
   Status copyToSelf(std::span<const Task* const> tasks) const;
   Block& addBlock(const Task& task, Algorithm algorithm);
   Reduction reductionOf(const Operation& operation) const;
@@ -65,7 +64,7 @@ class OperationRunner {
   static void runBlock(void* argument, Blocks& blocks);
 
   const PlanView& plan_;
-  Ends& ends_;
+  Connections& connections_;
   const uint32_t rank_;
   std::deque<Ring> rings_;               // by channel, as far as used
   std::map<uint32_t, Tree> trees_;       // by root, as far as used

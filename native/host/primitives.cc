@@ -62,7 +62,7 @@ const void* HostPrimitives::scaled(const void* own, size_t count) {
 void HostPrimitives::combine(uint32_t targetCount, uint32_t sourceCount, size_t count, bool stream) {
   const size_t bytes = count * elementBytes_;
   if (sourceCount > 1) {
-    reduction_.fold(targets_, targetCount, sources_, sourceCount, count, stream);
+    reduction_.reduce(targets_, targetCount, sources_, sourceCount, count, stream);
   } else if (targetCount == 1 && !stream) {
     std::memcpy(targets_[0], sources_[0], bytes);
   } else {
@@ -92,7 +92,7 @@ bool HostPrimitives::allTake(std::span<Endpoint* const> to) {
   for (Endpoint* const end : to) {
     const Status why = end->gone();
     if (why.ok()) continue;
-    giveUp(*end, why, blocks_.patience().interrupt());
+    giveUp(*end, why, blocks_.spin().interrupt());
     return false;
   }
   return true;
@@ -100,12 +100,12 @@ bool HostPrimitives::allTake(std::span<Endpoint* const> to) {
 
 bool HostPrimitives::arrivedRight(const Endpoint& end, uint32_t bytes) {
   if (end.arrivedRight(bytes)) return true;
-  blocks_.patience().interrupt().raise({ncclInvalidUsage, end.describeWrong(bytes)});
+  blocks_.spin().interrupt().raise({ncclInvalidUsage, end.describeWrong(bytes)});
   return false;
 }
 
 void HostPrimitives::move(std::span<Endpoint* const> from, std::span<Endpoint* const> to, const void* own,
-                          uint32_t place, void* target, size_t count) {
+                          uint32_t ownIndex, void* target, size_t count) {
   if (ended_ || count == 0) return;
   const size_t bytes = count * elementBytes_;
   if (!blocks_.await({from, to}) || !allTake(to)) {
@@ -119,7 +119,7 @@ void HostPrimitives::move(std::span<Endpoint* const> from, std::span<Endpoint* c
       ended_ = true;
       return;
     }
-    if (own != nullptr && sourceCount == place) sources_[sourceCount++] = own;
+    if (own != nullptr && sourceCount == ownIndex) sources_[sourceCount++] = own;
     sources_[sourceCount++] = end->slot();
   }
   if (own != nullptr && sourceCount == from.size()) sources_[sourceCount++] = own;
@@ -127,7 +127,7 @@ void HostPrimitives::move(std::span<Endpoint* const> from, std::span<Endpoint* c
   if (target != nullptr) targets_[targetCount++] = target;
 
   combine(targetCount, sourceCount, count, stream_ && target != nullptr);
-  // What is folded into a user's buffer is the result.
+  // What is reduced into a user's buffer is the result.
   if (reduction_.divide != nullptr && sourceCount > 1 && target != nullptr) {
     for (uint32_t i = 0; i < targetCount; i++) reduction_.divide(targets_[i], count, reduction_.divisor);
   }

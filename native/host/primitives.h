@@ -1,4 +1,4 @@
-// The primitives of algorithm/work.h on the host: slots are memory, arithmetic is fold.h, waiting lets other blocks
+// The primitives of algorithm/work.h on the host: slots are memory, arithmetic is reduce.h, waiting lets other blocks
 // run.
 #pragma once
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "datapath/fold.h"
+#include "datapath/reduce.h"
 #include "host/blocks.h"
 #include "net/endpoint.h"
 
@@ -61,8 +61,8 @@ class HostPrimitives {
   void receiveReduceCopySend(uint32_t from, const void* own, void* target, uint32_t to, size_t count) {
     move(receives_.subspan(from, 1), sends_.subspan(to, 1), own, 1, target, count);
   }
-  void reduceAll(const void* own, uint32_t place, void* target, bool forward, size_t count) {
-    move(receives_, forward ? sends_ : std::span<Endpoint* const>{}, own, place, target, count);
+  void reduceAll(const void* own, uint32_t ownIndex, void* target, bool forward, size_t count) {
+    move(receives_, forward ? sends_ : std::span<Endpoint* const>{}, own, ownIndex, target, count);
   }
   void merge(uint32_t from, uint32_t froms, const void* own, void* target, uint32_t to, uint32_t tos, size_t count) {
     move(receives_.subspan(from, froms), sends_.subspan(to, tos), own, froms, target, count);
@@ -72,12 +72,12 @@ class HostPrimitives {
   void await(uint32_t from);
 
  private:
-  // Waits for every slot of `from` and `to`; folds the slots of `from`, with `own` (if not null) as number `place` of
-  // them, into the slots of `to` and `target` (if not null); hands all slots on.
-  void move(std::span<Endpoint* const> from, std::span<Endpoint* const> to, const void* own, uint32_t place,
+  // Waits for every slot of `from` and `to`; reduces the slots of `from`, with `own` (if not null) as number `ownIndex`
+  // of them, into the slots of `to` and `target` (if not null); posts and releases all slots.
+  void move(std::span<Endpoint* const> from, std::span<Endpoint* const> to, const void* own, uint32_t ownIndex,
             void* target, size_t count);
   bool arrivedRight(const Endpoint& end, uint32_t bytes);
-  // False: a peer is gone, and takes nothing more. Where there is room for it, no wait would find out.
+  // Returns false if a peer is gone. Where the peer has free slots, no wait would detect that.
   bool allTake(std::span<Endpoint* const> to);
   // Into targets_[0, count) from sources_.
   void combine(uint32_t targetCount, uint32_t sourceCount, size_t count, bool stream);

@@ -16,8 +16,8 @@ namespace {
 // One operation and its callback: nobody looks at the clock between them.
 constexpr size_t kBrief = 2;
 
-// What follows later than this follows a computation, which needs the core.
-constexpr uint64_t kMostLooking = 50'000;
+// An operation that follows later than this follows a computation, which needs the core.
+constexpr uint64_t kMaxPollNanoseconds = 50'000;
 
 // Never destroyed: default streams live until the process ends.
 struct AllStreams {
@@ -100,7 +100,7 @@ void Stream::threadMain() {
     if (handed_) {
       handed_ = false;
       lock.unlock();
-      loan_->finish();
+      borrowed_->finish();
       lock.lock();
       endBatch();
     } else if (running_ || queue_.empty()) {
@@ -111,10 +111,10 @@ void Stream::threadMain() {
       }
       waitForWork(lock);
     } else {
-      lent_ = 0;
+      callerRuns_ = 0;
       owed_ = false;
       runQueue(lock);
-      if (queue_.empty() && spinNanoseconds_ != 0 && !awaited_ && !lends_) pollForWork(lock);
+      if (queue_.empty() && spinNanoseconds_ != 0 && !awaited_ && !callerAlwaysRuns_) pollForWork(lock);
     }
   }
 }
@@ -123,23 +123,23 @@ void Stream::waitForWork(Lock& lock) {
   uint32_t looks = 0;
   while (!handed_ && (running_ || (!stopping_ && !endsIdle_ && queue_.empty()))) {
     asleep_ = true;
-    looksOut_ = !lends_ && lent_ >= kLentOften;
-    if (!looksOut_) {
+    polls_ = !callerAlwaysRuns_ && callerRuns_ >= kCallerRunsOften;
+    if (!polls_) {
       work_.wait(lock);
       continue;
     }
     const uint64_t seen = pushed_.load(std::memory_order_relaxed);
-    work_.wait_for(lock, kLookOutEvery);
+    work_.wait_for(lock, kPollInterval);
     looks = seen == pushed_.load(std::memory_order_relaxed) ? looks + 1 : 0;
-    if (looks == kLookOuts) lent_ = looks = 0;
+    if (looks == kPolls) callerRuns_ = looks = 0;
   }
-  asleep_ = looksOut_ = false;
+  asleep_ = polls_ = false;
 }
 
-// The next operation often follows at once: waking a thread costs more than a short look-out.
+// The next operation often follows at once: waking a thread costs more than polling briefly.
 void Stream::pollForWork(Lock& lock) {
   const uint64_t seen = pushed_.load(std::memory_order_relaxed);
-  const uint64_t until = nowNanoseconds() + std::min(spinNanoseconds_, kMostLooking);
+  const uint64_t until = nowNanoseconds() + std::min(spinNanoseconds_, kMaxPollNanoseconds);
   lock.unlock();
   for (uint32_t round = 1; pushed_.load(std::memory_order_relaxed) == seen; round++) {
     pauseBriefly();
@@ -150,7 +150,7 @@ void Stream::pollForWork(Lock& lock) {
   lock.lock();
 }
 
-// Takes the whole queue and runs it; the lock is given back meanwhile.
+// Takes the whole queue and runs it with the lock released.
 void Stream::runQueue(Lock& lock) {
   takeBatch();
   lock.unlock();
@@ -173,10 +173,10 @@ void Stream::endBatch() {
 }
 
 // Without the lock.
-void Stream::runBatch(Loan* loan) {
+void Stream::runBatch(BorrowedThread* borrowed) {
   for (Item& item : batch_) {
-    if (loan != nullptr && batch_.size() > kBrief) loan->stopIfDue();
-    runItem(item, loan);
+    if (borrowed != nullptr && batch_.size() > kBrief) borrowed->yieldIfDue();
+    runItem(item, borrowed);
     const uint64_t ended = ended_.fetch_add(1, std::memory_order_seq_cst) + 1;
     if (ended < wakeAt_.load(std::memory_order_seq_cst)) continue;
     std::lock_guard relock(mutex_);
@@ -186,9 +186,9 @@ void Stream::runBatch(Loan* loan) {
   }
 }
 
-void Stream::runItem(Item& item, Loan* loan) {
+void Stream::runItem(Item& item, BorrowedThread* borrowed) {
   if (item.launcher != nullptr) {
-    if (Status status = item.launcher->run(item.launch, loan); !status.ok()) report(status);
+    if (Status status = item.launcher->run(item.launch, borrowed); !status.ok()) report(status);
     return;
   }
   const Status error = takeError();
@@ -212,7 +212,7 @@ Status Stream::synchronize() {
   while (ended_.load(std::memory_order_seq_cst) < target) {
     // Callbacks are promised an engine thread.
     if (!running_ && callbacks_ == 0) {
-      lent_++;
+      callerRuns_++;
       runQueue(lock);
       continue;
     }
@@ -225,8 +225,8 @@ Status Stream::synchronize() {
   return std::exchange(error_, Status{});
 }
 
-// What another thread runs has to end first.
-void Stream::waitForTurn(Lock& lock, uint64_t until) {
+// Waits until another thread's batch has ended.
+void Stream::waitForRunner(Lock& lock, uint64_t until) {
   while ((running_ || owed_) && nowNanoseconds() < until) {
     lock.unlock();
     pauseBriefly();
@@ -242,20 +242,20 @@ void Stream::runByItself() {
   if (asleep_) work_.notify_one();
 }
 
-bool Stream::lend(uint64_t nanoseconds, Status& error) {
+bool Stream::runOnCaller(uint64_t nanoseconds, Status& error) {
   const uint64_t until = nanoseconds == 0 ? 0 : nowNanoseconds() + nanoseconds;
   Lock lock(mutex_);
-  lends_ = true;
+  callerAlwaysRuns_ = true;
   if (nanoseconds == 0 && !queue_.empty()) owed_ = true;
-  waitForTurn(lock, until);
+  waitForRunner(lock, until);
   if (!running_ && !owed_ && !queue_.empty()) {
-    if (loan_ == nullptr) loan_ = std::make_unique<Loan>();
+    if (borrowed_ == nullptr) borrowed_ = std::make_unique<BorrowedThread>();
     takeBatch();
     lock.unlock();
-    const bool ended = loan_->run(
+    const bool ended = borrowed_->run(
         [](void* stream) {
           auto& self = *static_cast<Stream*>(stream);
-          self.runBatch(self.loan_.get());
+          self.runBatch(self.borrowed_.get());
         },
         this, until);
     lock.lock();
@@ -291,7 +291,7 @@ void awaitGate(void* argument, ncclResult_t) {
   Gate& gate = **held;
   std::unique_lock lock(gate.mutex);
   if (gate.open) return;
-  // This thread, which may be lent, cannot run it now. As long as the gate is locked the stream does not end.
+  // This thread, which may be borrowed, cannot run it now. As long as the gate is locked the stream does not end.
   gate.earlier->runByItself();
   gate.changed.wait(lock, [&] { return gate.open; });
 }

@@ -1,5 +1,5 @@
-// Host streams: what is queued on one runs in order, on a thread of its own that starts with the first operation.
-// Whoever waits for the stream lends it the waiting thread instead, if the stream's own has not begun yet.
+// Host streams: work queued on one runs in order, on a thread of its own that starts with the first operation. A thread
+// that waits for the stream runs the work itself, if the stream's own thread has not begun yet.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "datapath/launch.h"
-#include "datapath/loan.h"
+#include "datapath/borrowed_thread.h"
 #include "ncclrun.h"
 
 namespace ncclrun {
@@ -36,11 +36,11 @@ class Stream {
   Status push(void (*function)(void*, ncclResult_t), void* argument);
   // Waits until everything queued before the call has ended. The first error since the last report, which this is.
   Status synchronize();
-  // Runs what is queued on the calling thread, for about this long; what is left goes on on the stream's. False: there
-  // is some left. With no time at all, only sees to it that the stream's thread is awake. Where nothing is left,
-  // `error` is the first since the last report, which this is.
-  bool lend(uint64_t nanoseconds, Status& error);
-  // Sees to it that the stream's own thread runs what is queued.
+  // Runs queued work on the calling thread for about this long; the stream's thread continues the rest. Returns false if
+  // work is left. With no time at all, only wakes the stream's thread. If no work is left, `error` is the first error
+  // since the last report, which this is.
+  bool runOnCaller(uint64_t nanoseconds, Status& error);
+  // Makes the stream's own thread run the queued work.
   void runByItself();
   bool idle() const { return ended_.load(std::memory_order_seq_cst) == pushed_.load(std::memory_order_seq_cst); }
 
@@ -57,14 +57,14 @@ class Stream {
   Status startThread();
   void threadMain();
   void waitForWork(Lock& lock);
-  bool mustWake() const { return asleep_ && !lends_ && !(looksOut_ && lent_ >= kLentOften); }
+  bool mustWake() const { return asleep_ && !callerAlwaysRuns_ && !(polls_ && callerRuns_ >= kCallerRunsOften); }
   void pollForWork(Lock& lock);
   void runQueue(Lock& lock);
-  void waitForTurn(Lock& lock, uint64_t until);
+  void waitForRunner(Lock& lock, uint64_t until);
   void takeBatch();
-  void runBatch(Loan* loan);
+  void runBatch(BorrowedThread* borrowed);
   void endBatch();
-  void runItem(Item& item, Loan* loan);
+  void runItem(Item& item, BorrowedThread* borrowed);
   void report(const Status& status);
   Status takeError();
 
@@ -77,19 +77,19 @@ class Stream {
   bool running_ = false;     // somebody works on batch_
   bool asleep_ = false;      // the thread waits for work_
   // A caller that waits for each of its operations runs them itself; waking the thread for nothing would cost more than
-  // the operation. So after a few such turns the thread is not woken any more but looks out from time to time, until
-  // nothing has come for a while.
-  static constexpr uint32_t kLentOften = 4;
-  static constexpr auto kLookOutEvery = std::chrono::microseconds(200);
-  static constexpr uint32_t kLookOuts = 25;
-  uint32_t lent_ = 0;      // turns in succession that a waiting caller ran
-  bool looksOut_ = false;  // the thread wakes by itself
+  // the operation. So after a few such operations the thread is not woken any more but polls from time to time, until no
+  // operation has arrived for a while.
+  static constexpr uint32_t kCallerRunsOften = 4;
+  static constexpr auto kPollInterval = std::chrono::microseconds(200);
+  static constexpr uint32_t kPolls = 25;
+  uint32_t callerRuns_ = 0;      // batches in succession that a waiting caller ran
+  bool polls_ = false;  // the thread wakes up by itself
   bool awaited_ =
-      false;  // somebody slept until the last turn's end: the next operation comes from there, with its thread
-  bool lends_ = false;          // who lends a thread once does so for every operation, which waits for that
-  bool owed_ = false;           // what is queued is the stream's thread's to run
-  bool handed_ = false;         // the stream's thread has to finish the loan
-  std::unique_ptr<Loan> loan_;  // once there was one
+      false;  // a thread slept until the last batch's end: it will queue, and run, the next operation
+  bool callerAlwaysRuns_ = false;          // a caller that has run work once does so for every operation
+  bool owed_ = false;           // the stream's thread has to run the queue
+  bool handed_ = false;         // the stream's thread has to finish the borrowed thread's work
+  std::unique_ptr<BorrowedThread> borrowed_;  // once there was one
   bool stopping_ = false;
   bool endsIdle_ = false;
   bool exited_ = false;           // the thread, for want of work
@@ -97,11 +97,11 @@ class Stream {
   uint64_t spinNanoseconds_ = 0;  // of the last launch
   std::atomic<uint64_t> pushed_{0};
   std::atomic<uint64_t> ended_{0};
-  std::atomic<uint64_t> wakeAt_{~0ull};  // the least `ended_` that somebody waits for
+  std::atomic<uint64_t> wakeAt_{~0ull};  // the smallest `ended_` that a thread waits for
   std::thread thread_;
 };
 
-// What comes on `later` from now on waits for what is on `earlier`.
+// Makes later work on `later` wait for the work queued on `earlier`.
 Status orderStreams(Stream& later, Stream& earlier);
 
 // Null, and CUDA's own handles of its default streams (cudaStreamLegacy, cudaStreamPerThread).
@@ -112,8 +112,8 @@ Status noSuchStream(ncclrunStream_t handle);
 // There are streams that a program made, and this is one of them. (CUDA's are others.)
 bool isHostStream(ncclrunStream_t handle);
 
-// What a default stream's handle stands for in a communicator of this lane: ranks of one communicator that live in one
-// process wait for each other, so each has a default stream of its own. Lane 0: null.
-ncclrunStream_t defaultStream(uint32_t lane);
+// The stream that a default stream's handle stands for in a communicator of this slot (default_stream_slots.h). Slot 0:
+// null.
+ncclrunStream_t defaultStream(uint32_t slot);
 
 }  // namespace ncclrun

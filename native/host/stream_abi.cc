@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/fork.h"
-#include "host/lanes.h"
+#include "host/default_stream_slots.h"
 #include "host/stream.h"
 #include "ncclrun.h"
 
@@ -26,7 +26,7 @@ namespace {
 // All there are; they live until the process ends: threads may still use them while destructors run.
 struct Streams {
   std::mutex mutex;
-  std::deque<ncclrunStream> defaults = std::deque<ncclrunStream>(1);  // by lane; they stay where they are
+  std::deque<ncclrunStream> defaults = std::deque<ncclrunStream>(1);  // by slot; their addresses are stable
   std::unordered_set<const ncclrunStream*> made;                      // and not destroyed
   std::atomic<bool> anyMade{false};                                   // ever
   std::atomic<uint64_t> destroyed{0};
@@ -37,10 +37,10 @@ Streams& handles() {
   return *streams;
 }
 
-ncclrunStream& defaultAt(uint32_t lane) {
+ncclrunStream& defaultAt(uint32_t slot) {
   std::lock_guard lock(handles().mutex);
-  while (handles().defaults.size() <= lane) handles().defaults.emplace_back();
-  return handles().defaults[lane];
+  while (handles().defaults.size() <= slot) handles().defaults.emplace_back();
+  return handles().defaults[slot];
 }
 
 // A thread mostly asks for the same one again.
@@ -66,8 +66,8 @@ std::vector<Stream*> streamsOf(ncclrunStream_t handle) {
     if (lives(handle)) found.push_back(&handle->stream);
     return found;
   }
-  if (const std::vector<uint32_t> lanes = ownLanes(); !lanes.empty()) {
-    for (const uint32_t lane : lanes) found.push_back(&defaultAt(lane).stream);
+  if (const std::vector<uint32_t> slots = ownDefaultStreamSlots(); !slots.empty()) {
+    for (const uint32_t slot : slots) found.push_back(&defaultAt(slot).stream);
     return found;
   }
   std::lock_guard lock(handles().mutex);
@@ -117,7 +117,7 @@ bool isHostStream(ncclrunStream_t handle) {
   return handles().made.contains(handle);
 }
 
-ncclrunStream_t defaultStream(uint32_t lane) { return lane == 0 ? nullptr : &defaultAt(lane); }
+ncclrunStream_t defaultStream(uint32_t slot) { return slot == 0 ? nullptr : &defaultAt(slot); }
 
 }  // namespace ncclrun
 

@@ -41,7 +41,7 @@ ncclResult_t ncclrunStreamQuery(ncclrunStream_t stream);
  * peers; what is left when the time is up goes on on an engine thread. ncclInProgress: something is left. Else all has
  * ended, and this is what ncclrunStreamSynchronize would say. The time bounds waiting, not the work on large buffers;
  * with 0 nothing runs on the calling thread. Lend the thread after every operation on a stream, or never: what is
- * queued on the stream of a lender begins with the next loan. */
+ * queued on the stream of a lender begins with the next borrowed. */
 ncclResult_t ncclrunStreamLend(ncclrunStream_t stream, uint64_t nanoseconds);
 /* Calls function(argument, result) from an engine thread (or one that is lent to the stream) when everything queued
  * before has ended. It must not call this interface. */

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "datapath/step_call.h"
-#include "net/low_latency.h"
+#include "net/ll.h"
 #include "plan/plan_format.h"
 #include "plan/segment.h"
 #include "plan/segment_format.h"
@@ -37,7 +37,7 @@ class Endpoint {
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
   // The same end under protocol LL; itself where the transport carries whole slots only.
-  virtual Endpoint& lowLatency() { return *this; }
+  virtual Endpoint& ll() { return *this; }
 
   // A sender's next slot is free; a receiver's next slot is full. Moves bytes itself where the transport needs it.
   bool ready() {
@@ -93,7 +93,7 @@ class Endpoint {
       connection_->head.store(step_, std::memory_order_seq_cst);
     } else {
       if (step_ % kLowLatencyCredit != 0) return;
-      connection_->lowLatencyHead.store(step_, std::memory_order_seq_cst);
+      connection_->llHead.store(step_, std::memory_order_seq_cst);
     }
     passOn();
   }
@@ -115,7 +115,7 @@ class Endpoint {
     limit_ = step_;
   }
   // `simple` under protocol LL.
-  Endpoint(Endpoint& simple, LowLatencyLines& lines)
+  Endpoint(Endpoint& simple, LLLines& lines)
       : facts_(simple.facts_),
         current_(simple.current_),
         connection_(simple.connection_),
@@ -129,11 +129,11 @@ class Endpoint {
 
  private:
   // A receiver tells the sender of every so many freed steps of LL at once.
-  static constexpr uint64_t kLowLatencyCredit = kLowLatencySteps / 2;
+  static constexpr uint64_t kLowLatencyCredit = kLLSteps / 2;
 
   void look() {
     if (lines_ != nullptr) {
-      limit_ = facts_.sends ? connection_->lowLatencyHead.load(std::memory_order_seq_cst) + kLowLatencySteps
+      limit_ = facts_.sends ? connection_->llHead.load(std::memory_order_seq_cst) + kLLSteps
                             : step_ + lines_->look(step_);
       return;
     }
@@ -154,7 +154,7 @@ class Endpoint {
   const OwnCall& current_;
   Connection* const connection_;
   std::byte* const slots_;
-  LowLatencyLines* const lines_ = nullptr;  // null: protocol Simple
+  LLLines* const lines_ = nullptr;  // null: protocol Simple
   Doorbell* const bell_;
   StepCall* const calls_;
   std::atomic<uint64_t> ownBytes_{0};

@@ -20,9 +20,9 @@ class Transport {
   virtual Status connected() const = 0;
 
   // Raises the interrupt if a peer on another host has sent what the call under way will never read.
-  virtual void lookOut() {}
+  virtual void checkPeers() {}
   // What peers on other hosts send next rings, also where no block waits for it.
-  virtual void hearAll() {}
+  virtual void watchAll() {}
 
   // True when nothing waits to be carried.
   virtual bool idle() const = 0;

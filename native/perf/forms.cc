@@ -11,8 +11,8 @@ namespace {
 
 // From so many bytes on the plan has a row for each form; below are those that jobs would take.
 constexpr uint64_t kNumbered = uint64_t{1} << 40;
-// A turn of a form takes about so long, unless one operation takes longer.
-constexpr double kTurnMicroseconds = 4000;
+// One measurement of a variant takes about so long, unless one operation takes longer.
+constexpr double kMeasurementMicroseconds = 4000;
 // Tried alone, an operation that takes so many times as long as the fastest is not measured on.
 constexpr double kHopeless = 6;
 // From this size on it is bandwidth that decides: a form that takes so many times as long as the fastest stays behind.
@@ -92,7 +92,7 @@ class Sizes {
       double alone = time(candidate, bytes, 1);
       for (int i = 1; i < kTries; i++) alone = std::min(alone, time(candidate, bytes, 1));
       candidate.times.push_back(alone);
-      candidate.iterations = std::clamp(static_cast<int>(kTurnMicroseconds / alone), 1, options_.iterations);
+      candidate.iterations = std::clamp(static_cast<int>(kMeasurementMicroseconds / alone), 1, options_.iterations);
       best = tried.empty() ? alone : std::min(best, alone);
       tried.push_back(&candidate);
     }
@@ -102,7 +102,7 @@ class Sizes {
       candidate->times.clear();
       return hopeless && !alike(candidate->form, planned_);
     });
-    // In turns: what else the machine does meanwhile meets all alike.
+    // Round-robin, so that other load on the machine affects all alike.
     for (int round = 0; round < options_.rounds; round++) {
       for (Candidate* one : tried) one->times.push_back(time(*one, bytes, one->iterations));
     }

@@ -79,8 +79,8 @@ Measure::Place Measure::placeOf(const Case& one, int iteration) const {
   return {receive, one.sendBytes > one.receiveBytes ? receive + own : receive};
 }
 
-void Measure::start(const Case& one, const Place& place) {
-  must(one.subject.collective.run({place.send, place.receive, one.count, one.subject.type.type, one.op, session_.rank(),
+void Measure::start(const Case& one, const Place& position) {
+  must(one.subject.collective.run({position.send, position.receive, one.count, one.subject.type.type, one.op, session_.rank(),
                                    session_.ranks(), options_.root, session_.comm(), session_.stream()}));
 }
 
@@ -143,19 +143,19 @@ int64_t Measure::wrongElements(const Case& one) {
   const DataRule rule = {type, collective.reduces ? std::optional(op.reduction) : std::nullopt, session_.ranks(),
                          ++seed_};
   const size_t partBytes = one.count * type.bytes;
-  const Place place = placeOf(one, 0);
+  const Place position = placeOf(one, 0);
   session_.clear(receive_.data(), std::max(one.sendBytes, one.receiveBytes));
-  HostView sent(session_, place.send, one.sendBytes);
+  HostView sent(session_, position.send, one.sendBytes);
   for (size_t part = 0; part < parts(collective.sends); part++) {
     spread(contribution(rule, session_.rank(), static_cast<int>(part), one.count), sent.data() + part * partBytes,
            partBytes);
   }
   sent.store();
-  start(one, place);
+  start(one, position);
   session_.synchronize();
   int64_t wrong = 0;
   const bool receives = !collective.onlyRootReceives || session_.rank() == options_.root;
-  HostView received(session_, place.receive, receives ? one.receiveBytes : 0);
+  HostView received(session_, position.receive, receives ? one.receiveBytes : 0);
   received.load();
   for (size_t part = 0; receives && part < parts(collective.receives); part++) {
     const auto expected = collective.expected(rule, options_.root, session_.rank(), static_cast<int>(part), one.count);

@@ -59,7 +59,7 @@ class Measure {
   Case caseOf(const Subject& subject, ncclRedOp_t op, size_t bytes, bool inPlace) const;
   double secondsOfGraph(const Case& one, uint64_t chosenAs, int iterations);
   Place placeOf(const Case& one, int iteration) const;
-  void start(const Case& one, const Place& place);
+  void start(const Case& one, const Place& position);
   void repeat(const Case& one, int times);
   double timeOne(const Case& one);
   int64_t wrongElements(const Case& one);

@@ -17,13 +17,13 @@ size_t wholeNumber(std::string_view name, std::string_view text, size_t least, s
 }
 
 void setOption(Options& options, std::string_view name, std::string_view text) {
-  constexpr size_t kMostBytes = SIZE_MAX / 4;
+  constexpr size_t kMaxBytes = SIZE_MAX / 4;
   if (name == "--begin") {
-    options.begin = wholeNumber(name, text, 0, kMostBytes);
+    options.begin = wholeNumber(name, text, 0, kMaxBytes);
   } else if (name == "--end") {
-    options.end = wholeNumber(name, text, 0, kMostBytes);
+    options.end = wholeNumber(name, text, 0, kMaxBytes);
   } else if (name == "--factor") {
-    options.factor = wholeNumber(name, text, 2, kMostBytes);
+    options.factor = wholeNumber(name, text, 2, kMaxBytes);
   } else if (name == "--iters") {
     options.iterations = static_cast<int>(wholeNumber(name, text, 1, INT_MAX));
   } else if (name == "--rounds") {

@@ -11,7 +11,7 @@ struct Options {
   size_t factor = 2;        // from one size to the next
   int iterations = 20;      // of forms 0: likewise
   int warmup = 5;
-  int rounds = 5;         // in which every form has a turn
+  int rounds = 5;         // in which every variant is measured once
   bool blocking = false;  // waits for each operation before the next
   bool check = false;
   int root = 0;

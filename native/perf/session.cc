@@ -115,9 +115,9 @@ void Session::clear(void* memory, size_t bytes) {
 void Session::sumInPlace(void* value, ncclDataType_t type) {
   constexpr size_t kBytes = sizeof(double);
   static_assert(kBytes == sizeof(int64_t));
-  void* const place = isGpu_ ? scalar_ : value;
+  void* const position = isGpu_ ? scalar_ : value;
   if (isGpu_) copy(scalar_, value, kBytes);
-  must(ncclAllReduce(place, place, 1, type, ncclSum, comm_, stream_));
+  must(ncclAllReduce(position, position, 1, type, ncclSum, comm_, stream_));
   synchronize();
   if (isGpu_) copy(value, scalar_, kBytes);
 }

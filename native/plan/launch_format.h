@@ -109,8 +109,8 @@ static_assert(sizeof(SendState) == 32 && sizeof(ReceiveState) == 32);
 // Reduction operators. A module has the operators of two types; opIndexOf() numbers type and operator.
 enum class RedOp : uint8_t { sum, prod, max, min, preMulSum, average };  // average: of integers
 inline constexpr uint8_t kRedOps = 6;
-inline constexpr uint8_t opIndexOf(bool secondType, RedOp fold) {
-  return uint8_t(uint8_t(secondType) * kRedOps + uint8_t(fold));
+inline constexpr uint8_t opIndexOf(bool secondType, RedOp redOp) {
+  return uint8_t(uint8_t(secondType) * kRedOps + uint8_t(redOp));
 }
 
 enum class Routine : uint8_t {

@@ -130,10 +130,10 @@ Status PlanView::checkSlots() const {
   }
   // Credit comes by halves of the slots, and a rank has three under way to its neighbour in a ring.
   if (h.lineSteps < 4) return wrong("has lines in %u steps; at least 4 are needed", h.lineSteps);
-  constexpr uint32_t kMost = 64u << 20;
+  constexpr uint32_t kMax = 64u << 20;
   for (const uint32_t bytes : {h.ringStepBytes, h.pairStepBytes, h.narrowStepBytes, h.llStepBytes, h.ll128StepBytes}) {
-    if (bytes == 0 || bytes > kMost || bytes % 128 != 0)
-      return wrong("has steps of %u bytes; on GPUs it has to be a multiple of 128 up to %u", bytes, kMost);
+    if (bytes == 0 || bytes > kMax || bytes % 128 != 0)
+      return wrong("has steps of %u bytes; on GPUs it has to be a multiple of 128 up to %u", bytes, kMax);
   }
   if (h.wideChannels > h.channels) return wrong("has %u wide ones of %u channels", h.wideChannels, h.channels);
   return {};

@@ -37,10 +37,10 @@ class PlanView {
     return uint8_t(collective) < firstTuning_.size() ? firstTuning_[uint8_t(collective)] : header_.tuningTable.count;
   }
   plan::FormRecord form(uint32_t index) const { return record<plan::FormRecord>(header_.formTable, index); }
-  // Rank at `place` of channel's ring. Logarithmic in the hosts.
-  uint32_t ring(uint32_t channel, uint32_t place) const;
-  // Place of `rank` in channel's ring.
-  uint32_t placeInRing(uint32_t channel, uint32_t rank) const;
+  // Rank at `index` of channel's ring. Logarithmic in the hosts.
+  uint32_t ring(uint32_t channel, uint32_t index) const;
+  // Index of `rank` in channel's ring.
+  uint32_t ringIndex(uint32_t channel, uint32_t rank) const;
   // The rank above `rank` in channel's tree; kTop at its top.
   static constexpr uint32_t kTop = ~0u;
   uint32_t treeParent(uint32_t channel, uint32_t rank) const;

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/plan_complaint.h"
+#include "plan/plan_error.h"
 #include "plan/plan_view.h"
 
 namespace ncclrun {
@@ -49,7 +49,7 @@ uint32_t PlanView::ring(uint32_t channel, uint32_t place) const {
   return member(host, ringEntry(shapeOf(host), record.ring, place - firstPlace(begin)));
 }
 
-uint32_t PlanView::placeInRing(uint32_t channel, uint32_t rank) const {
+uint32_t PlanView::ringIndex(uint32_t channel, uint32_t rank) const {
   const auto record = this->channel(channel);
   const auto [host, local, port, reserved] = peer(rank);
   const auto shape = shapeOf(host);

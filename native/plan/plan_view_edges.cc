@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "plan/plan_complaint.h"
+#include "plan/plan_error.h"
 #include "plan/plan_view.h"
 #include "plan/segment_format.h"
 #include "plan/variants.h"
@@ -42,7 +42,7 @@ Status PlanView::checkEdges() const {
 
   // What each local rank must have: one edge to the next and one from the previous rank of every channel.
   const auto neighbour = [&](uint32_t channel, uint32_t rank, uint32_t distance) {
-    return ring(channel, (placeInRing(channel, rank) + distance) % header_.ranks);
+    return ring(channel, (ringIndex(channel, rank) + distance) % header_.ranks);
   };
   for (uint32_t index = 0; index < header_.localRanks; index++) {
     const auto record = local(index);

@@ -8,10 +8,10 @@
 
 namespace ncclrun {
 
-// Raised once, by the agent (or by a local rank that aborts): `sentence` and the numbers are written first, then
-// `word`, then every doorbell rings.
+// Raised once, by the agent (or by a local rank that aborts): `sentence` and the numbers are written first, then `flag`,
+// then every doorbell rings.
 struct AbortBlock {
-  alignas(64) std::atomic<uint32_t> word;  // 0 = fine; 1 = being written; else 2 + ncclResult_t
+  alignas(64) std::atomic<uint32_t> flag;  // 0 = fine; 1 = being written; else 2 + ncclResult_t
   uint32_t rank;                           // who broke the communicator; ~0: nobody in particular
   char sentence[504];                      // NUL-terminated UTF-8
 };
@@ -23,8 +23,8 @@ struct CallRecord {
   std::array<std::atomic<uint64_t>, 5> words;
 };
 
-// What a sleeping rank waits on. A peer that changed something the rank may wait for: if `sleepers` is not 0, it adds 1
-// to `sequence` and wakes the futex on it. Both sides need a full fence between their store and their load (Dekker).
+// The futex of a sleeping rank. A peer that has changed something the rank may wait for adds 1 to `sequence` and wakes the
+// futex on it, if `sleepers` is not 0. Both sides need a full fence between their store and their load (Dekker).
 struct Doorbell {
   alignas(64) std::atomic<uint32_t> sequence;
   std::atomic<uint32_t> sleepers;
@@ -37,7 +37,7 @@ struct Doorbell {
 };
 static_assert(sizeof(Doorbell) == 64);
 
-// In Doorbell::left: the rank has aborted the communicator. The agents tell, too, but later.
+// In Doorbell::left: the rank has aborted the communicator. The agents report it too, but later.
 inline constexpr uint64_t kAborted = ~uint64_t(0);
 
 struct NodeBarrier {
@@ -121,19 +121,19 @@ struct Connection {
   std::atomic<uint32_t> stepBytes[16];     // payload of each slot
   // The receiver's.
   alignas(64) std::atomic<uint64_t> head;  // steps freed
-  std::atomic<uint64_t> lowLatencyHead;    // the same of the lines
-  // Slots follow at kConnectionHeaderBytes, then the lines of protocol LL (net/low_latency.h).
+  std::atomic<uint64_t> llHead;    // the same for protocol LL
+  // Slots follow at kConnectionHeaderBytes, then the lines of protocol LL (net/ll.h).
 };
 inline constexpr uint64_t kConnectionHeaderBytes = 256;
 static_assert(sizeof(Connection) <= kConnectionHeaderBytes);
-inline constexpr uint32_t kLowLatencySteps = 32;
-inline constexpr uint32_t kLowLatencyStepBytes = 1024;
+inline constexpr uint32_t kLLSteps = 32;
+inline constexpr uint32_t kLLStepBytes = 1024;
 
-inline constexpr uint64_t lowLatencyOffset(uint32_t steps, uint32_t stepBytes) {
+inline constexpr uint64_t llOffset(uint32_t steps, uint32_t stepBytes) {
   return (kConnectionHeaderBytes + uint64_t(steps) * stepBytes + 63) / 64 * 64;
 }
 inline constexpr uint64_t connectionBytes(uint32_t steps, uint32_t stepBytes) {
-  return lowLatencyOffset(steps, stepBytes) + uint64_t(kLowLatencySteps) * kLowLatencyStepBytes;
+  return llOffset(steps, stepBytes) + uint64_t(kLLSteps) * kLLStepBytes;
 }
 
 }  // namespace ncclrun

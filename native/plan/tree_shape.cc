@@ -4,8 +4,8 @@
 
 namespace ncclrun {
 
-TreePlace placeInTree(const PlanView& plan, uint32_t channel, uint32_t rank, uint32_t root) {
-  TreePlace place{plan.treeChildren(channel, rank), plan.treeParent(channel, rank)};
+TreePosition treePosition(const PlanView& plan, uint32_t channel, uint32_t rank, uint32_t root) {
+  TreePosition place{plan.treeChildren(channel, rank), plan.treeParent(channel, rank)};
   if (rank == root) {
     if (place.parent != PlanView::kTop) place.children.push_back(place.parent);
     return place;

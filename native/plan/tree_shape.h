@@ -11,12 +11,12 @@ namespace ncclrun {
 // Operations by a tree all go through this channel's: their connections are those of two ranks.
 inline constexpr uint32_t kTreeChannel = 0;
 
-struct TreePlace {
+struct TreePosition {
   std::vector<uint32_t> children;
   uint32_t parent = 0;  // undefined at the root
 };
 
-TreePlace placeInTree(const PlanView& plan, uint32_t channel, uint32_t rank, uint32_t root);
+TreePosition treePosition(const PlanView& plan, uint32_t channel, uint32_t rank, uint32_t root);
 
 // The rank at the top of a channel's tree.
 uint32_t topOfTree(const PlanView& plan, uint32_t channel);

@@ -144,7 +144,7 @@ void manyThreads() {
       const auto comm = reinterpret_cast<ncclComm_t>(static_cast<uintptr_t>(0x1000 + i));
       char own[32];
       std::snprintf(own, sizeof own, "comm %p", static_cast<void*>(comm));
-      for (int turn = 0; turn < 500; turn++) {
+      for (int iteration = 0; iteration < 500; iteration++) {
         EXPECT_RESULT(ncclGroupStart(), ncclSuccess, "");
         EXPECT_RESULT(ncclrunBarrier(comm, nullptr), ncclInvalidArgument, own);
         EXPECT_RESULT(ncclGroupEnd(), ncclInvalidArgument, own);

@@ -310,7 +310,7 @@ void abortWhileFinalizing() {
 
 // Threads that each own a rank, others that look at all of them, while communicators come and go.
 void manyThreads() {
-  constexpr int kTurns = 20;
+  constexpr int kIterations = 20;
   std::atomic<bool> stop{false};
   ncclComm_t comms[kRanks] = {};
   std::thread observer([&] {
@@ -325,7 +325,7 @@ void manyThreads() {
       }
     }
   });
-  for (int turn = 0; turn < kTurns; turn++) {
+  for (int iteration = 0; iteration < kIterations; iteration++) {
     const Shared shared(kRanks);
     std::vector<std::thread> ranks;
     for (uint32_t rank = 0; rank < kRanks; rank++) {

@@ -26,11 +26,11 @@ struct Host {
 BufferLocation placeOf(uint32_t rank, uint64_t number) { return {rank + 1, number << 8, rank, {}}; }
 
 // One rank's part; -1: what it saw of the others is wrong.
-int takePart(Host& host, uint32_t rank, uint64_t number, bool able, uint64_t patience) {
+int takePart(Host& host, uint32_t rank, uint64_t number, bool able, uint64_t spin) {
   Agreement agreement(host.table, host.interrupt, Agreement::Subject::all(rank, number, host.table.localRanks));
   const BufferLocation own = placeOf(rank, number);
   agreement.publish(able ? &own : nullptr);
-  const uint64_t deadline = nowNanoseconds() + patience;
+  const uint64_t deadline = nowNanoseconds() + spin;
   bool right = true;
   agreement.consent(deadline, [&](uint32_t local, const BufferLocation& location) {
     right = right && location.allocation == local + 1 && location.base == number << 8 && location.offset == local;
@@ -42,13 +42,13 @@ int takePart(Host& host, uint32_t rank, uint64_t number, bool able, uint64_t pat
 
 // verdicts[rank][number - 1]
 using Verdicts = std::vector<std::vector<int>>;
-Verdicts takeTurns(uint32_t ranks, uint64_t numbers, const std::function<int(Host&, uint32_t, uint64_t)>& turn) {
+Verdicts runAgreements(uint32_t ranks, uint64_t numbers, const std::function<int(Host&, uint32_t, uint64_t)>& decide) {
   Host host(ranks);
   Verdicts verdicts(ranks);
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < ranks; rank++) {
     threads.emplace_back([&, rank] {
-      for (uint64_t number = 1; number <= numbers; number++) verdicts[rank].push_back(turn(host, rank, number));
+      for (uint64_t number = 1; number <= numbers; number++) verdicts[rank].push_back(decide(host, rank, number));
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -58,20 +58,20 @@ Verdicts takeTurns(uint32_t ranks, uint64_t numbers, const std::function<int(Hos
 }  // namespace
 
 TEST(all_ranks_that_wait_for_each_other_agree) {
-  const Verdicts verdicts = takeTurns(
+  const Verdicts verdicts = runAgreements(
       4, 200, [](Host& host, uint32_t rank, uint64_t number) { return takePart(host, rank, number, true, kLong); });
   for (const auto& one : verdicts) EXPECT(one == std::vector<int>(200, 1));
 }
 
 TEST(one_unable_rank_decides_for_all) {
-  const Verdicts verdicts = takeTurns(3, 100, [](Host& host, uint32_t rank, uint64_t number) {
+  const Verdicts verdicts = runAgreements(3, 100, [](Host& host, uint32_t rank, uint64_t number) {
     return takePart(host, rank, number, number % 3 != rank, kLong);
   });
   for (const auto& one : verdicts) EXPECT(one == std::vector<int>(100, 0));
 }
 
 TEST(all_ranks_decide_the_same_however_late_they_arrive) {
-  const Verdicts verdicts = takeTurns(4, 3000, [](Host& host, uint32_t rank, uint64_t number) {
+  const Verdicts verdicts = runAgreements(4, 3000, [](Host& host, uint32_t rank, uint64_t number) {
     thread_local std::minstd_rand random(rank + 1);
     if (random() % 50 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
     return takePart(host, rank, number, random() % 20 != 0, kShort);

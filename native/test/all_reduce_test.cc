@@ -4,7 +4,7 @@
 #include <random>
 
 #include "base/element.h"
-#include "datapath/fold.h"
+#include "datapath/reduce.h"
 #include "support/check.h"
 #include "support/world.h"
 

@@ -18,16 +18,16 @@
 #include "communicator/device_choice.h"
 #include "communicator/operation_hash.h"
 #include "cuda/kernels.h"
-#include "datapath/patience.h"
+#include "datapath/spin_wait.h"
 #include "expect.h"
-#include "host/lanes.h"
+#include "host/default_stream_slots.h"
 
 using namespace ncclrun;
 
 namespace {
 
 // What has come counts, also where the communicator broke before its sleeper woke.
-void patience() {
+void spin() {
   AbortBlock block{};
   Doorbell bell{};
   Interrupt interrupt(block, bell);
@@ -35,8 +35,8 @@ void patience() {
   std::atomic<bool> asleep = false;
   bool waited = false;
   std::thread sleeper([&] {
-    Patience patience(interrupt, bell, 0);
-    waited = patience.wait([&] { return came.load(); }, [&] { asleep = true; });
+    SpinWait spin(interrupt, bell, 0);
+    waited = spin.wait([&] { return came.load(); }, [&] { asleep = true; });
   });
   while (!asleep || bell.sleepers == 0) std::this_thread::yield();
   came = true;
@@ -95,15 +95,15 @@ void job() {
 
 // Ranks that are threads may join two communicators in opposite orders: neither may come to queue behind the other.
 void lanes() {
-  const uint32_t mine = claimLane({});
+  const uint32_t mine = claimDefaultStreamSlot({});
   uint32_t theirs = mine, theirsBeside = mine;
   std::thread([&] {
-    theirs = claimLane({});  // of another communicator, that nobody else has joined yet
-    theirsBeside = claimLane({&mine, 1});
+    theirs = claimDefaultStreamSlot({});  // of another communicator, that nobody else has joined yet
+    theirsBeside = claimDefaultStreamSlot({&mine, 1});
   }).join();
   EXPECT(theirs != mine && theirsBeside == theirs);
-  EXPECT(claimLane({&theirs, 1}) == mine);
-  std::thread([&] { EXPECT(claimLane({}) == theirs); }).join();  // the thread that had it has ended
+  EXPECT(claimDefaultStreamSlot({&theirs, 1}) == mine);
+  std::thread([&] { EXPECT(claimDefaultStreamSlot({}) == theirs); }).join();  // the thread that had it has ended
 }
 
 std::string whyNoCuda() {
@@ -189,30 +189,30 @@ void configs() {
   config.maxCTAs = 4;
   EXPECT(readConfig(&config, settings).code == ncclInvalidArgument);
   config.maxCTAs = 16;
-  EXPECT(readConfig(&config, settings).ok() && settings.mostChannels == 16);
+  EXPECT(readConfig(&config, settings).ok() && settings.maxChannels == 16);
   setenv("NCCL_MAX_CTAS", "12", 1);
-  EXPECT(readConfig(&config, settings).ok() && settings.mostChannels == 12);
-  EXPECT(readConfig(nullptr, settings).ok() && settings.mostChannels == 12);
+  EXPECT(readConfig(&config, settings).ok() && settings.maxChannels == 12);
+  EXPECT(readConfig(nullptr, settings).ok() && settings.maxChannels == 12);
   for (const char* wrong : {"many", "99999999999999999999", "8 "}) {
     setenv("NCCL_MAX_CTAS", wrong, 1);
     EXPECT(readConfig(&config, settings).sentence == std::string("NCCL_MAX_CTAS=") + wrong + " is not a whole number");
   }
   for (const char* nothing : {"0", "-1"}) {
     setenv("NCCL_MAX_CTAS", nothing, 1);
-    EXPECT(readConfig(&config, settings).ok() && settings.mostChannels == 16);
+    EXPECT(readConfig(&config, settings).ok() && settings.maxChannels == 16);
   }
   setenv("NCCL_MAX_CTAS", "0x4", 1);
-  EXPECT(readConfig(&config, settings).ok() && settings.mostChannels == 4);
+  EXPECT(readConfig(&config, settings).ok() && settings.maxChannels == 4);
   unsetenv("NCCL_MAX_CTAS");
   setenv("NCCL_MAX_NCHANNELS", "-1", 1);
-  EXPECT(readConfig(nullptr, settings).ok() && settings.mostChannels == 1);
+  EXPECT(readConfig(nullptr, settings).ok() && settings.maxChannels == 1);
   unsetenv("NCCL_MAX_NCHANNELS");
   setenv("NCCLRUN_MAX_SMS", "8", 1);  // config.maxCTAs is 16
-  EXPECT(readConfig(&config, settings).ok() && settings.mostChannels == 8);
+  EXPECT(readConfig(&config, settings).ok() && settings.maxChannels == 8);
   setenv("NCCLRUN_MAX_SMS", "20", 1);
-  EXPECT(readConfig(&config, settings).ok() && settings.mostChannels == 16);
+  EXPECT(readConfig(&config, settings).ok() && settings.maxChannels == 16);
   CommSettings fresh;
-  EXPECT(readConfig(nullptr, fresh).ok() && fresh.mostChannels == 20);
+  EXPECT(readConfig(nullptr, fresh).ok() && fresh.maxChannels == 20);
   for (const char* wrong : {"0", "half"}) {
     setenv("NCCLRUN_MAX_SMS", wrong, 1);
     EXPECT(readConfig(&config, settings)
@@ -285,7 +285,7 @@ void hashes() {
 
 int main() {
   base64();
-  patience();
+  spin();
   uniqueIds();
   job();
   lanes();

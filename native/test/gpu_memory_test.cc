@@ -3,7 +3,7 @@
 #include <random>
 #include <vector>
 
-#include "communicator/gpu_place.h"
+#include "communicator/gpu_location.h"
 #include "cuda/cuda_memory_use.h"
 #include "cuda/ring_positions.h"
 #include "expect.h"
@@ -26,16 +26,16 @@ constexpr Slots kSlots{.channels = 2,
                        .ringStepBytes = 2048};
 
 void communicators() {
-  const GpuPlace first(3), other(4);
+  const GpuLocation first(3), other(4);
   EXPECT(first.before() == 0 && other.before() == 0);
   {
-    const GpuPlace second(3);
+    const GpuLocation second(3);
     EXPECT(second.before() == 1);
-    GpuPlace third;
-    third = GpuPlace(3);
-    EXPECT(third.before() == 2 && GpuPlace(std::move(third)).before() == 2);
+    GpuLocation third;
+    third = GpuLocation(3);
+    EXPECT(third.before() == 2 && GpuLocation(std::move(third)).before() == 2);
   }
-  EXPECT(GpuPlace(3).before() == 1 && GpuPlace().before() == 0);
+  EXPECT(GpuLocation(3).before() == 1 && GpuLocation().before() == 0);
 }
 
 void sizes() {

@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "datapath/fold.h"
+#include "datapath/reduce.h"
 #include "host/operation_runner.h"
 #include "support/check.h"
 #include "support/world.h"
@@ -25,19 +25,19 @@ std::map<EdgeName, uint64_t> bytesOf(Rank& rank) {
   return out;
 }
 
-plan::FormRecord lowLatency(plan::FormRecord form) {
+plan::FormRecord ll(plan::FormRecord form) {
   form.protocol = uint8_t(plan::Protocol::ll);
   return form;
 }
 
 // What the ring of row 17 sends over channel's edge from the rank at `place`, computed from the formula alone.
 uint64_t ringBytes(uint64_t count, uint64_t chunk, uint64_t grain, uint32_t ranks, uint32_t channels, uint32_t channel,
-                   uint32_t place, bool lowLatency = false) {
+                   uint32_t place, bool ll = false) {
   uint64_t elements = 0;
   for (uint64_t offset = 0; offset < count;) {
     const uint64_t parts = uint64_t(ranks) * channels;
     const uint64_t part = std::min(chunk, (count - offset + parts - 1) / parts);
-    const bool whole = lowLatency && (count - offset) / parts >= chunk;
+    const bool whole = ll && (count - offset) / parts >= chunk;
     const uint64_t real = whole ? chunk : (part + grain - 1) / grain * grain;
     const auto length = [&](uint32_t piece) {
       const uint64_t begin = offset + (uint64_t(channel) * ranks + piece) * real;
@@ -60,11 +60,11 @@ PlanSpec handWritten() {
   spec.ringStepBytes = 2000;
   spec.ringSteps = 3;
   spec.rows = {
-      {Collective::allReduce, 400, lowLatency(form(Algorithm::directOneShot, 1, 4096))},
+      {Collective::allReduce, 400, ll(form(Algorithm::directOneShot, 1, 4096))},
       {Collective::allReduce, 1000, form(Algorithm::directOneShot, 1, 4096)},
       {Collective::allReduce, 9000, form(Algorithm::directTwoShot, 1, 500)},
       {Collective::allReduce, 50000, form(Algorithm::ring, 2, 1004)},
-      {Collective::allReduce, 60000, lowLatency(form(Algorithm::ring, 2, 4004))},
+      {Collective::allReduce, 60000, ll(form(Algorithm::ring, 2, 4004))},
       {Collective::allReduce, ~0ull, form(Algorithm::ring, 3, 10012, 100)},
       {Collective::sendRecv, ~0ull, form(Algorithm::directOneShot, 1, 4096)},
       {Collective::barrier, ~0ull, form(Algorithm::directOneShot, 1, 4096)},
@@ -238,15 +238,15 @@ TEST(an_operation_without_connections_fails) {
   EXPECT(segment.map(memory, plan).ok());
   Interrupt interrupt(segment.abortBlock(), segment.doorbell(0));
   GonePeers gonePeers;
-  Ends ends(plan, segment, 0, interrupt, gonePeers, -1);
+  Connections ends(plan, segment, 0, interrupt, gonePeers, -1);
   OperationRunner runner(plan, ends, 0);
-  Patience patience(interrupt, segment.doorbell(0), 0);
+  SpinWait spin(interrupt, segment.doorbell(0), 0);
   Telemetry telemetry(nullptr);
   float data = 1;
   Launch launch;
   launch.first.operation = allReduceOf(&data, &data, 1);
   launch.first.form = form(Algorithm::ring, 1, 4096);
-  const Status status = runner.run(launch, patience, telemetry);
+  const Status status = runner.run(launch, spin, telemetry);
   EXPECT(status.code == ncclInternalError);
   EXPECT_MORE(status.sentence.find("allReduce: the plan names no connection") == 0, status.sentence);
   close(memory);

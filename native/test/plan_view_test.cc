@@ -58,7 +58,7 @@ TEST(the_reader_accepts_valid_plans) {
   const auto blob = encode(specimen(), 1);
   EXPECT(plan.open(blob).ok());
   EXPECT(plan.describe(3) == "rank 3 on host h2" && plan.hostAddress(0) == "127.0.0.1");
-  EXPECT(plan.ring(1, 0) == 4 && plan.placeInRing(1, 3) == 3 && plan.sameHost(3) && !plan.sameHost(4));
+  EXPECT(plan.ring(1, 0) == 4 && plan.ringIndex(1, 3) == 3 && plan.sameHost(3) && !plan.sameHost(4));
 }
 
 TEST(a_tree_can_be_turned_towards_every_root) {
@@ -67,10 +67,10 @@ TEST(a_tree_can_be_turned_towards_every_root) {
   EXPECT(plan.open(blob).ok());
   for (uint32_t root = 0; root < 5; root++) {
     for (uint32_t rank = 0; rank < 5; rank++) {
-      const TreePlace place = placeInTree(plan, kTreeChannel, rank, root);
-      for (const uint32_t child : place.children) EXPECT(placeInTree(plan, kTreeChannel, child, root).parent == rank);
+      const TreePosition place = treePosition(plan, kTreeChannel, rank, root);
+      for (const uint32_t child : place.children) EXPECT(treePosition(plan, kTreeChannel, child, root).parent == rank);
       uint32_t at = rank;
-      for (int step = 0; at != root && step < 5; step++) at = placeInTree(plan, kTreeChannel, at, root).parent;
+      for (int step = 0; at != root && step < 5; step++) at = treePosition(plan, kTreeChannel, at, root).parent;
       EXPECT(at == root);
     }
   }

@@ -13,7 +13,7 @@ using namespace ncclrun::cuda;
 
 namespace {
 
-constexpr uint32_t kMost = 64;  // that a plan asks for
+constexpr uint32_t kMax = 64;  // that a plan asks for
 
 Gpu gpuWith(uint32_t sms, Device device) { return {.context = nullptr, .device = device, .busId = 0, .sms = sms}; }
 
@@ -34,37 +34,37 @@ struct Communicator {
 void aloneAndInPairs() {
   const Gpu gpu = gpuWith(132, 1);
   Communicator one(gpu);
-  EXPECT(one.launch(kMost) == kMost);
+  EXPECT(one.launch(kMax) == kMax);
   Communicator other(gpu);
-  EXPECT(other.launch(kMost) == kMost);
+  EXPECT(other.launch(kMax) == kMax);
   Communicator third(gpu);
-  EXPECT(third.launch(kMost) == guaranteedBlocks(132, 3));
+  EXPECT(third.launch(kMax) == guaranteedBlocks(132, 3));
   EXPECT(third.launch(40, 39) == 39);  // it cannot do with less
   one.ended = other.ended = true;
   Communicator fourth(gpu);
-  EXPECT(fourth.launch(kMost) > guaranteedBlocks(132, 4));
+  EXPECT(fourth.launch(kMax) > guaranteedBlocks(132, 4));
 }
 
 void capturesStay() {
   const Gpu gpu = gpuWith(132, 2);
   Communicator one(gpu), other(gpu), third(gpu);
-  EXPECT(one.share.take(kMost, 1, true) == kMost);
-  EXPECT(other.launch(kMost) < kMost);
+  EXPECT(one.share.take(kMax, 1, true) == kMax);
+  EXPECT(other.launch(kMax) < kMax);
   other.ended = true;
-  EXPECT(one.share.take(kMost, 1, false) == kMost);
+  EXPECT(one.share.take(kMax, 1, false) == kMax);
 }
 
 // A launch that nobody can ask for yet is not taken for an earlier one that has ended.
 void heldUntilTold() {
   const Gpu gpu = gpuWith(132, 3);
   Communicator one(gpu), other(gpu), third(gpu);
-  EXPECT(one.launch(kMost) == kMost);
+  EXPECT(one.launch(kMax) == kMax);
   one.ended = true;
-  EXPECT(one.share.take(kMost, 1, false) == kMost);
-  EXPECT(other.launch(kMost) < kMost);
+  EXPECT(one.share.take(kMax, 1, false) == kMax);
+  EXPECT(other.launch(kMax) < kMax);
   other.ended = true;
   one.share.coverLaunches();
-  EXPECT(other.launch(kMost) == kMost);
+  EXPECT(other.launch(kMax) == kMax);
 }
 
 // Whoever launches how much, and when what ends: all that is under way has room beside each other.
@@ -76,9 +76,9 @@ void neverTooMuch() {
       const Gpu gpu = gpuWith(sms, device++);
       std::vector<std::unique_ptr<Communicator>> all;
       for (uint32_t i = 0; i < count; i++) all.push_back(std::make_unique<Communicator>(gpu));
-      for (int turn = 0; turn < 2000; turn++) {
+      for (int iteration = 0; iteration < 2000; iteration++) {
         Communicator& next = *all[random() % count];
-        const uint32_t wanted = 1 + random() % std::min(kMost, sms / 2);
+        const uint32_t wanted = 1 + random() % std::min(kMax, sms / 2);
         const uint32_t blocks = next.launch(wanted);
         EXPECT(blocks >= std::min(wanted, guaranteedBlocks(sms, count)));
         if (random() % 3 == 0) all[random() % count]->ended = true;

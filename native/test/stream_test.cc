@@ -60,7 +60,7 @@ TEST(an_operation_runs_while_no_thread_waits_for_it) {
   });
 }
 
-// Both lend their threads to every operation; now and then one is late, and the other's goes on without its thread.
+// Both callers run every operation on their threads; now and then one is late, and the other's continues without it.
 TEST(a_caller_may_lend_its_thread_to_a_stream) {
   World world(simple());
   world.run([](Rank& me) {
@@ -93,9 +93,9 @@ TEST(a_caller_may_lend_its_thread_to_a_stream) {
   });
 }
 
-// An operation whose turn has not come, because an earlier one of another stream waits for its peers, does not keep the
+// An operation that must not run yet, because an earlier one of another stream waits for its peers, does not keep the
 // thread.
-TEST(a_lent_thread_does_not_wait_for_another_stream) {
+TEST(a_borrowed_thread_does_not_wait_for_another_stream) {
   World world(simple());
   world.run([](Rank& me) {
     ncclrunStream_t other;

@@ -12,8 +12,8 @@
 #include <random>
 #include <thread>
 
-#include "datapath/patience.h"
-#include "host/ends.h"
+#include "datapath/spin_wait.h"
+#include "host/connections.h"
 #include "net/socket/transport.h"
 #include "support/check.h"
 #include "support/world.h"
@@ -42,9 +42,9 @@ struct Way {
   plan::Protocol protocol;
 };
 constexpr Way kShm{plan::Transport::shm, plan::Protocol::simple};
-constexpr Way kShmLowLatency{plan::Transport::shm, plan::Protocol::ll};
+constexpr Way kShmLL{plan::Transport::shm, plan::Protocol::ll};
 constexpr Way kSocket{plan::Transport::socket, plan::Protocol::simple};
-constexpr Way kSocketLowLatency{plan::Transport::socket, plan::Protocol::ll};
+constexpr Way kSocketLL{plan::Transport::socket, plan::Protocol::ll};
 
 PlanSpec specFor(plan::Transport transport) {
   PlanSpec spec = oneHost(2, form(plan::Algorithm::ring, 2, 4096));
@@ -85,7 +85,7 @@ class Pair {
   // Of `rank`, whose peer is the other.
   Endpoint& end(uint32_t rank, uint32_t channel, bool sends) {
     Endpoint& end = *of(rank).end(1 - rank, channel, sends);
-    return protocol_ == plan::Protocol::ll ? end.lowLatency() : end;
+    return protocol_ == plan::Protocol::ll ? end.ll() : end;
   }
   Interrupt& interrupt(uint32_t rank) { return *interrupts_[rank]; }
   // In order: as an engine does.
@@ -94,8 +94,8 @@ class Pair {
     transports_[rank].reset();
   }
   bool await(uint32_t rank, Endpoint& end) {
-    Patience patience(*interrupts_[rank], segments_[rank].doorbell(rank), 1000);
-    return patience.wait([&] { return end.ready(); }, [&] { end.watch(); });
+    SpinWait spin(*interrupts_[rank], segments_[rank].doorbell(rank), 1000);
+    return spin.wait([&] { return end.ready(); }, [&] { end.watch(); });
   }
 
  private:
@@ -110,7 +110,7 @@ class Pair {
   std::unique_ptr<Transport> transports_[2];
 };
 
-uint32_t lengthOf(uint32_t step) { return step * 37 % (LowLatencyLines::kPayloadBytes + 1); }
+uint32_t lengthOf(uint32_t step) { return step * 37 % (LLLines::kPayloadBytes + 1); }
 
 void sendAll(Pair& pair, uint32_t rank, Endpoint& end, uint32_t steps) {
   for (uint32_t step = 0; step < steps; step++) {
@@ -225,9 +225,9 @@ void whoLeftInOrderIsGone(Way way) {
   TEST(way##_connection_is_gone_after_its_peer_left) { whoLeftInOrderIsGone(kWay); }
 
 CONFORMS(shm, kShm)
-CONFORMS(shm_ll, kShmLowLatency)
+CONFORMS(shm_ll, kShmLL)
 CONFORMS(socket, kSocket)
-CONFORMS(socket_ll, kSocketLowLatency)
+CONFORMS(socket_ll, kSocketLL)
 
 // Their steps are counted together and never mistaken for each other.
 TEST(both_protocols_alternate_on_one_connection) {
@@ -237,9 +237,9 @@ TEST(both_protocols_alternate_on_one_connection) {
   uint64_t total = 0;
   for (uint32_t round = 0; round < 100; round++) {
     for (const bool low : {round % 3 == 0, round % 2 == 0}) {
-      sendAll(pair, 0, low ? out.lowLatency() : out, 2);
-      EXPECT(!(low ? in : in.lowLatency()).ready());
-      receiveAll(pair, 1, low ? in.lowLatency() : in, 2, 0);
+      sendAll(pair, 0, low ? out.ll() : out, 2);
+      EXPECT(!(low ? in : in.ll()).ready());
+      receiveAll(pair, 1, low ? in.ll() : in, 2, 0);
       total += lengthOf(0) + lengthOf(1);
     }
   }

@@ -57,8 +57,8 @@ test('the sizes inside the host segment are those of segment_format.h', () => {
   const text = readFileSync(new URL('../../native/plan/segment_format.h', import.meta.url), 'utf8');
   expect(text).toContain(`sizeof(DeviceRecord) == ${layout.DEVICE_RECORD_BYTES}`);
   expect(text).toContain(`kConnectionHeaderBytes = ${layout.CONNECTION_HEADER_BYTES};`);
-  expect(text).toContain(`kLowLatencySteps = ${layout.LOW_LATENCY_STEPS};`);
-  expect(text).toContain(`kLowLatencyStepBytes = ${layout.LOW_LATENCY_STEP_BYTES};`);
+  expect(text).toContain(`kLLSteps = ${layout.LL_STEPS};`);
+  expect(text).toContain(`kLLStepBytes = ${layout.LL_STEP_BYTES};`);
   expect(text).toContain(`stepBytes[${layout.MAX_STEPS}]`);
 });
 

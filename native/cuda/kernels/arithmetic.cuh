@@ -1,4 +1,4 @@
-// Arithmetic of the GPU on a thread's few elements. The twin of datapath/fold.h, with the same rules: from left to
+// Arithmetic of the GPU on a thread's few elements. The twin of datapath/reduce.h, with the same rules: from left to
 // right, integers wrap around, 8- and 16-bit floats are reduced in float and rounded once.
 #pragma once
 #include <cuda_bf16.h>

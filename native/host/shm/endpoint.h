@@ -15,11 +15,11 @@ class ShmEndpoint final : public Endpoint {
       : Endpoint(facts, current, shared, &bell, nullptr),
         peerBell_(bell),
         gonePeers_(gonePeers),
-        lines_(reinterpret_cast<std::byte*>(&shared) + lowLatencyOffset(facts.steps, facts.stepBytes)) {}
+        lines_(reinterpret_cast<std::byte*>(&shared) + llOffset(facts.steps, facts.stepBytes)) {}
 
-  Endpoint& lowLatency() override {
-    if (lowLatency_ == nullptr) lowLatency_ = std::make_unique<LowLatencyEndpoint>(*this);
-    return *lowLatency_;
+  Endpoint& ll() override {
+    if (ll_ == nullptr) ll_ = std::make_unique<LLEndpoint>(*this);
+    return *ll_;
   }
 
   Status gone() override {
@@ -30,22 +30,22 @@ class ShmEndpoint final : public Endpoint {
   }
 
  private:
-  class LowLatencyEndpoint final : public Endpoint {
+  class LLEndpoint final : public Endpoint {
    public:
-    explicit LowLatencyEndpoint(ShmEndpoint& simple)
+    explicit LLEndpoint(ShmEndpoint& simple)
         : Endpoint(simple, buffered_), simple_(simple), buffered_(simple.lines_) {}
     Status gone() override { return simple_.gone(); }
 
    private:
     ShmEndpoint& simple_;
-    LowLatencyLines buffered_;
+    LLLines buffered_;
   };
 
   const Doorbell& peerBell_;
   const GonePeers& gonePeers_;
 
   std::byte* const lines_;
-  std::unique_ptr<LowLatencyEndpoint> lowLatency_;  // from its first use on
+  std::unique_ptr<LLEndpoint> ll_;  // from its first use on
 };
 
 }  // namespace ncclrun

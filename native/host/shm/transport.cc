@@ -14,7 +14,7 @@ uint64_t ShmTransport::offset(uint32_t peer, uint32_t channel, bool sends) const
 }
 
 Endpoint* ShmTransport::end(uint32_t peer, uint32_t channel, bool sends) {
-  auto& end = ends_[{peer, channel, sends}];
+  auto& end = connections_[{peer, channel, sends}];
   if (end == nullptr) {
     const auto& header = plan_.header();
     const bool pair = channel == kPairChannel;

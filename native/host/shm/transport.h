@@ -30,7 +30,7 @@ class ShmTransport final : public Transport {
   const uint32_t rank_;
   const OwnCall& current_;
   const GonePeers& gonePeers_;
-  std::map<std::tuple<uint32_t, uint32_t, bool>, std::unique_ptr<ShmEndpoint>> ends_;
+  std::map<std::tuple<uint32_t, uint32_t, bool>, std::unique_ptr<ShmEndpoint>> connections_;
 };
 
 }  // namespace ncclrun

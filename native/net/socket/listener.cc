@@ -17,7 +17,7 @@ namespace ncclrun {
 namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kPatience = 10 * kSecond;  // for a hello
+constexpr uint64_t kHelloTimeout = 10 * kSecond;  // for a hello
 constexpr uint64_t kRetry = kSecond / 10;     // after an accept that the system refused
 constexpr uint64_t kStarving = 10 * kSecond;  // so long it may refuse every one
 
@@ -29,7 +29,7 @@ bool isWant(int error) { return error == EMFILE || error == ENFILE || error == E
 class Listener::Stranger final : public Pollable {
  public:
   Stranger(Listener& listener, Descriptor connection)
-      : listener_(listener), connection_(std::move(connection)), deadline_(nowNanoseconds() + kPatience) {}
+      : listener_(listener), connection_(std::move(connection)), deadline_(nowNanoseconds() + kHelloTimeout) {}
   ~Stranger() override {
     if (connection_.valid()) listener_.proxy_->remove(connection_.get(), *this);
   }

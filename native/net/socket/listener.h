@@ -42,7 +42,7 @@ class Listener final : public Pollable {
 
   const std::shared_ptr<Proxy> proxy_;
   Descriptor listening_;
-  // Made before descriptors can run out: it ends strangers' patience, and tries again after an accept that failed.
+  // Made before descriptors can run out: it ends strangers' waits, and tries again after an accept that failed.
   Descriptor timer_;
   Alarm alarm_{*this};
   const Admit admit_;

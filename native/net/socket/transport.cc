@@ -115,7 +115,7 @@ Status SocketTransport::connected() const {
   return {};
 }
 
-void SocketTransport::lookOut() {
+void SocketTransport::checkPeers() {
   std::lock_guard lock(mutex_);
   for (const auto& [name, end] : ends_) {
     if (end->facts().sends) continue;
@@ -125,7 +125,7 @@ void SocketTransport::lookOut() {
   }
 }
 
-void SocketTransport::hearAll() {
+void SocketTransport::watchAll() {
   std::lock_guard lock(mutex_);
   for (const auto& [name, end] : ends_) {
     if (end->unread() == nullptr) end->watch();

@@ -26,8 +26,8 @@ class SocketTransport final : public Transport {
 
   Endpoint* end(uint32_t peer, uint32_t channel, bool sends) override;
   Status connected() const override;
-  void lookOut() override;
-  void hearAll() override;
+  void checkPeers() override;
+  void watchAll() override;
   bool idle() const override;
 
  private:

@@ -39,7 +39,7 @@ constexpr Types kTypes[] = {
 
 Reduction reductionOf(const std::string& module, const cuda::Launch& launch) {
   Reduction reduction;
-  reduction.fold = copyFunction();
+  reduction.reduce = copyFunction();
   for (const Types& types : kTypes) {
     if (module != types.module) continue;
     const auto type = launch.opIndex >= kRedOps ? types.second : types.first;
@@ -204,7 +204,7 @@ void Primitives::reduce(std::span<const void* const> sources, std::span<void* co
   }
   std::vector<char> result(bytes);
   void* into = result.data();
-  reduction_.fold(&into, 1, sources.data(), uint32_t(sources.size()), count, false);
+  reduction_.reduce(&into, 1, sources.data(), uint32_t(sources.size()), count, false);
   if (divides && reduction_.divide != nullptr) reduction_.divide(into, count, reduction_.divisor);
   for (void* target : targets) std::memcpy(target, into, bytes);
 }

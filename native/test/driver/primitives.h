@@ -8,7 +8,7 @@
 
 #include "algorithm/work.h"
 #include "base/fiber.h"
-#include "datapath/fold.h"
+#include "datapath/reduce.h"
 #include "plan/launch_format.h"
 #include "residency.h"
 

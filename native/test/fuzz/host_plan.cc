@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (uint32_t channel = 0; channel < header.channels; ++channel) {
     for (uint32_t place = 0; place < header.ranks; ++place) {
       const uint32_t rank = view.ring(channel, place);
-      sum += view.peer(rank).localIndex + view.placeInRing(channel, rank) + view.treeParent(channel, rank);
+      sum += view.peer(rank).localIndex + view.ringIndex(channel, rank) + view.treeParent(channel, rank);
     }
   }
   for (uint32_t i = 0; i < header.tuningTable.count; ++i) {

@@ -18,11 +18,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Descriptor peer(ends[1]);
   peer.reset();
   constexpr size_t kMaxPayloadBytes = 1024;
-  constexpr int kMostReads = 1000;
+  constexpr int kMaxReads = 1000;
   ServerEvents events([] {});
   Connection connection(7, Descriptor(ends[0]), ProcessLife::ofChild(getpid()), 0, kMaxPayloadBytes, events);
   // A read takes a bounded number of pieces, lest others wait.
-  for (int reads = 0; reads < kMostReads && connection.socket() >= 0; ++reads) connection.read();
+  for (int reads = 0; reads < kMaxReads && connection.socket() >= 0; ++reads) connection.read();
   if (connection.socket() >= 0) abort();  // the stream had an end
 
   bool resume = false;

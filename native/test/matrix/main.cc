@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kCounts[] = {0, 1, 3, 17, 257, 2003, 70001};
 constexpr size_t kManyElements = 10000;  // computing references takes long: two types, sums only
-constexpr int kMostComplaints = 10;
+constexpr int kMaxErrors = 10;
 constexpr size_t kGuard = 64;  // bytes behind every buffer that nobody may touch
 
 struct Place {
@@ -82,7 +82,7 @@ class Matrix {
     if (random % 8 == 0) usleep(useconds_t(random >> 8) % 200);
   }
   void complain(const std::string& what) {
-    if (wrong_++ < kMostComplaints) std::fprintf(stderr, "rank %d: %s\n", rank_, what.c_str());
+    if (wrong_++ < kMaxErrors) std::fprintf(stderr, "rank %d: %s\n", rank_, what.c_str());
   }
   static std::string nameOf(const char* collective, const Type& type, const Place& place) {
     return std::string(collective) + " " + type.name + " count " + std::to_string(place.count) + " skew " +

@@ -21,7 +21,7 @@ inline bool readEverything(std::span<const std::byte> blob) {
   }
   for (uint32_t channel = 0; channel < header.channels; channel++) {
     for (uint32_t rank = 0; rank < header.ranks; rank++) {
-      if (plan.ring(channel, plan.placeInRing(channel, rank)) != rank) __builtin_trap();
+      if (plan.ring(channel, plan.ringIndex(channel, rank)) != rank) __builtin_trap();
       const uint32_t parent = plan.treeParent(channel, rank);
       const auto siblings = parent == PlanView::kTop ? std::vector{rank} : plan.treeChildren(channel, parent);
       if (std::find(siblings.begin(), siblings.end(), rank) == siblings.end()) __builtin_trap();

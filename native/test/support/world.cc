@@ -138,10 +138,10 @@ void World::raiseAbort(uint32_t host, ncclResult_t code, uint32_t rank, const ch
   Segment segment;
   EXPECT(segment.map(segments_[host], plan).ok());
   AbortBlock& block = segment.abortBlock();
-  block.word.store(1);
+  block.flag.store(1);
   block.rank = rank;
   strncpy(block.sentence, sentence, sizeof block.sentence - 1);
-  block.word.store(2 + code);
+  block.flag.store(2 + code);
   for (uint32_t local = 0; local < plan.header().localRanks; local++) {
     segment.doorbell(local).sequence.fetch_add(1);
     futexWakeAll(segment.doorbell(local).sequence);

@@ -12,7 +12,7 @@
 
 namespace simt {
 
-inline constexpr uint32_t kMostThreads = 1024;
+inline constexpr uint32_t kMaxThreads = 1024;
 inline constexpr uint32_t kLanes = 32;
 inline constexpr uint32_t kLanesOfLine = 8;
 
@@ -77,7 +77,7 @@ class Block {
  private:
   struct Barrier {
     uint32_t threads = 0, came = 0;
-    std::bitset<kMostThreads> who;
+    std::bitset<kMaxThreads> who;
     std::vector<Thread*> waiting;
   };
 

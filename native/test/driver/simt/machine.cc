@@ -39,7 +39,7 @@ class Fibers {
   }
 
  private:
-  static constexpr size_t kKept = 8 * kMostThreads;
+  static constexpr size_t kKept = 8 * kMaxThreads;
   std::mutex mutex_;
   std::vector<std::unique_ptr<ncclrun::Fiber>> free_;
 };
@@ -98,7 +98,7 @@ void runGrid(const char* kernel, int device, uint32_t blocks, uint32_t threads, 
 
 Block::Block(Grid& grid, uint32_t number)
     : grid_(grid), number_(number), lines_(grid.threads / kLanesOfLine), left_(grid.threads) {
-  if (grid.threads > kMostThreads) fail(nullptr, "has too many threads");
+  if (grid.threads > kMaxThreads) fail(nullptr, "has too many threads");
   for (uint32_t i = 0; i < grid.threads; i++) {
     threads_.push_back(std::make_unique<Thread>());
     Thread& thread = *threads_.back();

@@ -1,23 +1,23 @@
-#include "datapath/fold.h"
+#include "datapath/reduce.h"
 
 #include <cstring>
 
 namespace ncclrun {
 namespace {
 
-const FoldTable& table() {
+const ReduceTable& table() {
 #if defined(__x86_64__)
-  static const FoldTable* const best = [] {
+  static const ReduceTable* const best = [] {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq")) {
-      return &kFoldAvx512;
+      return &kReduceAvx512;
     }
-    return __builtin_cpu_supports("avx2") ? &kFoldAvx2 : &kFoldBase;
+    return __builtin_cpu_supports("avx2") ? &kReduceAvx2 : &kReduceBase;
   }();
   return *best;
 #else
-  return kFoldBase;
+  return kReduceBase;
 #endif
 }
 
@@ -25,9 +25,9 @@ const FoldTable& table() {
 
 bool makeReduction(ncclDataType_t type, ncclRedOp_t op, const void* scalar, uint32_t ranks, Reduction& out) {
   if (int(type) < 0 || int(type) >= ncclNumTypes || int(op) < 0 || int(op) > int(kPreMulSum)) return false;
-  const FoldTable& all = table();
+  const ReduceTable& all = table();
   out = {};
-  out.fold = all.fold[type][int(op) < FoldTable::kOps ? op : ncclSum];
+  out.reduce = all.reduce[type][int(op) < ReduceTable::kOps ? op : ncclSum];
   if (op == kPreMulSum) {
     out.scale = all.scale[type];
     all.widen[type](scalar, &out.scalar);
@@ -49,6 +49,6 @@ bool makeReduction(ncclDataType_t type, ncclRedOp_t op, const void* scalar, uint
   return true;
 }
 
-FoldFunction copyFunction() { return table().copy; }
+ReduceFunction copyFunction() { return table().copy; }
 
 }  // namespace ncclrun

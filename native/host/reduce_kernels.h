@@ -1,7 +1,7 @@
 // The folds, written once with the compiler's vector types and compiled once per instruction set: the includer names
-// its table in NCCLRUN_FOLD_TABLE. Includes no header with inline functions: those would be compiled with the wrong
+// its table in NCCLRUN_REDUCE_TABLE. Includes no header with inline functions: those would be compiled with the wrong
 // instructions for other users.
-#include "datapath/fold.h"
+#include "datapath/reduce.h"
 
 namespace ncclrun {
 namespace {
@@ -228,7 +228,7 @@ inline void streamEnd() {
 
 // kSources: 0 means as many as given, at least one.
 template <class T, class Op, uint32_t kSources>
-struct Fold {
+struct Reducer {
   using L = Lanes<T>;
   static constexpr size_t kStep = L::kCount * sizeof(T);  // bytes of one vector in memory
 
@@ -271,7 +271,7 @@ struct Fold {
         for (uint32_t t = 0; t < targetCount; t++) L::store(targets[t] + byte, v);
       }
     }
-    if (byte < to) Fold<T, Op, 0>::rest(targets, targetCount, sources, sourceCount, byte, to - byte);
+    if (byte < to) Reducer<T, Op, 0>::rest(targets, targetCount, sources, sourceCount, byte, to - byte);
   }
 
   // The last target past the caches; [from, to) is whole lines and the last target at `from` a multiple of 64.
@@ -307,15 +307,15 @@ struct Fold {
 };
 
 template <class T, class Op>
-void fold(void* const* targets, uint32_t targetCount, const void* const* sources, uint32_t sourceCount, size_t count,
+void reduce(void* const* targets, uint32_t targetCount, const void* const* sources, uint32_t sourceCount, size_t count,
           bool stream) {
   // Where converting takes most of the time, knowing the number of sources gains little.
   if constexpr (Lanes<T>::kConvertsMuch) {
-    Fold<T, Op, 0>::run(targets, targetCount, sources, sourceCount, count, stream);
+    Reducer<T, Op, 0>::run(targets, targetCount, sources, sourceCount, count, stream);
   } else if (sourceCount == 2) {
-    Fold<T, Op, 2>::run(targets, targetCount, sources, sourceCount, count, stream);
+    Reducer<T, Op, 2>::run(targets, targetCount, sources, sourceCount, count, stream);
   } else {
-    Fold<T, Op, 0>::run(targets, targetCount, sources, sourceCount, count, stream);
+    Reducer<T, Op, 0>::run(targets, targetCount, sources, sourceCount, count, stream);
   }
 }
 
@@ -361,25 +361,25 @@ void widen(const void* element, void* scalar) {
 }
 
 // Sums and products of signed integers wrap around: they are those of the unsigned ones.
-#define NCCLRUN_FOLDS(Wrapping, Ordered) \
-  { fold<Wrapping, Sum>, fold<Wrapping, Prod>, fold<Ordered, Max>, fold<Ordered, Min> }
+#define NCCLRUN_REDUCTIONS_OF(Wrapping, Ordered) \
+  { reduce<Wrapping, Sum>, reduce<Wrapping, Prod>, reduce<Ordered, Max>, reduce<Ordered, Min> }
 
 }  // namespace
 
-const FoldTable NCCLRUN_FOLD_TABLE = {
-    {NCCLRUN_FOLDS(uint8_t, int8_t), NCCLRUN_FOLDS(uint8_t, uint8_t), NCCLRUN_FOLDS(uint32_t, int32_t),
-     NCCLRUN_FOLDS(uint32_t, uint32_t), NCCLRUN_FOLDS(uint64_t, int64_t), NCCLRUN_FOLDS(uint64_t, uint64_t),
-     NCCLRUN_FOLDS(Half, Half), NCCLRUN_FOLDS(float, float), NCCLRUN_FOLDS(double, double),
-     NCCLRUN_FOLDS(Bfloat16, Bfloat16), NCCLRUN_FOLDS(Float8e4m3, Float8e4m3), NCCLRUN_FOLDS(Float8e5m2, Float8e5m2)},
+const ReduceTable NCCLRUN_REDUCE_TABLE = {
+    {NCCLRUN_REDUCTIONS_OF(uint8_t, int8_t), NCCLRUN_REDUCTIONS_OF(uint8_t, uint8_t), NCCLRUN_REDUCTIONS_OF(uint32_t, int32_t),
+     NCCLRUN_REDUCTIONS_OF(uint32_t, uint32_t), NCCLRUN_REDUCTIONS_OF(uint64_t, int64_t), NCCLRUN_REDUCTIONS_OF(uint64_t, uint64_t),
+     NCCLRUN_REDUCTIONS_OF(Half, Half), NCCLRUN_REDUCTIONS_OF(float, float), NCCLRUN_REDUCTIONS_OF(double, double),
+     NCCLRUN_REDUCTIONS_OF(Bfloat16, Bfloat16), NCCLRUN_REDUCTIONS_OF(Float8e4m3, Float8e4m3), NCCLRUN_REDUCTIONS_OF(Float8e5m2, Float8e5m2)},
     {scale<uint8_t>, scale<uint8_t>, scale<uint32_t>, scale<uint32_t>, scale<uint64_t>, scale<uint64_t>, scale<Half>,
      scale<float>, scale<double>, scale<Bfloat16>, scale<Float8e4m3>, scale<Float8e5m2>},
     {divide<int8_t, int64_t>, divide<uint8_t, uint64_t>, divide<int32_t, int64_t>, divide<uint32_t, uint64_t>,
      divide<int64_t, int64_t>, divide<uint64_t, uint64_t>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
     {widen<uint8_t>, widen<uint8_t>, widen<uint32_t>, widen<uint32_t>, widen<uint64_t>, widen<uint64_t>, widen<Half>,
      widen<float>, widen<double>, widen<Bfloat16>, widen<Float8e4m3>, widen<Float8e5m2>},
-    Fold<uint8_t, First, 1>::run,
+    Reducer<uint8_t, First, 1>::run,
 };
 
-#undef NCCLRUN_FOLDS
+#undef NCCLRUN_REDUCTIONS_OF
 
 }  // namespace ncclrun

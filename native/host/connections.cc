@@ -1,4 +1,4 @@
-#include "host/ends.h"
+#include "host/connections.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 
 namespace ncclrun {
 
-Ends::Ends(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt,
+Connections::Connections(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt,
            const GonePeers& gonePeers, int listenFd)
     : plan_(plan), segment_(segment), rank_(rank), own_{plan.describe(rank), {}} {
   shm_ = std::make_unique<ShmTransport>(plan, segment, rank, own_, gonePeers);
@@ -17,7 +17,7 @@ Ends::Ends(const PlanView& plan, const Segment& segment, uint32_t rank, Interrup
   socket_ = std::make_unique<SocketTransport>(plan, rank, own_, interrupt, bell, gonePeers, listenFd);
 }
 
-bool Ends::usesSockets() const {
+bool Connections::usesSockets() const {
   const auto& header = plan_.header();
   const auto socket = uint8_t(plan::Transport::socket);
   if (header.ranks == 1) return false;
@@ -29,9 +29,9 @@ bool Ends::usesSockets() const {
   return false;
 }
 
-Status Ends::start() { return usesSockets() ? static_cast<SocketTransport&>(*socket_).start() : Status{}; }
+Status Connections::start() { return usesSockets() ? static_cast<SocketTransport&>(*socket_).start() : Status{}; }
 
-Status Ends::connect() {
+Status Connections::connect() {
   const auto& header = plan_.header();
   if (!begun_ && header.ranks > 1) {
     const auto local = plan_.local(plan_.peer(rank_).localIndex);
@@ -44,7 +44,7 @@ Status Ends::connect() {
   return socket_->connected();
 }
 
-Endpoint* Ends::ring(uint32_t channel, uint32_t peer, bool sends) {
+Endpoint* Connections::ring(uint32_t channel, uint32_t peer, bool sends) {
   const auto local = plan_.local(plan_.peer(rank_).localIndex);
   for (uint32_t i = 0; i < local.edgeCount; i++) {
     const auto edge = plan_.edge(local.firstEdge + i);
@@ -53,12 +53,12 @@ Endpoint* Ends::ring(uint32_t channel, uint32_t peer, bool sends) {
   return nullptr;
 }
 
-Endpoint* Ends::pair(uint32_t peer, bool sends) {
+Endpoint* Connections::pair(uint32_t peer, bool sends) {
   const auto& header = plan_.header();
   return find(peer, kPairChannel, sends, plan_.sameHost(peer) ? header.sameHostTransport : header.otherHostTransport);
 }
 
-Endpoint* Ends::find(uint32_t peer, uint32_t channel, bool sends, uint8_t transport) {
+Endpoint* Connections::find(uint32_t peer, uint32_t channel, bool sends, uint8_t transport) {
   std::lock_guard lock(mutex_);
   auto& end = found_[{peer, channel, sends}];
   if (end == nullptr) {
@@ -68,9 +68,9 @@ Endpoint* Ends::find(uint32_t peer, uint32_t channel, bool sends, uint8_t transp
   return end;
 }
 
-bool Ends::idle() const { return socket_->idle(); }
+bool Connections::idle() const { return socket_->idle(); }
 
-size_t Ends::list(std::span<ncclrunEdge> out) const {
+size_t Connections::list(std::span<ncclrunEdge> out) const {
   std::lock_guard lock(mutex_);
   size_t count = 0;
   for (const auto* ends : {&rings_, &pairs_}) {

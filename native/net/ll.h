@@ -1,6 +1,6 @@
-// Protocol LL: a step is lines of 8 bytes, 4 of payload and 4 of flag, so that the data itself says when it is there
-// and one cache line on its way from core to core is all that a small message takes; protocol Simple takes three (the
-// slot, its size, the tail). The flag is the step's number: what an earlier step has left is no message.
+// Protocol LL: a step is lines of 8 bytes, 4 of payload and 4 of flag, so that the data shows its own arrival and a small
+// message moves only one cache line between cores; protocol Simple moves three (the slot, its size, the tail). The flag
+// is the step's number, so that leftovers of an earlier step do not look like data.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -10,18 +10,18 @@
 
 namespace ncclrun {
 
-class LowLatencyLines {
+class LLLines {
  public:
   // One line is the step's head: the number of payload bytes in place of the payload.
-  static constexpr uint32_t kPayloadBytes = (kLowLatencyStepBytes / 8 - 1) * 4;
+  static constexpr uint32_t kPayloadBytes = (kLLStepBytes / 8 - 1) * 4;
 
-  explicit LowLatencyLines(std::byte* shared) : lines_(reinterpret_cast<Line*>(shared)) {}
+  explicit LLLines(std::byte* shared) : lines_(reinterpret_cast<Line*>(shared)) {}
 
-  // Where a sender's payload is put together and where a receiver's arrives.
+  // Buffer in which a sender assembles its payload and into which a receiver unpacks it.
   std::byte* buffer() { return buffer_; }
   uint32_t arrived() const { return arrived_; }
 
-  // The head goes last and is the sender's half of Dekker's handshake with a receiver who falls asleep.
+  // The head is stored last; it is the sender's half of Dekker's handshake with a receiver that falls asleep.
   void store(uint64_t step, uint32_t payload) {
     Line* const lines = at(step);
     const uint64_t flag = flagOf(step);
@@ -54,9 +54,9 @@ class LowLatencyLines {
   static_assert(Line::is_always_lock_free && sizeof(Line) == 8);
   static constexpr uint64_t kFlagMask = 0xffffffff00000000u;
 
-  // Never 0 in the first round: fresh memory is no message.
+  // Never 0 for early steps: zeroed memory does not look like data.
   static uint64_t flagOf(uint64_t step) { return (step + 1) << 32; }
-  Line* at(uint64_t step) const { return lines_ + step % kLowLatencySteps * (kLowLatencyStepBytes / sizeof(Line)); }
+  Line* at(uint64_t step) const { return lines_ + step % kLLSteps * (kLLStepBytes / sizeof(Line)); }
 
   Line* const lines_;
   uint32_t arrived_ = 0;

@@ -1,32 +1,32 @@
-// How a rank waits for something that a peer, the proxy thread or the agent will change: polls for a bounded time, then
-// sleeps on its doorbell. Every wait ends when the communicator is interrupted.
+// A rank's wait for a change by a peer, the proxy thread or the agent: it polls for a bounded time, then sleeps on the
+// rank's doorbell. Every wait ends when the communicator is interrupted.
 #pragma once
 #include <sched.h>
 
 #include "base/clock.h"
 #include "datapath/interrupt.h"
-#include "datapath/loan.h"
+#include "datapath/borrowed_thread.h"
 #include "plan/segment.h"
 
 namespace ncclrun {
 
-// Asked before each sleep whether what is waited for can still come; if not, raises the interrupt.
-class LookOut {
+// Called before each sleep: raises the interrupt if the awaited peers are gone.
+class PeerWatch {
  public:
-  virtual void lookOut() = 0;
-  // From now on the doorbell also rings when something comes that is not waited for: asked for in a long sleep.
-  virtual void hearAll() = 0;
+  virtual void checkPeers() = 0;
+  // From now on the doorbell also rings for data that nobody waits for. Called in a long sleep.
+  virtual void watchAll() = 0;
 
  protected:
-  ~LookOut() = default;
+  ~PeerWatch() = default;
 };
 
-class Patience {
+class SpinWait {
  public:
-  // `loan`: for a thread that is lent, which never sleeps here but polls until it is due; null for others.
-  Patience(Interrupt& interrupt, Doorbell& own, uint64_t spinNanoseconds, Loan* loan = nullptr,
-           LookOut* lookOut = nullptr)
-      : interrupt_(interrupt), own_(own), spinNanoseconds_(spinNanoseconds), loan_(loan), lookOut_(lookOut) {}
+  // `borrowed`: set if the wait runs on a borrowed thread, which never sleeps here but polls until its time is up.
+  SpinWait(Interrupt& interrupt, Doorbell& own, uint64_t spinNanoseconds, BorrowedThread* borrowed = nullptr,
+           PeerWatch* peerWatch = nullptr)
+      : interrupt_(interrupt), own_(own), spinNanoseconds_(spinNanoseconds), borrowed_(borrowed), peerWatch_(peerWatch) {}
 
   // Returns true when ready() does, false if interrupted first. ready() must look with seq_cst loads; beforeSleep() is
   // called once each time polling gave nothing, when whoever changes something already rings: what it sees there, or a
@@ -36,19 +36,19 @@ class Patience {
     if (ready()) return !interrupt_.raised();
     uint64_t until = 0;
     for (uint32_t round = 1;; round++) {
-      if (ready()) return true;  // first: who slept while it came, and a peer left behind it, has all it needs
+      if (ready()) return true;  // first: data that arrived before a peer left is still good
       if (interrupt_.raised()) return false;
       pauseBriefly();
       if (round % kRoundsPerLook != 0 && spinNanoseconds_ != 0) continue;
       const uint64_t now = nowNanoseconds();
       if (until == 0) until = now + spinNanoseconds_;
-      const bool lent = loan_ != nullptr && loan_->lent();
-      if (lent ? loan_->goesOn(now) : now < until) {
+      const bool isBorrowed = borrowed_ != nullptr && borrowed_->isBorrowed();
+      if (isBorrowed ? borrowed_->hasTimeLeft(now) : now < until) {
         sched_yield();  // the peer may need this very core
         continue;
       }
-      if (lent) {
-        loan_->stop();  // and goes on where sleeping is allowed
+      if (isBorrowed) {
+        borrowed_->yield();  // and continues on a thread that may sleep
         until = 0;
         continue;
       }
@@ -64,7 +64,7 @@ class Patience {
   Interrupt& interrupt() const { return interrupt_; }
 
  private:
-  static constexpr uint32_t kRoundsPerLook = 16;      // between two looks at the clock; about half a microsecond
+  static constexpr uint32_t kRoundsPerLook = 16;      // polls between two reads of the clock; about half a microsecond
   static constexpr uint64_t kLongSleep = 50'000'000;  // of nanoseconds; shorter ones are waits as usual
 
   template <class Ready, class BeforeSleep>
@@ -72,11 +72,11 @@ class Patience {
     own_.sleepers.fetch_add(1, std::memory_order_seq_cst);
     const uint32_t seen = own_.sequence.load(std::memory_order_seq_cst);
     beforeSleep();
-    if (lookOut_ != nullptr) lookOut_->lookOut();
+    if (peerWatch_ != nullptr) peerWatch_->checkPeers();
     const bool sleeps = !interrupt_.raised() && !ready();
-    if (sleeps && !futexWait(own_.sequence, seen, lookOut_ == nullptr ? kForEver : kLongSleep)) {
-      lookOut_->hearAll();
-      lookOut_->lookOut();
+    if (sleeps && !futexWait(own_.sequence, seen, peerWatch_ == nullptr ? kForEver : kLongSleep)) {
+      peerWatch_->watchAll();
+      peerWatch_->checkPeers();
       if (!interrupt_.raised()) futexWait(own_.sequence, seen);
     }
     own_.sleepers.fetch_sub(1, std::memory_order_seq_cst);
@@ -85,8 +85,8 @@ class Patience {
   Interrupt& interrupt_;
   Doorbell& own_;
   const uint64_t spinNanoseconds_;
-  Loan* const loan_;
-  LookOut* const lookOut_;
+  BorrowedThread* const borrowed_;
+  PeerWatch* const peerWatch_;
 };
 
 }  // namespace ncclrun

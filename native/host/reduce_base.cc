@@ -1,3 +1,3 @@
 // The folds with the instructions every machine of this architecture has.
-#define NCCLRUN_FOLD_TABLE kFoldBase
-#include "host/fold_kernels.h"
+#define NCCLRUN_REDUCE_TABLE kReduceBase
+#include "host/reduce_kernels.h"

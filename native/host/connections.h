@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "datapath/gone_peers.h"
-#include "datapath/patience.h"
+#include "datapath/spin_wait.h"
 #include "datapath/step_call.h"
 #include "ncclrun.h"
 #include "net/transport.h"
@@ -17,17 +17,17 @@
 
 namespace ncclrun {
 
-class Ends final : public LookOut {
+class Connections final : public PeerWatch {
  public:
-  Ends(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt, const GonePeers& gonePeers,
+  Connections(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt, const GonePeers& gonePeers,
        int listenFd);
   // Opens the transports that the plan uses.
   Status start();
 
-  // What is sent and read from now on belongs to this operation. On the thread that runs it.
+  // Steps sent and received from now on belong to this operation. Called on the thread that runs it.
   void begin(const Operation& operation) { own_.call = callOf(operation, own_.call); }
-  void lookOut() override { socket_->lookOut(); }
-  void hearAll() override { socket_->hearAll(); }
+  void checkPeers() override { socket_->checkPeers(); }
+  void watchAll() override { socket_->watchAll(); }
 
   // Begins connecting the ring edges to other hosts.
   Status connect();

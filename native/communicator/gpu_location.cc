@@ -1,4 +1,4 @@
-#include "communicator/gpu_place.h"
+#include "communicator/gpu_location.h"
 
 #include <map>
 #include <mutex>
@@ -18,18 +18,18 @@ Counts& counts() {
 
 }  // namespace
 
-GpuPlace::GpuPlace(int device) : device_(device) {
+GpuLocation::GpuLocation(int device) : device_(device) {
   std::lock_guard lock(counts().mutex);
   before_ = counts().byDevice[device]++;
 }
 
-GpuPlace& GpuPlace::operator=(GpuPlace&& other) noexcept {
+GpuLocation& GpuLocation::operator=(GpuLocation&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(before_, other.before_);
   return *this;
 }
 
-GpuPlace::~GpuPlace() {
+GpuLocation::~GpuLocation() {
   if (device_ == kNone) return;
   std::lock_guard lock(counts().mutex);
   counts().byDevice[device_]--;

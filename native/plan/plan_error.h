@@ -1,4 +1,4 @@
-// How a plan that does not hold together is refused.
+// Errors for invalid plans.
 #pragma once
 #include <cstdint>
 #include <string>
