@@ -178,7 +178,7 @@ NCCLRUN_EXPORT ncclResult_t ncclrunCommChooseAs(ncclComm_t comm, uint64_t bytes)
 }
 
 NCCLRUN_EXPORT ncclResult_t ncclrunNodeBarrier(ncclComm_t comm) {
-  return withDataPath("ncclrunNodeBarrier", comm, [](DataPath& path) { return path.nodeBarrier(); });
+  return withDataPath("ncclrunNodeBarrier", comm, [](DataPath& path) { return result(path.nodeBarrier()); });
 }
 
 NCCLRUN_EXPORT ncclResult_t ncclrunCommGetInfo(ncclComm_t comm, ncclrunCommInfo* info) {

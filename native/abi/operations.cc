@@ -88,8 +88,8 @@ void traceRequest(const Request& request) {
   std::string line = formatSentence("%s(%p,%p,%zu,%d,%d", request.function, request.send, request.receive,
                                     request.count, request.type, request.op);
   if (request.otherName != nullptr) line += formatSentence(",%s %d", request.otherName, request.other);
-  traceCall(line +
-           formatSentence(",%p,%p)", static_cast<const void*>(request.comm), static_cast<const void*>(request.stream)));
+  traceCall(line + formatSentence(",%p,%p)", static_cast<const void*>(request.comm),
+                                  static_cast<const void*>(request.stream)));
 }
 
 ncclResult_t queue(const Request& request) noexcept {

@@ -45,12 +45,14 @@ NCCLRUN_EXPORT ncclTeam_t ncclTeamLsa(ncclComm_t comm) {
 }
 NCCLRUN_TWIN(ncclTeamLsa);
 
-NCCLRUN_EXPORT ncclTeam_t ncclTeamRail(ncclComm_t comm) { return withMembership("ncclTeamRail", comm, kNobody, everybody); }
+NCCLRUN_EXPORT ncclTeam_t ncclTeamRail(ncclComm_t comm) {
+  return withMembership("ncclTeamRail", comm, kNobody, everybody);
+}
 NCCLRUN_TWIN(ncclTeamRail);
 
 NCCLRUN_EXPORT int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank) {
   return withMembership("ncclTeamRankToWorld", comm, -1,
-                    [&](const Communicator& communicator) { return inWorld(communicator, team, rank); });
+                        [&](const Communicator& communicator) { return inWorld(communicator, team, rank); });
 }
 NCCLRUN_TWIN(ncclTeamRankToWorld);
 

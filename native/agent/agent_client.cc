@@ -39,8 +39,8 @@ Status AgentClient::open() {
   if (!environment_.agent.empty()) return connection_.open(environment_.agent);
   attempts_++;
   SessionName session;
-  if (Status status = currentSession(session); !status.ok()) return status;
-  if (Status status = reachPrivateAgent(session, private_); !status.ok()) return status;
+  NCCLRUN_TRY(currentSession(session));
+  NCCLRUN_TRY(reachPrivateAgent(session, private_));
   connection_.adopt(std::move(private_.socket), "@" + private_.name);
   return {};
 }
@@ -120,7 +120,8 @@ void AgentClient::receive(const ReceivedFrame& frame) {
   if (frame.kind == FrameKind::peerGone) {
     PeerGoneMessage gone;
     if (!decodePeerGone(frame.payload, gone)) {
-      return lose({ncclInternalError, "the agent of this host sent a message about a rank that this engine cannot read"});
+      return lose(
+          {ncclInternalError, "the agent of this host sent a message about a rank that this engine cannot read"});
     }
     if (peerGone_) peerGone_(gone);
     return;

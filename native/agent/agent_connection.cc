@@ -129,7 +129,7 @@ Status AgentConnection::readSome(bool& more) {
 Status AgentConnection::receive(const std::function<void(const ReceivedFrame&)>& receive) {
   bool more = true;
   while (more) {
-    if (Status status = readSome(more); !status.ok()) return status;
+    NCCLRUN_TRY(readSome(more));
     size_t used = 0;
     while (incoming_.size() - used >= sizeof(FrameHeader)) {
       FrameHeader header;

@@ -59,11 +59,11 @@ Status readMaxChannels(CommSettings& settings) {
   bool given = false;
   int64_t value = 0;
   // As with NCCL less than one is one, and under the other name nothing.
-  if (Status status = readNumber("NCCL_MAX_NCHANNELS", given, value); !status.ok()) return status;
+  NCCLRUN_TRY(readNumber("NCCL_MAX_NCHANNELS", given, value));
   if (given) settings.maxChannels = uint32_t(std::clamp<int64_t>(value, 1, kMax));
-  if (Status status = readNumber("NCCL_MAX_CTAS", given, value); !status.ok()) return status;
+  NCCLRUN_TRY(readNumber("NCCL_MAX_CTAS", given, value));
   if (given && value > 0) settings.maxChannels = uint32_t(std::min(value, kMax));
-  if (Status status = readNumber("NCCLRUN_MAX_SMS", given, value); !status.ok()) return status;
+  NCCLRUN_TRY(readNumber("NCCLRUN_MAX_SMS", given, value));
   if (!given) return {};
   if (value < 1) {
     return {ncclInvalidArgument,

@@ -37,7 +37,7 @@ struct PeerInfo {
   uint64_t busId;
   uint32_t flags;
   uint32_t sms;            // of the GPU
-  uint32_t maxChannels;   // 0: as many as the plan likes
+  uint32_t maxChannels;    // 0: as many as the plan likes
   uint32_t communicators;  // that its process has on the GPU already
 };
 static_assert(sizeof(PeerInfo) == 64);

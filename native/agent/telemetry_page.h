@@ -32,8 +32,8 @@ class TelemetryPages {
 
   std::mutex mutex_;
   std::vector<Mapping> pages_;
-  size_t requested_ = 0;     // pages under way; the first one comes unasked
-  size_t expected_ = 0;  // slots that will be claimed
+  size_t requested_ = 0;  // pages under way; the first one comes unasked
+  size_t expected_ = 0;   // slots that will be claimed
   size_t claimed_ = 0;
 };
 

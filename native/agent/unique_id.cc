@@ -50,7 +50,7 @@ ncclResult_t writeOrigin(ncclUniqueId& id) {
 // Whether a private agent can serve it here.
 Status checkOrigin(const ncclUniqueId& id) {
   SessionName own;
-  if (Status status = currentSession(own); !status.ok()) return status;
+  NCCLRUN_TRY(currentSession(own));
   if (wordAt(id, kHostOffset) == 0) {
     if (wordAt(id, kJobOffset) == 0) return enterSession(own), Status{};  // made here, for ranks of this process
     return {

@@ -1,6 +1,8 @@
 // How every part of the engine reports what went wrong: a code to the caller, a sentence for ncclGetLastError.
 #pragma once
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "nccl.h"
 
@@ -12,6 +14,30 @@ struct Status {
   std::string sentence;
   bool ok() const { return code == ncclSuccess; }
 };
+
+// A value, or the status that says why there is none.
+template <class T>
+class [[nodiscard]] StatusOr {
+ public:
+  StatusOr(T value) : value_(std::move(value)) {}
+  StatusOr(Status status) : status_(std::move(status)) {}
+  StatusOr(ncclResult_t code, std::string sentence) : status_{code, std::move(sentence)} {}
+
+  bool ok() const { return status_.ok(); }
+  const Status& status() const { return status_; }
+  // Only if ok().
+  T& value() { return *value_; }
+
+ private:
+  Status status_;
+  std::optional<T> value_;
+};
+
+// Returns the status of the expression from the calling function, unless it is success.
+#define NCCLRUN_TRY(...)                                                    \
+  do {                                                                      \
+    if (::ncclrun::Status tried = (__VA_ARGS__); !tried.ok()) return tried; \
+  } while (false)
 
 // Remembers the sentence for this thread and, because ncclGetLastError(NULL) is often called from another one, for the
 // process; returns `code`.

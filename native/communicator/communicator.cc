@@ -198,9 +198,10 @@ ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStrea
     operation.hashed = called.hashed;
     operation.chosenAs = chosenAs_.load(std::memory_order_relaxed);
   }
-  const ncclResult_t result = dataPath_->enqueue(operations, slotOf(stream), std::move(announcement));
-  if (result == ncclSuccess) called_ = called;
-  return result == ncclSuccess && !settings_.blocking && mayBeFull() && dataPath_->full() ? ncclInProgress : result;
+  if (Status status = dataPath_->enqueue(operations, slotOf(stream), std::move(announcement)); !status.ok())
+    return fail(status);
+  called_ = called;
+  return !settings_.blocking && mayBeFull() && dataPath_->full() ? ncclInProgress : ncclSuccess;
 }
 
 // The stream that a default stream's handle stands for on the host device.
@@ -319,7 +320,7 @@ Status Communicator::divisible(const char* function, bool broken) {
 }
 
 Status Communicator::revoke(const char* function) {
-  if (Status status = divisible(function, true); !status.ok()) return status;
+  NCCLRUN_TRY(divisible(function, true));
   const std::string sentence = context() + " called " + function;
   DataPath* path = nullptr;
   {
@@ -396,12 +397,13 @@ void Communicator::sendFailing(const Status& status, FailureScope scope) {
     if ((status.code != ncclInvalidUsage && !alone) || ownEnd || sentLeave_ || sentFailing_) return;
     sentFailing_ = true;
   }
-  AgentClient::get().notify(FrameKind::leave, encodeLeave(membership_, alone ? LeaveHow::brokenAlone : LeaveHow::differed,
-                                                        status.sentence, kJoinRound));
+  AgentClient::get().notify(
+      FrameKind::leave,
+      encodeLeave(membership_, alone ? LeaveHow::brokenAlone : LeaveHow::differed, status.sentence, kJoinRound));
 }
 
-// Once, and only if the agent knows that this rank joins. Waits a moment for the frame to be on its way, because the process
-// may end next.
+// Once, and only if the agent knows that this rank joins. Waits a moment for the frame to be on its way, because the
+// process may end next.
 void Communicator::sendLeave(LeaveHow how, const std::string& reason) {
   {
     std::lock_guard lock(mutex_);
@@ -409,12 +411,12 @@ void Communicator::sendLeave(LeaveHow how, const std::string& reason) {
     joined_ = false;
   }
   const bool splitting = !hasMembership();
-  ControlThread::get().runSoon(kLeaveTimeout,
-                               [weak = weak_from_this(), membership = splitting ? split_->parent : membership_,
-                                round = splitting ? split_->round : kJoinRound, how, reason] {
-                                 if (const auto self = weak.lock(); self != nullptr) self->sentLeave_ = true;
-                                 AgentClient::get().notify(FrameKind::leave, encodeLeave(membership, how, reason, round));
-                               });
+  ControlThread::get().runSoon(
+      kLeaveTimeout, [weak = weak_from_this(), membership = splitting ? split_->parent : membership_,
+                      round = splitting ? split_->round : kJoinRound, how, reason] {
+        if (const auto self = weak.lock(); self != nullptr) self->sentLeave_ = true;
+        AgentClient::get().notify(FrameKind::leave, encodeLeave(membership, how, reason, round));
+      });
 }
 
 }  // namespace ncclrun

@@ -182,7 +182,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool joined_ = false;       // the agent may count on us; guarded by mutex_
   bool sentFailing_ = false;  // guarded by mutex_
   Status differing_;          // as it was finalized; guarded by mutex_
-  bool sentLeave_ = false;  // of the control thread: the agent has been notified
+  bool sentLeave_ = false;    // of the control thread: the agent has been notified
   bool setUp_ = false;        // it was ready; guarded by mutex_
   bool callerCloses_ = false;
 

@@ -42,8 +42,9 @@ Status Communicator::fromPlan(std::vector<std::byte> plan, int segmentFd, uint32
                                  .segmentFd = segmentFd,
                                  .rank = rank,
                                  .listenFd = listenFd};
-  if (const ncclResult_t result = DataPath::open(setup, made->dataPath_); result != ncclSuccess)
-    return {result, lastError()};
+  auto opened = DataPath::open(setup);
+  if (!opened.ok()) return opened.status();
+  made->dataPath_ = std::move(opened.value());
   ncclrunCommInfo info{};
   made->dataPath_->info(info);
   made->membership_.size = info.size;
@@ -64,7 +65,7 @@ Status Communicator::part(Communicator& parent, Split split, const CommSettings&
 Status Communicator::split(Communicator& parent, int colour, int order, const CommSettings& settings,
                            std::shared_ptr<Communicator>& out) {
   constexpr const char* kName = "ncclCommSplit";
-  if (Status status = parent.divisible(kName, false); !status.ok()) return status;
+  NCCLRUN_TRY(parent.divisible(kName, false));
   // All ranks that split a revoked one have revoked it: the agents let them, though it is broken.
   const bool revoked = parent.state() == State::revoked;
   return part(parent, {kName, parent.membership_, parent.shared_from_this(), revoked, 0, colour, order, {}}, settings,
@@ -83,7 +84,7 @@ void Communicator::takeRound() {
 Status Communicator::shrink(Communicator& parent, LeftOut leftOut, const CommSettings& settings,
                             std::shared_ptr<Communicator>& out) {
   constexpr const char* kName = "ncclCommShrink";
-  if (Status status = parent.divisible(kName, true); !status.ok()) return status;
+  NCCLRUN_TRY(parent.divisible(kName, true));
   return part(parent, {kName, parent.membership_, parent.shared_from_this(), true, 0, 0, 0, std::move(leftOut)},
               settings, out);
 }
@@ -184,7 +185,7 @@ void Communicator::onPlan(Answer answer) {
 
 Status Communicator::openPlan(Answer& answer) {
   Mapping mapping;
-  if (Status status = mapPlan(answer.descriptors[0].get(), mapping); !status.ok()) return status;
+  NCCLRUN_TRY(mapPlan(answer.descriptors[0].get(), mapping));
   plan_ = std::move(mapping);
   telemetry_ = AgentClient::get().telemetry().claim(membership_);
   const DataPath::Setup setup = {
@@ -202,16 +203,16 @@ Status Communicator::openPlan(Answer& answer) {
             });
           },
   };
-  std::unique_ptr<DataPath> opened;
-  if (const ncclResult_t result = DataPath::open(setup, opened); result != ncclSuccess) return {result, lastError()};
+  auto opened = DataPath::open(setup);
+  if (!opened.ok()) return opened.status();
   ncclrunCommInfo info{};
-  opened->info(info);
+  opened.value()->info(info);
   if (info.size != size()) {
     return {ncclInternalError, formatSentence("the agent sent a plan for %u ranks", info.size)};
   }
   hosts_ = info.hosts;
   std::lock_guard lock(mutex_);
-  dataPath_ = std::move(opened);
+  dataPath_ = std::move(opened.value());
   return {};
 }
 
@@ -252,9 +253,9 @@ void Communicator::beginClosing() {
 }
 
 void Communicator::runClosing() {
-  if (const ncclResult_t result = dataPath_->nodeBarrier(); result != ncclSuccess) {
+  if (Status failed = dataPath_->nodeBarrier(); !failed.ok()) {
     Status status = dataPath_->asyncError();
-    if (status.ok()) status = {result, lastError()};
+    if (status.ok()) status = std::move(failed);
     return failWith({status.code, context() + ": " + status.sentence}, true);
   }
   if (hosts_ == 1) {

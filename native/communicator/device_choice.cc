@@ -53,14 +53,14 @@ std::string whyHostDevice(ncclrunDevice_t wanted) {
 Status chooseDevice(ncclrunDevice_t wanted, std::optional<cuda::Gpu>& gpu) {
   gpu.reset();
   Wish wish;
-  if (Status status = readWish(wanted, wish); !status.ok()) return status;
+  NCCLRUN_TRY(readWish(wanted, wish));
   if (wish.device == ncclrunDeviceHost) return {};
   if (const std::string why = whyNoCuda(); !why.empty()) {
     const bool noGpu = cuda::visibleGpus() == 0;
     return noGpu && wish.device == ncclrunDeviceAutomatic ? Status{} : refused(wish, why);
   }
   cuda::Gpu found;
-  if (Status status = cuda::currentGpu(found); !status.ok()) return status;
+  NCCLRUN_TRY(cuda::currentGpu(found));
   if (const std::string why = cuda::whyNoCodeFor(found); !why.empty()) return refused(wish, why);
   gpu = found;
   return {};

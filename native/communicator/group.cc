@@ -57,7 +57,7 @@ Status Group::predictAll(const std::vector<Queued>& queued, float& microseconds)
     const DataPath* path = one.communicator->ready("ncclGroupSimulateEnd");
     if (path == nullptr) return {ncclInvalidUsage, lastError()};
     double time = 0;
-    if (Status status = path->predict(one.operation, time); !status.ok()) return status;
+    NCCLRUN_TRY(path->predict(one.operation, time));
     if (time == 0 && one.operation.collective != plan::Collective::barrier) {
       microseconds = NCCL_UNDEF_FLOAT;
       return {};

@@ -7,20 +7,15 @@
 
 namespace ncclrun {
 
-ncclResult_t DataPath::open(const Setup& setup, std::unique_ptr<DataPath>& out) {
-  Status status;
+StatusOr<std::unique_ptr<DataPath>> DataPath::open(const Setup& setup) {
   try {
-    if (!setup.gpu.has_value()) {
-      status = openHostDataPath(setup, out);
-    } else {
-      auto opened = std::make_unique<cuda::CudaDataPath>(setup, *setup.gpu);
-      status = opened->start();
-      if (status.ok()) out = std::move(opened);
-    }
+    if (!setup.gpu.has_value()) return openHostDataPath(setup);
+    auto opened = std::make_unique<cuda::CudaDataPath>(setup, *setup.gpu);
+    NCCLRUN_TRY(opened->start());
+    return std::unique_ptr<DataPath>(std::move(opened));
   } catch (const std::system_error& error) {  // a thread could not be started
-    status = {ncclSystemError, error.what()};
+    return {ncclSystemError, error.what()};
   }
-  return status.ok() ? ncclSuccess : fail(status);
 }
 
 }  // namespace ncclrun

@@ -86,9 +86,7 @@ Status CopyEngines::takeStreams(uint64_t capture) {
 
 Status CopyEngines::makeStream(PeerStream& peerStream) {
   if (peerStream.joined != nullptr) return {};
-  if (Status status = statusOf(driver().streamCreate(&peerStream.stream, kStreamNonBlocking), "cuStreamCreate");
-      !status.ok())
-    return status;
+  NCCLRUN_TRY(statusOf(driver().streamCreate(&peerStream.stream, kStreamNonBlocking), "cuStreamCreate"));
   return statusOf(driver().eventCreate(&peerStream.joined, kEventNoTiming), "cuEventCreate");
 }
 
@@ -127,7 +125,7 @@ uint32_t CopyEngines::onlyPeer(const CopyProgram& program) const {
 }
 
 Status CopyEngines::begin(const CopyProgram& program, Stream stream, uint64_t capture) {
-  if (Status status = takeStreams(capture); !status.ok()) return status;
+  NCCLRUN_TRY(takeStreams(capture));
   stream_ = stream;
   next_.clear();
   for (PeerStream& peerStream : current_->all) peerStream.used = false;  // left by a program that failed

@@ -106,7 +106,7 @@ CudaDataPath::~CudaDataPath() {
 Status CudaDataPath::start() {
   Descriptor listening(setup_.listenFd);
   Resources& mine = *resources_;
-  if (Status status = mine.plan.openFor(plan::Device::cuda, setup_.rank, setup_.plan); !status.ok()) return status;
+  NCCLRUN_TRY(mine.plan.openFor(plan::Device::cuda, setup_.rank, setup_.plan));
   const auto& header = plan().header();
   if (header.hosts > 1) {
     return {ncclInvalidUsage, "GPUs of several hosts: this version of the engine connects those of one host only"};
@@ -114,32 +114,25 @@ Status CudaDataPath::start() {
   if (header.ranks > kMaxPeers) {
     return {ncclInvalidUsage, formatSentence("%u GPUs on one host; the engine takes %u", header.ranks, kMaxPeers)};
   }
-  if (Status status = mine.segment.map(setup_.segmentFd, plan()); !status.ok()) return status;
+  NCCLRUN_TRY(mine.segment.map(setup_.segmentFd, plan()));
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan().hostName(host));
   mine.interrupt = std::make_unique<Interrupt>(mine.segment.abortBlock(), ownBell(), setup_.telemetry.get());
   startLoading();
   const OnGpu here(mine.gpu);
   const Driver& cuda = driver();
-  if (Status status = statusOf(cuda.streamCreate(&mine.stream, kStreamNonBlocking), "cuStreamCreate"); !status.ok())
-    return status;
-  if (Status status = statusOf(cuda.eventCreate(&mine.probed, kEventNoTiming), "cuEventCreate"); !status.ok())
-    return status;
+  NCCLRUN_TRY(statusOf(cuda.streamCreate(&mine.stream, kStreamNonBlocking), "cuStreamCreate"));
+  NCCLRUN_TRY(statusOf(cuda.eventCreate(&mine.probed, kEventNoTiming), "cuEventCreate"));
   mine.order = std::make_unique<LaunchOrder>(mine.gpu);
-  if (Status status = mine.order->make(mine.stream); !status.ok()) return status;
+  NCCLRUN_TRY(mine.order->make(mine.stream));
   mine.share = std::make_unique<SmShare>(mine.gpu, [&order = *mine.order] { return order.query() != kNotReady; });
   void* pinned = nullptr;
-  if (Status status =
-          statusOf(cuda.memHostAlloc(&pinned, sizeof(PinnedState), kHostPortable | kHostMapped), "cuMemHostAlloc");
-      !status.ok())
-    return status;
+  NCCLRUN_TRY(statusOf(cuda.memHostAlloc(&pinned, sizeof(PinnedState), kHostPortable | kHostMapped), "cuMemHostAlloc"));
   mine.pinned = new (pinned) PinnedState{};
-  if (Status status = mine.sharedPages.pin(mine.gpu, &mine.segment.abortBlock(), mine.segment.sharedWithGpus());
-      !status.ok())
-    return status;
+  NCCLRUN_TRY(mine.sharedPages.pin(mine.gpu, &mine.segment.abortBlock(), mine.segment.sharedWithGpus()));
   mine.regions = std::make_unique<Regions>(mine.gpu, plan(), mine.segment, setup_.rank);
-  if (Status status = mine.regions->allocate(mine.stream); !status.ok()) return status;
-  if (Status status = makeTables(); !status.ok()) return status;
-  if (Status status = statusOf(cuda.streamSynchronize(mine.stream), "cuStreamSynchronize"); !status.ok()) return status;
+  NCCLRUN_TRY(mine.regions->allocate(mine.stream));
+  NCCLRUN_TRY(makeTables());
+  NCCLRUN_TRY(statusOf(cuda.streamSynchronize(mine.stream), "cuStreamSynchronize"));
   return mine.regions->publish();
 }
 
@@ -168,7 +161,7 @@ Status CudaDataPath::makeTables() {
     for (uint32_t index = 0; index < header.ranks; index++) rings.push_back(plan().ring(channel, index));
   }
   const TableLayout layout(plan().slots(), header.ranks);
-  if (Status status = mine.tables.allocate(mine.gpu, layout.bytes, mine.stream); !status.ok()) return status;
+  NCCLRUN_TRY(mine.tables.allocate(mine.gpu, layout.bytes, mine.stream));
   return fillTable(layout.rings, rings.data(), rings.size() * sizeof(uint32_t));
 }
 
@@ -203,12 +196,12 @@ Status CudaDataPath::connect() {
   const OnGpu here(mine.gpu);
   if (loading_.valid()) {
     if (loading_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return {ncclInProgress, {}};
-    if (Status status = loading_.get(); !status.ok()) return status;
+    NCCLRUN_TRY(loading_.get());
   }
   if (launcher_ == nullptr) {
-    if (Status status = mine.regions->connect(); !status.ok()) return status;
-    if (Status status = makeLauncher(); !status.ok()) return status;
-    if (Status status = beginProbe(); !status.ok()) return status;
+    NCCLRUN_TRY(mine.regions->connect());
+    NCCLRUN_TRY(makeLauncher());
+    NCCLRUN_TRY(beginProbe());
   }
   return endProbe();
 }
@@ -222,7 +215,7 @@ Status CudaDataPath::makeLauncher() {
     at(mine.regions->out(peer), launch.out[peer]);
     at(mine.regions->in(peer), launch.in[peer]);
   }
-  if (Status status = makeRingPositions(); !status.ok()) return status;
+  NCCLRUN_TRY(makeRingPositions());
   const TableLayout layout(mine.regions->slots(), header.ranks);
   at(mine.tables.pointer() + layout.sends, launch.sends);
   at(mine.tables.pointer() + layout.receives, launch.receives);
@@ -265,7 +258,7 @@ Status CudaDataPath::beginProbe() {
   if (probe_ == Probe::useless) mine.regions->publishTornLines(~0u);
   if (probe_ != Probe::none) return {};
   Function function = nullptr;
-  if (Status status = load(mine.gpu, kBytesModule, kProbe, function); !status.ok()) return status;
+  NCCLRUN_TRY(load(mine.gpu, kBytesModule, kProbe, function));
   uint32_t* wrong = &mine.pinned->tornWords;
   uint64_t* clock = &mine.pinned->clock;
   void* parameters[] = {&constants_, &wrong, &clock};
@@ -283,7 +276,7 @@ Status CudaDataPath::endProbe() {
     if (result == kNotReady) return {ncclInProgress, {}};
     if (result != kSuccess) return statusOf(result, "the first kernel");
     mine.regions->publishTornLines(std::atomic_ref(mine.pinned->tornWords).load(std::memory_order_acquire));
-    if (Status status = reportWaits(); !status.ok()) return status;
+    NCCLRUN_TRY(reportWaits());
     probe_ = Probe::published;
   }
   if (probe_ == Probe::agreed) return {};
@@ -344,8 +337,7 @@ void CudaDataPath::forgetBuffer(const RegisteredBuffer& buffer) {
 Status CudaDataPath::order(ncclrunStream_t later, ncclrunStream_t earlier) {
   const OnGpu here(resources_->gpu);
   Event event = nullptr;
-  if (Status status = statusOf(driver().eventCreate(&event, kEventNoTiming), "cuEventCreate"); !status.ok())
-    return status;
+  NCCLRUN_TRY(statusOf(driver().eventCreate(&event, kEventNoTiming), "cuEventCreate"));
   Status status = statusOf(driver().eventRecord(event, reinterpret_cast<Stream>(earlier)), "cuEventRecord");
   if (status.ok())
     status = statusOf(driver().streamWaitEvent(reinterpret_cast<Stream>(later), event, 0), "cuStreamWaitEvent");
@@ -378,12 +370,12 @@ Status CudaDataPath::form(plan::Collective collective, uint64_t bytes, ncclrunFo
   return formAt(plan(), provable(true) | addresses(), collective, bytes, out);
 }
 
-ncclResult_t CudaDataPath::nodeBarrier() {
-  const Status status =
+Status CudaDataPath::nodeBarrier() {
+  Status status =
       hostBarrier({.plan = plan(), .segment = resources_->segment, .rank = setup_.rank, .gonePeers = gonePeers_},
                   interrupt(), ownBell(), plan().header().spinNanoseconds, telemetry_);
   if (!status.ok() && setup_.failed) setup_.failed(status, interrupt().scope());
-  return result(status);
+  return status;
 }
 
 void CudaDataPath::info(ncclrunCommInfo& out) const {

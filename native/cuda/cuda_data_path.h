@@ -60,12 +60,12 @@ class CudaDataPath final : public DataPath {
   Status connect() override;
   std::unique_ptr<Announcement> announce(std::span<const Operation> operations, ncclrunStream_t stream) override;
   void consent(Announcement& announcement) override;
-  ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
-                       std::unique_ptr<Announcement> announcement) override;
+  Status enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                 std::unique_ptr<Announcement> announcement) override;
   Status order(ncclrunStream_t later, ncclrunStream_t earlier) override;
   bool full() const override { return false; }
   Status awaitRoom() override { return asyncError(); }
-  ncclResult_t nodeBarrier() override;
+  Status nodeBarrier() override;
   void leave(uint64_t collectives) override;
   void leaveAborted() override;
   void peerGone(uint32_t rank, const Status& why, bool waited) override;

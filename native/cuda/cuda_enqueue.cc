@@ -24,7 +24,7 @@ Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t give
     tasks[i].operation = operations[i];
     const bool own = operations[i].collective == plan::Collective::sendRecv && operations[i].peer == setup_.rank;
     const uint32_t also = !own && operations[i].count > 0 ? addresses() : 0;
-    if (Status status = chooseForm(plan(), given | also, tasks[i]); !status.ok()) return status;
+    NCCLRUN_TRY(chooseForm(plan(), given | also, tasks[i]));
   }
   return {};
 }
@@ -68,32 +68,32 @@ void CudaDataPath::consent(Announcement& announcement) {
                               [&] { return nothingUnderWay(); });
 }
 
-ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
-                                   std::unique_ptr<Announcement> announcement) {
-  if (interrupt().raised()) return result(interrupt().status());
+Status CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                             std::unique_ptr<Announcement> announcement) {
+  if (interrupt().raised()) return interrupt().status();
   const auto isEmpty = [](const Operation& one) {
     return one.count == 0 && one.collective != plan::Collective::barrier;
   };
   std::lock_guard lock(mutex_);
-  if (std::all_of(operations.begin(), operations.end(), isEmpty)) return result(addCalls(operations));
-  if (Status status = missing(operations); !status.ok()) return result(status);
+  if (std::all_of(operations.begin(), operations.end(), isEmpty)) return addCalls(operations);
+  NCCLRUN_TRY(missing(operations));
   const OnGpu here(resources_->gpu);
   const auto cudaStream = reinterpret_cast<Stream>(stream);
   Capture capture;
-  if (Status status = resources_->order->before(cudaStream, capture); !status.ok()) return result(status);
-  if (Status status = holdFor(cudaStream, capture.id); !status.ok()) return result(status);
+  NCCLRUN_TRY(resources_->order->before(cudaStream, capture));
+  NCCLRUN_TRY(holdFor(cudaStream, capture.id));
   awaited_.add(operations, setup_.rank, [&] { return resources_->order->mark(cudaStream, capture); });
   if (announcement != nullptr) {
     auto& pending = static_cast<PendingAnnouncement&>(*announcement);
     for (size_t i = 0; i < operations.size(); i++) pending.tasks[i].operation = operations[i];
     Status status = run(pending.tasks, std::move(pending.copies), cudaStream, capture);
-    return result(status.ok() ? addCalls(operations) : status);
+    return status.ok() ? addCalls(operations) : status;
   }
-  if (Status status = choose(operations, provable(capture.id != 0), unannounced_); !status.ok()) return result(status);
+  NCCLRUN_TRY(choose(operations, provable(capture.id != 0), unannounced_));
   DirectCopies::Announced copies;
   if (resources_->copies != nullptr) copies = resources_->copies->announce(unannounced_);
   Status status = run(unannounced_, std::move(copies), cudaStream, capture);
-  return result(status.ok() ? addCalls(operations) : status);
+  return status.ok() ? addCalls(operations) : status;
 }
 
 // Counts the calls. An operation that could not be queued takes no number, and the program may try again.
@@ -127,7 +127,7 @@ Status CudaDataPath::run(std::vector<Task>& tasks, DirectCopies::Announced copie
   }
   for (size_t i = 0; i < tasks.size(); i++) {
     if ((tasks[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0 || agreed.contains(i)) continue;
-    if (Status status = chooseForm(plan(), given, tasks[i]); !status.ok()) return status;
+    NCCLRUN_TRY(chooseForm(plan(), given, tasks[i]));
   }
   const Operation& last = tasks.back().operation;
   telemetry_.begin(last, tasks.back().bytes);

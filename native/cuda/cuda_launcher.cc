@@ -268,7 +268,7 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
   const uint32_t ranks = plan_.header().ranks;
   std::vector<std::vector<const Task*>> sends(ranks), receives(ranks);
   for (const Task* task : tasks) (isSend(*task) ? sends : receives)[task->operation.peer].push_back(task);
-  if (Status status = checkCopies(sends[rank_], receives[rank_]); !status.ok()) return status;
+  NCCLRUN_TRY(checkCopies(sends[rank_], receives[rank_]));
   const size_t perRound = std::max<size_t>(kMaxItems / (2 * ranks - 1), 1);
   size_t max = 0;
   for (uint32_t peer = 0; peer < ranks; peer++) max = std::max({max, sends[peer].size(), receives[peer].size()});
@@ -304,7 +304,7 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
       add(receives[(rank_ + ranks - distance) % ranks], maxBlocks);
     }
     add(sends[rank_], plan_.header().copyChannels, &receives[rank_]);
-    if (Status status = flush(shape, blocks, true, stream); !status.ok()) return status;
+    NCCLRUN_TRY(flush(shape, blocks, true, stream));
   }
   return {};
 }
@@ -411,7 +411,7 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
     if (task.operation.collective == Collective::sendRecv) pointToPoint.push_back(&task);
   }
   if (!pointToPoint.empty()) {
-    if (Status status = sendAndReceive(pointToPoint, messagesOfGroup, stream); !status.ok()) return status;
+    NCCLRUN_TRY(sendAndReceive(pointToPoint, messagesOfGroup, stream));
   }
   // Adjacent operations of one shape share a launch, in which they take the channels round-robin.
   const uint32_t channels = plan_.header().channels;
@@ -442,7 +442,7 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
     // and so is whether an all-to-all is in place.
     const bool alone = operation.op == kPreMulSum || operation.collective == Collective::allToAll;
     if (launch_.itemCount > 0 && (own != shape || alone || launch_.itemCount == kMaxItems)) {
-      if (Status status = launch(); !status.ok()) return status;
+      NCCLRUN_TRY(launch());
     }
     shape = own;
     Item item = itemOf(task, own);
@@ -451,7 +451,7 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
     addItem(item, own);
     blocks += item.blocks;
     if (!alone) continue;
-    if (Status status = launch(); !status.ok()) return status;
+    NCCLRUN_TRY(launch());
   }
   return launch();
 }

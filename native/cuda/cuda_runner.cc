@@ -74,7 +74,7 @@ Status Runner::runCollective(const Task& task, const DirectCopies::Reached& reac
   size_t bytes = bytesOf(operation);
   if (operation.collective == Collective::allReduce) {
     const size_t part = operation.count / plan_.header().ranks / kPartGrain * kPartGrain;
-    if (Status status = reduceParts(task, reached, part, where); !status.ok()) return status;
+    NCCLRUN_TRY(reduceParts(task, reached, part, where));
     bytes = part * elementBytes(operation.type);
   }
   CopyProgram program = copies_->programFor(task, reached.targets, bytes);
@@ -112,14 +112,14 @@ Status Runner::reduceParts(const Task& task, const DirectCopies::Reached& reache
   left.operation.count -= done;
   std::vector<Task> tasks;
   if (reached.reads) {
-    if (Status status = pull(own, reached.sources, where); !status.ok()) return status;
+    NCCLRUN_TRY(pull(own, reached.sources, where));
   } else {
     tasks.push_back(own);
   }
   if (left.operation.count > 0) tasks.push_back(left);
   for (Task& one : tasks) {
     one.operation.chosenAs = kOwnBytes;
-    if (Status status = chooseForm(plan_, where.given, one); !status.ok()) return status;
+    NCCLRUN_TRY(chooseForm(plan_, where.given, one));
   }
   return launcher_.run(tasks, where.stream);
 }

@@ -170,7 +170,7 @@ void logCompiling(const Gpu& gpu, const std::string& path) {
 
 Status loadModule(const Gpu& gpu, uint8_t module, Module& out) {
   std::string image, path;
-  if (Status status = readKernels(kModuleNames[module], image, path); !status.ok()) return status;
+  NCCLRUN_TRY(readKernels(kModuleNames[module], image, path));
   if (!hasMachineCode(gpu)) logCompiling(gpu, path);
   const Result result = driver().moduleLoadData(&out, image.data());
   Status status = statusOf(result, formatSentence("the kernels in %s cannot be loaded", path.c_str()).c_str());

@@ -15,8 +15,7 @@ LaunchOrder::~LaunchOrder() {
 }
 
 Status LaunchOrder::make(Stream stream) {
-  if (Status status = statusOf(driver().eventCreate(&last_, kEventNoTiming), "cuEventCreate"); !status.ok())
-    return status;
+  NCCLRUN_TRY(statusOf(driver().eventCreate(&last_, kEventNoTiming), "cuEventCreate"));
   return count_.allocate(gpu_, sizeof launched_, stream);
 }
 

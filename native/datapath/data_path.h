@@ -74,7 +74,7 @@ class DataPath {
     std::function<void(const Status&, FailureScope)> failed = {};
   };
   // Checks the plan, maps the segment, starts what the plan needs. Connects nothing yet and never blocks.
-  static ncclResult_t open(const Setup& setup, std::unique_ptr<DataPath>& out);
+  static StatusOr<std::unique_ptr<DataPath>> open(const Setup& setup);
   virtual ~DataPath() = default;
 
   // Begins connecting the planned edges to other hosts; ncclInProgress until all are there, then ncclSuccess; else the
@@ -90,8 +90,8 @@ class DataPath {
   // Queues operations that the caller grouped (at least one), in call order, behind what the stream already has. Never
   // blocks on peers. Sends and receives of one call make progress together. Operations of one DataPath run in the order
   // queued, whatever their streams. `announcement`: of these operations; null: they were not announced.
-  virtual ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
-                               std::unique_ptr<Announcement> announcement) = 0;
+  virtual Status enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                         std::unique_ptr<Announcement> announcement) = 0;
 
   // Makes later work on `later` wait for the work queued on `earlier`.
   virtual Status order(ncclrunStream_t later, ncclrunStream_t earlier) = 0;
@@ -102,7 +102,7 @@ class DataPath {
   virtual Status awaitRoom() = 0;
 
   // Barrier of the local ranks through the segment, on the calling thread.
-  virtual ncclResult_t nodeBarrier() = 0;
+  virtual Status nodeBarrier() = 0;
 
   // This rank leaves in order, after so many collectives, and has nothing under way: peers of this host need not wait.
   virtual void leave(uint64_t collectives) = 0;

@@ -1,6 +1,6 @@
-// Peers that have left a communicator while other ranks continue with it, as the agent reports: each with the status that
-// ends a wait for it. A rank of the same host that left in order publishes that itself (Doorbell::left), one of another
-// host on its connections.
+// Peers that have left a communicator while other ranks continue with it, as the agent reports: each with the status
+// that ends a wait for it. A rank of the same host that left in order publishes that itself (Doorbell::left), one of
+// another host on its connections.
 #pragma once
 #include <atomic>
 #include <map>

@@ -28,8 +28,8 @@ class Interrupt {
   // ncclInvalidUsage if it was raised because the calls of this communicator's ranks differ, which ends it for all of
   // them; else success.
   Status differing() const;
-  // The reason, or success while nothing is raised. The caller fails for it: from then on the telemetry page shows which
-  // rank was lost, by its connection or as in the abort flag's block.
+  // The reason, or success while nothing is raised. The caller fails for it: from then on the telemetry page shows
+  // which rank was lost, by its connection or as in the abort flag's block.
   Status status() const;
 
  private:

@@ -79,7 +79,7 @@ Status formAt(const PlanView& plan, uint32_t given, plan::Collective collective,
   Task task;
   task.operation.collective = collective;
   task.operation.chosenAs = bytes;
-  if (Status status = chooseForm(plan, given, task); !status.ok()) return status;
+  NCCLRUN_TRY(chooseForm(plan, given, task));
   out = {task.form.algorithm, task.form.protocol, task.form.channels, task.form.threads, kOwnBytes};
   for (uint32_t row = plan.firstTuning(collective); row < plan.header().tuningTable.count; row++) {
     const auto record = plan.tuning(row);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "datapath/data_path.h"
 #include "datapath/borrowed_thread.h"
+#include "datapath/data_path.h"
 #include "plan/plan_view.h"
 #include "plan/variants.h"
 

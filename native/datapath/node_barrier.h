@@ -27,7 +27,7 @@ inline Status whoIsGone(const LocalRanks& ranks, uint32_t& gone) {
                                     " called ncclrunNodeBarrier, which " + ranks.plan.describe(peer) +
                                     " did not before ncclCommFinalize"};
     }
-    if (Status why = ranks.gonePeers.why(peer); !why.ok()) return why;
+    NCCLRUN_TRY(ranks.gonePeers.why(peer));
     if (left == kAborted) return abortedBy(ranks.plan.describe(peer));
   }
   return {};

@@ -14,7 +14,7 @@ namespace ncclrun {
 // Maximum and minimum leave NaNs out where there is a number, and -0 is less than +0: so no order of reduction changes
 // them.
 using ReduceFunction = void (*)(void* const* targets, uint32_t targetCount, const void* const* sources,
-                              uint32_t sourceCount, size_t count, bool stream);
+                                uint32_t sourceCount, size_t count, bool stream);
 
 // target[i] = source[i] × *scalar, rounded to the type. The scalar is of the type, but float for 8- and 16-bit floats.
 using ScaleFunction = void (*)(void* target, const void* source, size_t count, const void* scalar);
@@ -26,8 +26,8 @@ inline constexpr ncclRedOp_t kPreMulSum = ncclNumOps;
 
 // How one call combines the ranks' contributions: each is scaled, all are reduced, the result is divided.
 struct Reduction {
-  ReduceFunction reduce = nullptr;    // null where nothing is reduced
-  ScaleFunction scale = nullptr;  // null: contributions are taken as they are
+  ReduceFunction reduce = nullptr;  // null where nothing is reduced
+  ScaleFunction scale = nullptr;    // null: contributions are taken as they are
   DivideFunction divide = nullptr;
   uint32_t divisor = 1;
   uint64_t scalar = 0;  // its bytes, as ScaleFunction reads them

@@ -4,8 +4,8 @@
 #include <sched.h>
 
 #include "base/clock.h"
-#include "datapath/interrupt.h"
 #include "datapath/borrowed_thread.h"
+#include "datapath/interrupt.h"
 #include "plan/segment.h"
 
 namespace ncclrun {
@@ -26,7 +26,11 @@ class SpinWait {
   // `borrowed`: set if the wait runs on a borrowed thread, which never sleeps here but polls until its time is up.
   SpinWait(Interrupt& interrupt, Doorbell& own, uint64_t spinNanoseconds, BorrowedThread* borrowed = nullptr,
            PeerWatch* peerWatch = nullptr)
-      : interrupt_(interrupt), own_(own), spinNanoseconds_(spinNanoseconds), borrowed_(borrowed), peerWatch_(peerWatch) {}
+      : interrupt_(interrupt),
+        own_(own),
+        spinNanoseconds_(spinNanoseconds),
+        borrowed_(borrowed),
+        peerWatch_(peerWatch) {}
 
   // Returns true when ready() does, false if interrupted first. ready() must look with seq_cst loads; beforeSleep() is
   // called once each time polling gave nothing, when whoever changes something already rings: what it sees there, or a

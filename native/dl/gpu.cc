@@ -7,25 +7,19 @@ namespace ncclrun::cuda {
 
 Status currentGpu(Gpu& out) {
   const Driver& cuda = driver();
-  if (Status status = statusOf(cuda.ctxGetCurrent(&out.context), "cuCtxGetCurrent"); !status.ok()) return status;
+  NCCLRUN_TRY(statusOf(cuda.ctxGetCurrent(&out.context), "cuCtxGetCurrent"));
   if (out.context == nullptr) {
     Device first = 0;
-    if (Status status = statusOf(cuda.deviceGet(&first, 0), "cuDeviceGet"); !status.ok()) return status;
-    if (Status status = statusOf(cuda.devicePrimaryCtxRetain(&out.context, first), "cuDevicePrimaryCtxRetain");
-        !status.ok())
-      return status;
-    if (Status status = statusOf(cuda.ctxPushCurrent(out.context), "cuCtxPushCurrent"); !status.ok()) return status;
+    NCCLRUN_TRY(statusOf(cuda.deviceGet(&first, 0), "cuDeviceGet"));
+    NCCLRUN_TRY(statusOf(cuda.devicePrimaryCtxRetain(&out.context, first), "cuDevicePrimaryCtxRetain"));
+    NCCLRUN_TRY(statusOf(cuda.ctxPushCurrent(out.context), "cuCtxPushCurrent"));
   }
-  if (Status status = statusOf(cuda.ctxGetDevice(&out.device), "cuCtxGetDevice"); !status.ok()) return status;
+  NCCLRUN_TRY(statusOf(cuda.ctxGetDevice(&out.device), "cuCtxGetDevice"));
   int sms = 0;
-  if (Status status = statusOf(cuda.deviceGetAttribute(&sms, kAttributeSms, out.device), "cuDeviceGetAttribute");
-      !status.ok())
-    return status;
+  NCCLRUN_TRY(statusOf(cuda.deviceGetAttribute(&sms, kAttributeSms, out.device), "cuDeviceGetAttribute"));
   out.sms = uint32_t(sms);
   char text[32] = "";
-  if (Status status = statusOf(cuda.deviceGetPCIBusId(text, sizeof text, out.device), "cuDeviceGetPCIBusId");
-      !status.ok())
-    return status;
+  NCCLRUN_TRY(statusOf(cuda.deviceGetPCIBusId(text, sizeof text, out.device), "cuDeviceGetPCIBusId"));
   out.busId = 0;  // the hexadecimal digits of 0000:3b:00.0
   for (const char* at = text; *at != '\0'; at++) {
     const char* const digits = "0123456789abcdef";

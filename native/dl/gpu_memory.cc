@@ -65,7 +65,7 @@ Status pinnedForever(const Gpu& gpu, void* address, Pointer& out) {
   std::lock_guard lock(mutex);
   PinnedPages& pages = pinned[reinterpret_cast<uintptr_t>(address) / uintptr_t(sysconf(_SC_PAGESIZE))];
   if (!pages.pinned()) {
-    if (Status status = pages.pin(gpu, address, 1); !status.ok()) return status;
+    NCCLRUN_TRY(pages.pin(gpu, address, 1));
   }
   out = pages.pointerTo(address);
   return {};

@@ -53,9 +53,7 @@ bool Removal::step() {
   return true;
 }
 
-std::string Removal::error() const {
-  return removed_ ? "" : error_.empty() ? path_ + ": not empty" : error_;
-}
+std::string Removal::error() const { return removed_ ? "" : error_.empty() ? path_ + ": not empty" : error_; }
 
 bool Removal::stepTop() {
   const dirent* entry = readdir(top_);

@@ -44,8 +44,8 @@ void Blocks::run(std::span<const Body> bodies) {
   running_.clear();
 }
 
-// Resumes blocks round-robin; waits when none can continue. An interrupt makes every await() return false, so all blocks
-// end.
+// Resumes blocks round-robin; waits when none can continue. An interrupt makes every await() return false, so all
+// blocks end.
 void Blocks::runTogether() {
   size_t left = running_.size();
   while (left > 0) {
@@ -86,11 +86,11 @@ bool Blocks::await(const Needs& needs) {
   if (needs.met()) return !spin_.interrupt().raised();
   if (current_ == nullptr) {
     return spin_.wait([&] { return needs.met(); },
-                          [&] {
-                            watch(needs);
-                            const Endpoint* missing = needs.missing();
-                            telemetry_.waiting(missing != nullptr ? missing->facts().peer : ~0u);
-                          });
+                      [&] {
+                        watch(needs);
+                        const Endpoint* missing = needs.missing();
+                        telemetry_.waiting(missing != nullptr ? missing->facts().peer : ~0u);
+                      });
   }
   Running* self = current_;
   self->needs = &needs;

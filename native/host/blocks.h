@@ -1,5 +1,5 @@
-// Runs the blocks of one launch on the calling thread, as a GPU runs them on its SMs: each is written as if it were alone
-// and waits where it must; meanwhile the others run.
+// Runs the blocks of one launch on the calling thread, as a GPU runs them on its SMs: each is written as if it were
+// alone and waits where it must; meanwhile the others run.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -19,8 +19,8 @@ namespace ncclrun {
 
 class Connections final : public PeerWatch {
  public:
-  Connections(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt, const GonePeers& gonePeers,
-       int listenFd);
+  Connections(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt,
+              const GonePeers& gonePeers, int listenFd);
   // Opens the transports that the plan uses.
   Status start();
 

@@ -1,7 +1,7 @@
 // The default streams that a thread's NULL stream stands for. Ranks of one communicator in one process wait for each
-// other, so each needs a default stream of its own: its default-stream slot. A thread is mostly one rank, which keeps its
-// slot over all communicators that it joins; a thread with several ranks has as many slots. Threads never share a slot:
-// each could queue behind the other the work that the other waits for.
+// other, so each needs a default stream of its own: its default-stream slot. A thread is mostly one rank, which keeps
+// its slot over all communicators that it joins; a thread with several ranks has as many slots. Threads never share a
+// slot: each could queue behind the other the work that the other waits for.
 #pragma once
 #include <cstdint>
 #include <span>

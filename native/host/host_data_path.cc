@@ -8,22 +8,22 @@
 
 namespace ncclrun {
 
-Status HostCommunicator::open(const DataPath::Setup& setup, std::shared_ptr<HostCommunicator>& out) {
+StatusOr<std::shared_ptr<HostCommunicator>> HostCommunicator::open(const DataPath::Setup& setup) {
   auto made = std::make_shared<HostCommunicator>(setup);
-  Status status = made->start();
-  if (status.ok()) out = std::move(made);
-  return status;
+  NCCLRUN_TRY(made->start());
+  return made;
 }
 
 Status HostCommunicator::start() {
   Descriptor listening(setup_.listenFd);
-  if (Status status = plan_.openFor(plan::Device::host, setup_.rank, setup_.plan); !status.ok()) return status;
+  NCCLRUN_TRY(plan_.openFor(plan::Device::host, setup_.rank, setup_.plan));
   const auto& header = plan_.header();
-  if (Status status = segment_.map(setup_.segmentFd, plan_); !status.ok()) return status;
+  NCCLRUN_TRY(segment_.map(setup_.segmentFd, plan_));
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan_.hostName(host));
   interrupt_ = std::make_unique<Interrupt>(segment_.abortBlock(), ownBell(), setup_.telemetry.get());
   calls_ = std::make_unique<CallCheck>(plan_, segment_, setup_.rank);
-  connections_ = std::make_unique<Connections>(plan_, segment_, setup_.rank, *interrupt_, gonePeers_, listening.release());
+  connections_ =
+      std::make_unique<Connections>(plan_, segment_, setup_.rank, *interrupt_, gonePeers_, listening.release());
   runner_ = std::make_unique<OperationRunner>(plan_, *connections_, setup_.rank);
   return connections_->start();
 }
@@ -45,14 +45,14 @@ Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunS
   for (size_t i = 0; i < operations.size(); i++) {
     Task& task = i == 0 ? launch.first : launch.more[i - 1];
     task.operation = operations[i];
-    if (Status status = chooseForm(plan_, plan::kRequiresNotCaptured, task); !status.ok()) return status;
+    NCCLRUN_TRY(chooseForm(plan_, plan::kRequiresNotCaptured, task));
     if (plan::Algorithm(task.form.algorithm) != plan::Algorithm::ring) continue;
     task.firstChannel = nextChannel;
     nextChannel = (nextChannel + task.form.channels) % plan_.header().channels;
   }
   telemetry_.queued();
-  // A ticket's position in the stream is fixed before the next ticket is issued, so that no two streams can wait for each
-  // other.
+  // A ticket's position in the stream is fixed before the next ticket is issued, so that no two streams can wait for
+  // each other.
   std::lock_guard lock(mutex_);
   launch.ticket = issued_;
   Status status = queue->push(self, std::move(launch));
@@ -74,7 +74,8 @@ Status HostCommunicator::awaitRoom() {
 // With the lock held.
 void HostCommunicator::wakeIfRoom() {
   pending_.store(uint32_t(issued_ - nextTicket_), std::memory_order_relaxed);
-  if (roomWaiters_ > 0 && (issued_ - nextTicket_ <= kQueueDepth / 4 || closed_ || interrupt_->raised())) room_.notify_all();
+  if (roomWaiters_ > 0 && (issued_ - nextTicket_ <= kQueueDepth / 4 || closed_ || interrupt_->raised()))
+    room_.notify_all();
 }
 
 void HostCommunicator::leave(uint64_t collectives) { segment_.leave(plan_.peer(setup_.rank).localIndex, collectives); }
@@ -185,9 +186,9 @@ class HostDataPath final : public DataPath {
   ~HostDataPath() override { communicator_->close(); }
 
   Status connect() override { return communicator_->connect(); }
-  ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
-                       std::unique_ptr<Announcement>) override {
-    return result(communicator_->enqueue(operations, stream, communicator_));
+  Status enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                 std::unique_ptr<Announcement>) override {
+    return communicator_->enqueue(operations, stream, communicator_);
   }
   Status order(ncclrunStream_t later, ncclrunStream_t earlier) override {
     Stream *const after = Stream::find(later), *const before = Stream::find(earlier);
@@ -196,7 +197,7 @@ class HostDataPath final : public DataPath {
   }
   bool full() const override { return communicator_->full(); }
   Status awaitRoom() override { return communicator_->awaitRoom(); }
-  ncclResult_t nodeBarrier() override { return result(communicator_->nodeBarrier()); }
+  Status nodeBarrier() override { return communicator_->nodeBarrier(); }
   void leave(uint64_t collectives) override { communicator_->leave(collectives); }
   void leaveAborted() override { communicator_->leaveAborted(); }
   void peerGone(uint32_t rank, const Status& why, bool) override { communicator_->peerGone(rank, why); }
@@ -228,11 +229,10 @@ class HostDataPath final : public DataPath {
 
 }  // namespace
 
-Status openHostDataPath(const DataPath::Setup& setup, std::unique_ptr<DataPath>& out) {
-  std::shared_ptr<HostCommunicator> communicator;
-  Status status = HostCommunicator::open(setup, communicator);
-  if (status.ok()) out = std::make_unique<HostDataPath>(std::move(communicator));
-  return status;
+StatusOr<std::unique_ptr<DataPath>> openHostDataPath(const DataPath::Setup& setup) {
+  auto communicator = HostCommunicator::open(setup);
+  if (!communicator.ok()) return communicator.status();
+  return std::unique_ptr<DataPath>(std::make_unique<HostDataPath>(std::move(communicator.value())));
 }
 
 }  // namespace ncclrun

@@ -23,7 +23,7 @@ namespace ncclrun {
 // State that queued launches hold on to: it outlives the DataPath until they have left the stream's queue.
 class HostCommunicator final : public Launcher {
  public:
-  static Status open(const DataPath::Setup& setup, std::shared_ptr<HostCommunicator>& out);
+  static StatusOr<std::shared_ptr<HostCommunicator>> open(const DataPath::Setup& setup);
   explicit HostCommunicator(const DataPath::Setup& setup) : setup_(setup), telemetry_(setup.telemetry.get()) {}
 
   Status connect();
@@ -71,9 +71,9 @@ class HostCommunicator final : public Launcher {
 
   mutable std::mutex mutex_;
   std::condition_variable ticketChanged_;
-  uint64_t issued_ = 0;   // tickets given out
-  uint64_t nextTicket_ = 0;     // the ticket that may run
-  uint32_t waiters_ = 0;  // on turnChanged_
+  uint64_t issued_ = 0;      // tickets given out
+  uint64_t nextTicket_ = 0;  // the ticket that may run
+  uint32_t waiters_ = 0;     // on turnChanged_
   std::condition_variable room_;
   uint32_t roomWaiters_ = 0;          // on room_
   std::atomic<uint32_t> pending_{0};  // issued_ - turn_
@@ -81,6 +81,6 @@ class HostCommunicator final : public Launcher {
   bool closed_ = false;
 };
 
-Status openHostDataPath(const DataPath::Setup& setup, std::unique_ptr<DataPath>& out);
+StatusOr<std::unique_ptr<DataPath>> openHostDataPath(const DataPath::Setup& setup);
 
 }  // namespace ncclrun

@@ -322,9 +322,9 @@ Status OperationRunner::run(const Launch& launch, SpinWait& spin, Telemetry& tel
     telemetry.end(task.operation, status.ok() && !interrupt.raised());
     return status;
   };
-  if (Status status = runCollective(launch.first); !status.ok()) return status;
+  NCCLRUN_TRY(runCollective(launch.first));
   for (const Task& task : launch.more) {
-    if (Status status = runCollective(task); !status.ok()) return status;
+    NCCLRUN_TRY(runCollective(task));
   }
   return interrupt.raised() ? interrupt.status() : Status{};
 }

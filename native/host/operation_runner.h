@@ -16,7 +16,8 @@ namespace ncclrun {
 
 class OperationRunner {
  public:
-  OperationRunner(const PlanView& plan, Connections& ends, uint32_t rank) : plan_(plan), connections_(ends), rank_(rank) {}
+  OperationRunner(const PlanView& plan, Connections& ends, uint32_t rank)
+      : plan_(plan), connections_(ends), rank_(rank) {}
 
   // Sends and receives of the launch together first, then its collectives in order. One call at a time.
   Status run(const Launch& launch, SpinWait& spin, Telemetry& telemetry);

@@ -308,7 +308,7 @@ struct Reducer {
 
 template <class T, class Op>
 void reduce(void* const* targets, uint32_t targetCount, const void* const* sources, uint32_t sourceCount, size_t count,
-          bool stream) {
+            bool stream) {
   // Where converting takes most of the time, knowing the number of sources gains little.
   if constexpr (Lanes<T>::kConvertsMuch) {
     Reducer<T, Op, 0>::run(targets, targetCount, sources, sourceCount, count, stream);
@@ -367,10 +367,12 @@ void widen(const void* element, void* scalar) {
 }  // namespace
 
 const ReduceTable NCCLRUN_REDUCE_TABLE = {
-    {NCCLRUN_REDUCTIONS_OF(uint8_t, int8_t), NCCLRUN_REDUCTIONS_OF(uint8_t, uint8_t), NCCLRUN_REDUCTIONS_OF(uint32_t, int32_t),
-     NCCLRUN_REDUCTIONS_OF(uint32_t, uint32_t), NCCLRUN_REDUCTIONS_OF(uint64_t, int64_t), NCCLRUN_REDUCTIONS_OF(uint64_t, uint64_t),
+    {NCCLRUN_REDUCTIONS_OF(uint8_t, int8_t), NCCLRUN_REDUCTIONS_OF(uint8_t, uint8_t),
+     NCCLRUN_REDUCTIONS_OF(uint32_t, int32_t), NCCLRUN_REDUCTIONS_OF(uint32_t, uint32_t),
+     NCCLRUN_REDUCTIONS_OF(uint64_t, int64_t), NCCLRUN_REDUCTIONS_OF(uint64_t, uint64_t),
      NCCLRUN_REDUCTIONS_OF(Half, Half), NCCLRUN_REDUCTIONS_OF(float, float), NCCLRUN_REDUCTIONS_OF(double, double),
-     NCCLRUN_REDUCTIONS_OF(Bfloat16, Bfloat16), NCCLRUN_REDUCTIONS_OF(Float8e4m3, Float8e4m3), NCCLRUN_REDUCTIONS_OF(Float8e5m2, Float8e5m2)},
+     NCCLRUN_REDUCTIONS_OF(Bfloat16, Bfloat16), NCCLRUN_REDUCTIONS_OF(Float8e4m3, Float8e4m3),
+     NCCLRUN_REDUCTIONS_OF(Float8e5m2, Float8e5m2)},
     {scale<uint8_t>, scale<uint8_t>, scale<uint32_t>, scale<uint32_t>, scale<uint64_t>, scale<uint64_t>, scale<Half>,
      scale<float>, scale<double>, scale<Bfloat16>, scale<Float8e4m3>, scale<Float8e5m2>},
     {divide<int8_t, int64_t>, divide<uint8_t, uint64_t>, divide<int32_t, int64_t>, divide<uint32_t, uint64_t>,

@@ -71,7 +71,7 @@ Status Stream::push(Item&& item) {
   {
     std::lock_guard lock(mutex_);
     if (!thread_.joinable() || exited_) {
-      if (Status status = startThread(); !status.ok()) return status;
+      NCCLRUN_TRY(startThread());
     }
     if (item.launcher == nullptr) callbacks_++;
     queue_.push_back(std::move(item));
@@ -302,7 +302,7 @@ Status orderStreams(Stream& later, Stream& earlier) {
   const auto gate = std::make_shared<Gate>();
   gate->earlier = &earlier;
   auto opens = std::make_unique<HeldGate>(gate), waits = std::make_unique<HeldGate>(gate);
-  if (Status status = earlier.push(openGate, opens.get()); !status.ok()) return status;
+  NCCLRUN_TRY(earlier.push(openGate, opens.get()));
   opens.release();
   Status status = later.push(awaitGate, waits.get());
   if (status.ok()) waits.release();

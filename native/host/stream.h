@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "datapath/launch.h"
 #include "datapath/borrowed_thread.h"
+#include "datapath/launch.h"
 #include "ncclrun.h"
 
 namespace ncclrun {
@@ -36,9 +36,9 @@ class Stream {
   Status push(void (*function)(void*, ncclResult_t), void* argument);
   // Waits until everything queued before the call has ended. The first error since the last report, which this is.
   Status synchronize();
-  // Runs queued work on the calling thread for about this long; the stream's thread continues the rest. Returns false if
-  // work is left. With no time at all, only wakes the stream's thread. If no work is left, `error` is the first error
-  // since the last report, which this is.
+  // Runs queued work on the calling thread for about this long; the stream's thread continues the rest. Returns false
+  // if work is left. With no time at all, only wakes the stream's thread. If no work is left, `error` is the first
+  // error since the last report, which this is.
   bool runOnCaller(uint64_t nanoseconds, Status& error);
   // Makes the stream's own thread run the queued work.
   void runByItself();
@@ -77,18 +77,17 @@ class Stream {
   bool running_ = false;     // somebody works on batch_
   bool asleep_ = false;      // the thread waits for work_
   // A caller that waits for each of its operations runs them itself; waking the thread for nothing would cost more than
-  // the operation. So after a few such operations the thread is not woken any more but polls from time to time, until no
-  // operation has arrived for a while.
+  // the operation. So after a few such operations the thread is not woken any more but polls from time to time, until
+  // no operation has arrived for a while.
   static constexpr uint32_t kCallerRunsOften = 4;
   static constexpr auto kPollInterval = std::chrono::microseconds(200);
   static constexpr uint32_t kPolls = 25;
-  uint32_t callerRuns_ = 0;      // batches in succession that a waiting caller ran
-  bool polls_ = false;  // the thread wakes up by itself
-  bool awaited_ =
-      false;  // a thread slept until the last batch's end: it will queue, and run, the next operation
-  bool callerAlwaysRuns_ = false;          // a caller that has run work once does so for every operation
-  bool owed_ = false;           // the stream's thread has to run the queue
-  bool handed_ = false;         // the stream's thread has to finish the borrowed thread's work
+  uint32_t callerRuns_ = 0;  // batches in succession that a waiting caller ran
+  bool polls_ = false;       // the thread wakes up by itself
+  bool awaited_ = false;     // a thread slept until the last batch's end: it will queue, and run, the next operation
+  bool callerAlwaysRuns_ = false;             // a caller that has run work once does so for every operation
+  bool owed_ = false;                         // the stream's thread has to run the queue
+  bool handed_ = false;                       // the stream's thread has to finish the borrowed thread's work
   std::unique_ptr<BorrowedThread> borrowed_;  // once there was one
   bool stopping_ = false;
   bool endsIdle_ = false;

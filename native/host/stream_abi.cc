@@ -192,7 +192,7 @@ NCCLRUN_EXPORT ncclResult_t ncclrunStreamQuery(ncclrunStream_t stream) {
 NCCLRUN_EXPORT ncclResult_t ncclrunStreamLend(ncclrunStream_t stream, uint64_t nanoseconds) {
   return withOwnStream("ncclrunStreamLend", stream, [&](ncclrunStream& own) {
     ncclrun::Status error;
-    return own.stream.lend(nanoseconds, error) ? ncclrun::result(error) : ncclInProgress;
+    return own.stream.runOnCaller(nanoseconds, error) ? ncclrun::result(error) : ncclInProgress;
   });
 }
 

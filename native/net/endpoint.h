@@ -133,8 +133,8 @@ class Endpoint {
 
   void look() {
     if (lines_ != nullptr) {
-      limit_ = facts_.sends ? connection_->llHead.load(std::memory_order_seq_cst) + kLLSteps
-                            : step_ + lines_->look(step_);
+      limit_ =
+          facts_.sends ? connection_->llHead.load(std::memory_order_seq_cst) + kLLSteps : step_ + lines_->look(step_);
       return;
     }
     limit_ = facts_.sends ? connection_->head.load(std::memory_order_seq_cst) + facts_.steps

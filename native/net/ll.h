@@ -1,6 +1,6 @@
-// Protocol LL: a step is lines of 8 bytes, 4 of payload and 4 of flag, so that the data shows its own arrival and a small
-// message moves only one cache line between cores; protocol Simple moves three (the slot, its size, the tail). The flag
-// is the step's number, so that leftovers of an earlier step do not look like data.
+// Protocol LL: a step is lines of 8 bytes, 4 of payload and 4 of flag, so that the data shows its own arrival and a
+// small message moves only one cache line between cores; protocol Simple moves three (the slot, its size, the tail).
+// The flag is the step's number, so that leftovers of an earlier step do not look like data.
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -80,8 +80,9 @@ Measure::Place Measure::placeOf(const Case& one, int iteration) const {
 }
 
 void Measure::start(const Case& one, const Place& position) {
-  must(one.subject.collective.run({position.send, position.receive, one.count, one.subject.type.type, one.op, session_.rank(),
-                                   session_.ranks(), options_.root, session_.comm(), session_.stream()}));
+  must(one.subject.collective.run({position.send, position.receive, one.count, one.subject.type.type, one.op,
+                                   session_.rank(), session_.ranks(), options_.root, session_.comm(),
+                                   session_.stream()}));
 }
 
 void Measure::repeat(const Case& one, int times) {

@@ -36,14 +36,14 @@ Status PlanView::open(std::span<const std::byte> blob) {
         &PlanView::checkSegment, &PlanView::checkHosts, &PlanView::checkPeers, &PlanView::checkShapes,
         &PlanView::checkMembers, &PlanView::checkHostRings, &PlanView::checkHostTrees, &PlanView::checkChannels,
         &PlanView::checkEdges, &PlanView::checkTuning}) {
-    if (Status status = (this->*check)(); !status.ok()) return status;
+    NCCLRUN_TRY((this->*check)());
   }
   indexTuning();
   return {};
 }
 
 Status PlanView::openFor(plan::Device device, uint32_t rank, std::span<const std::byte> blob) {
-  if (Status status = open(blob); !status.ok()) return status;
+  NCCLRUN_TRY(open(blob));
   if (header_.device != uint8_t(device)) {
     return wrong("is for the %s device, rank %u uses the %s device", nameOf(plan::Device(header_.device)), rank,
                  nameOf(device));

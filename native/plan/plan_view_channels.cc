@@ -98,7 +98,7 @@ Status PlanView::checkShapes() const {
     trees += uint64_t(header_.trees) * shape.ranks;
     if (rings > header_.ringTable.count || trees > header_.treeTable.count)
       return wrongPlan("has rings or trees of shape " + number(index) + " beyond their tables");
-    if (Status status = checkShape(index); !status.ok()) return status;
+    NCCLRUN_TRY(checkShape(index));
   }
   for (uint32_t index = 0; index < header_.hosts; index++) {
     if (host(index).shape >= header_.shapeTable.count)

@@ -107,7 +107,7 @@ Status PlanView::checkTuning() const {
         row.formCount > header_.formTable.count - row.firstForm) {
       return wrongPlan("has no form, or one beyond its form table, in " + which);
     }
-    if (Status status = checkRow(index); !status.ok()) return status;
+    NCCLRUN_TRY(checkRow(index));
     previousCollective = row.collective;
     previousSize = row.upToBytes;
   }
@@ -121,7 +121,7 @@ Status PlanView::checkRow(uint32_t index) const {
   const auto device = plan::Device(header_.device);
   const auto collective = plan::Collective(row.collective);
   for (uint32_t form = row.firstForm; form < row.firstForm + row.formCount; form++) {
-    if (Status status = checkForm(form); !status.ok()) return status;
+    NCCLRUN_TRY(checkForm(form));
     if (!hasVariant(device, collective, this->form(form)))
       return wrongPlan("chooses " + nameOf(this->form(form)) + " for " + nameOf(collective) + " in tuning row " +
                        number(index) + ", which the " + nameOf(device) + " device does not have");

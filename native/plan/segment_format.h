@@ -8,8 +8,8 @@
 
 namespace ncclrun {
 
-// Raised once, by the agent (or by a local rank that aborts): `sentence` and the numbers are written first, then `flag`,
-// then every doorbell rings.
+// Raised once, by the agent (or by a local rank that aborts): `sentence` and the numbers are written first, then
+// `flag`, then every doorbell rings.
 struct AbortBlock {
   alignas(64) std::atomic<uint32_t> flag;  // 0 = fine; 1 = being written; else 2 + ncclResult_t
   uint32_t rank;                           // who broke the communicator; ~0: nobody in particular
@@ -23,8 +23,8 @@ struct CallRecord {
   std::array<std::atomic<uint64_t>, 5> words;
 };
 
-// The futex of a sleeping rank. A peer that has changed something the rank may wait for adds 1 to `sequence` and wakes the
-// futex on it, if `sleepers` is not 0. Both sides need a full fence between their store and their load (Dekker).
+// The futex of a sleeping rank. A peer that has changed something the rank may wait for adds 1 to `sequence` and wakes
+// the futex on it, if `sleepers` is not 0. Both sides need a full fence between their store and their load (Dekker).
 struct Doorbell {
   alignas(64) std::atomic<uint32_t> sequence;
   std::atomic<uint32_t> sleepers;
@@ -121,7 +121,7 @@ struct Connection {
   std::atomic<uint32_t> stepBytes[16];     // payload of each slot
   // The receiver's.
   alignas(64) std::atomic<uint64_t> head;  // steps freed
-  std::atomic<uint64_t> llHead;    // the same for protocol LL
+  std::atomic<uint64_t> llHead;            // the same for protocol LL
   // Slots follow at kConnectionHeaderBytes, then the lines of protocol LL (net/ll.h).
 };
 inline constexpr uint64_t kConnectionHeaderBytes = 256;

@@ -151,9 +151,9 @@ TEST(no_rank_leaves_a_barrier_before_all_have_entered_it) {
     world.run([&](Rank& me) {
       for (uint32_t round = 1; round <= 50; round++) {
         arrived++;
-        EXPECT((round % 2 == 0 ? me.barrier() : me.path().nodeBarrier()) == ncclSuccess);
+        EXPECT((round % 2 == 0 ? me.barrier() : me.path().nodeBarrier().code) == ncclSuccess);
         EXPECT(arrived >= round * 5);
-        EXPECT(me.path().nodeBarrier() == ncclSuccess);
+        EXPECT(me.path().nodeBarrier().code == ncclSuccess);
       }
     });
   }
@@ -230,7 +230,7 @@ TEST(two_streams_of_one_communicator_keep_the_order_of_calls) {
     float data = 1;
     for (int i = 0; i < 40; i++) {
       const Operation operation = allReduceOf(&data, &data, 1);
-      EXPECT(me.path().enqueue({&operation, 1}, i % 3 == 0 ? second : me.stream(), nullptr) == ncclSuccess);
+      EXPECT(me.path().enqueue({&operation, 1}, i % 3 == 0 ? second : me.stream(), nullptr).code == ncclSuccess);
       if (i % 20 == 19)
         EXPECT(me.synchronize() == ncclSuccess && ncclrunStreamSynchronize(second) == ncclSuccess &&
                data == float(1 << 20)),

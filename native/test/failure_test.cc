@@ -66,7 +66,7 @@ TEST(the_abort_word_ends_every_wait) {
         EXPECT(contains(lastError(), "killed by signal 9"));
         EXPECT(me.path().asyncError().code == ncclRemoteError);
         EXPECT(me.enqueue({allReduceOf(data.data(), data.data(), 1)}) == ncclRemoteError);
-        EXPECT(me.path().nodeBarrier() == ncclRemoteError);
+        EXPECT(result(me.path().nodeBarrier()) == ncclRemoteError);
       });
     }
   }
@@ -82,7 +82,7 @@ TEST(an_abort_from_another_thread_ends_operations_and_node_barrier) {
   waitUntilAsleep(*lonely);
   EXPECT(std::atomic_ref(lonely->telemetry.waitingFor).load() == 1);
   ncclResult_t barrier = ncclSuccess;
-  std::thread other([&] { barrier = lonely->path().nodeBarrier(); });
+  std::thread other([&] { barrier = result(lonely->path().nodeBarrier()); });
   lonely->path().abort({ncclInvalidUsage, "the program aborted the communicator"}, FailureScope::alone);
   EXPECT(lonely->synchronize() == ncclInvalidUsage);
   EXPECT(contains(lastError(), "the program aborted"));

@@ -203,11 +203,10 @@ std::string refusal(const PlanSpec& spec, uint32_t rank) {
   plan::Header header;
   memcpy(&header, plan.data(), sizeof header);
   const int segment = makeSegment(header.segmentBytes);
-  std::unique_ptr<DataPath> path;
-  const ncclResult_t result = DataPath::open({.plan = plan, .segmentFd = segment, .rank = rank}, path);
+  const auto path = DataPath::open({.plan = plan, .segmentFd = segment, .rank = rank});
   close(segment);
-  EXPECT(result == ncclInvalidArgument && path == nullptr);
-  return lastError();
+  EXPECT(path.status().code == ncclInvalidArgument);
+  return path.status().sentence;
 }
 
 }  // namespace
@@ -262,7 +261,7 @@ TEST(info_and_host_names_match_the_plan) {
     EXPECT(info.rank == me.number() && info.size == 4 && info.localSize == 2 && info.hosts == 2);
     EXPECT(info.host == me.number() % 2 && info.localRank == me.number() / 2);
     EXPECT(std::string(me.path().hostName(1)) == "h2" && me.path().hostName(2) == nullptr);
-    EXPECT(me.path().nodeBarrier() == ncclSuccess);
+    EXPECT(me.path().nodeBarrier().code == ncclSuccess);
   });
 }
 

@@ -69,13 +69,13 @@ TEST(a_caller_may_lend_its_thread_to_a_stream) {
       Seen seen;
       if (round % 100 == 50 && me.number() == round / 100 % 2) {
         // The other one gives up, and has time for something else.
-        EXPECT(me.path().nodeBarrier() == ncclSuccess);
+        EXPECT(me.path().nodeBarrier().code == ncclSuccess);
       }
       EXPECT(me.enqueue({allReduceOf(&value, &value, 1)}) == ncclSuccess);
       const ncclResult_t lent = ncclrunStreamLend(me.stream(), 20'000);
       if (round % 100 == 50 && me.number() != round / 100 % 2) {
         EXPECT(lent == ncclInProgress);
-        EXPECT(me.path().nodeBarrier() == ncclSuccess);
+        EXPECT(me.path().nodeBarrier().code == ncclSuccess);
       }
       if (lent == ncclInProgress) {
         EXPECT(ncclrunStreamCallback(me.stream(), note, &seen) == ncclSuccess);
@@ -100,15 +100,15 @@ TEST(a_borrowed_thread_does_not_wait_for_another_stream) {
   world.run([](Rank& me) {
     ncclrunStream_t other;
     EXPECT(ncclrunStreamCreate(&other) == ncclSuccess);
-    if (me.number() == 1) EXPECT(me.path().nodeBarrier() == ncclSuccess);
+    if (me.number() == 1) EXPECT(me.path().nodeBarrier().code == ncclSuccess);
     float first = 1, second = 2;
     EXPECT(me.enqueue({allReduceOf(&first, &first, 1)}) == ncclSuccess);
     Operation next = allReduceOf(&second, &second, 1);
     next.number = 2;
-    EXPECT(me.path().enqueue({&next, 1}, other, nullptr) == ncclSuccess);
+    EXPECT(me.path().enqueue({&next, 1}, other, nullptr).code == ncclSuccess);
     if (me.number() == 0) {
       EXPECT(ncclrunStreamLend(other, 1000) == ncclInProgress);
-      EXPECT(me.path().nodeBarrier() == ncclSuccess);
+      EXPECT(me.path().nodeBarrier().code == ncclSuccess);
     }
     EXPECT(ncclrunStreamSynchronize(other) == ncclSuccess && second == 4);
     EXPECT(me.synchronize() == ncclSuccess && first == 2);
@@ -184,7 +184,7 @@ TEST(destroying_a_stream_waits_for_its_operations) {
     EXPECT(ncclrunStreamCreate(&stream) == ncclSuccess);
     float value = 1;
     const Operation operation = allReduceOf(&value, &value, 1);
-    EXPECT(me.path().enqueue({&operation, 1}, stream, nullptr) == ncclSuccess);
+    EXPECT(me.path().enqueue({&operation, 1}, stream, nullptr).code == ncclSuccess);
     EXPECT(ncclrunStreamDestroy(stream) == ncclSuccess);
     EXPECT(value == 2);
   });

@@ -54,12 +54,12 @@ Status Regions::connect() {
   const bool alone = plan_.header().ranks == 1;
   if (state_ == State::published) {
     if (!alone && !allAt(1)) return {ncclInProgress, {}};
-    if (Status status = openAll(); !status.ok()) return status;
+    NCCLRUN_TRY(openAll());
     state_ = State::opened;
   }
   if (state_ == State::opened) {
     if (!alone && !allAt(2)) return {ncclInProgress, {}};
-    if (Status status = decide(); !status.ok()) return status;
+    NCCLRUN_TRY(decide());
     if (!why_.empty())
       logInfo(formatSentence("rank %u reaches GPUs through memory of the host: %s", rank_, why_.c_str()),
               Subsystem::p2p);
@@ -133,7 +133,7 @@ Status Regions::decide() {
       continue;
     }
     if (why_.empty()) why_.assign(record.why, strnlen(record.why, sizeof record.why));
-    if (Status status = useHostMemory(peer); !status.ok()) return status;
+    NCCLRUN_TRY(useHostMemory(peer));
   }
   return {};
 }
@@ -172,7 +172,7 @@ Status Regions::pinned(uint32_t fromLocal, uint32_t toLocal, uint64_t bytes, Poi
   std::byte* const memory = segment_.pairMemory(fromLocal, toLocal);
   PinnedPages& pages = pinned_[memory];
   if (!pages.pinned()) {
-    if (Status status = pages.pin(gpu_, memory, bytes); !status.ok()) return status;
+    NCCLRUN_TRY(pages.pin(gpu_, memory, bytes));
   }
   out = pages.pointerTo(memory);
   return {};

@@ -32,8 +32,7 @@ class ShmEndpoint final : public Endpoint {
  private:
   class LLEndpoint final : public Endpoint {
    public:
-    explicit LLEndpoint(ShmEndpoint& simple)
-        : Endpoint(simple, buffered_), simple_(simple), buffered_(simple.lines_) {}
+    explicit LLEndpoint(ShmEndpoint& simple) : Endpoint(simple, buffered_), simple_(simple), buffered_(simple.lines_) {}
     Status gone() override { return simple_.gone(); }
 
    private:

@@ -18,8 +18,8 @@ namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kHelloTimeout = 10 * kSecond;  // for a hello
-constexpr uint64_t kRetry = kSecond / 10;     // after an accept that the system refused
-constexpr uint64_t kStarving = 10 * kSecond;  // so long it may refuse every one
+constexpr uint64_t kRetry = kSecond / 10;         // after an accept that the system refused
+constexpr uint64_t kStarving = 10 * kSecond;      // so long it may refuse every one
 
 bool isWant(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 

@@ -40,9 +40,10 @@ Rank::Rank(const std::vector<std::byte>& plan, int segmentFd, uint32_t rank, int
                               .rank = rank,
                               .listenFd = listenFd,
                               .telemetry = {&telemetry, [](ncclrunTelemetrySlot*) {}}};
-  const ncclResult_t opened = DataPath::open(setup, path_);
-  EXPECT_MORE(opened == ncclSuccess, lastError());
-  if (opened != ncclSuccess) abort();
+  auto opened = DataPath::open(setup);
+  EXPECT_MORE(opened.ok(), opened.status().sentence);
+  if (!opened.ok()) abort();
+  path_ = std::move(opened.value());
   EXPECT(ncclrunStreamCreate(&stream_) == ncclSuccess);
 }
 
@@ -62,7 +63,7 @@ ncclResult_t Rank::connect() {
 
 ncclResult_t Rank::enqueue(std::vector<Operation> operations) {
   for (auto& operation : operations) operation.number = ++operations_;
-  return path_->enqueue(operations, stream_, nullptr);
+  return result(path_->enqueue(operations, stream_, nullptr));
 }
 
 ncclResult_t Rank::run(std::vector<Operation> operations) {
