@@ -17,7 +17,8 @@ namespace {
 
 std::unique_ptr<net::SocketNetwork> open(const net::Token& token) {
   std::unique_ptr<net::SocketNetwork> network;
-  const Status status = net::SocketNetwork::make({.devices = {{.interface = "lo", .address = "127.0.0.1"}}, .token = token}, network);
+  const Status status =
+      net::SocketNetwork::make({.devices = {{.interface = "lo", .address = "127.0.0.1"}}, .token = token}, network);
   EXPECT_MORE(status.ok(), status.sentence);
   return network;
 }
@@ -60,7 +61,8 @@ long endOf(Listening& listening, const Descriptor& stranger, long most) {
     listening.poll();
     char byte = 0;
     const ssize_t got = recv(stranger.get(), &byte, 1, MSG_DONTWAIT);
-    const long passed = long(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin).count());
+    const long passed =
+        long(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin).count());
     if (got == 0 || (got < 0 && errno == ECONNRESET)) return passed;
     if (passed > most) return -1;
     usleep(1'000);
@@ -174,7 +176,8 @@ TEST(the_listener_refuses_a_replayed_handshake) {
     net::Challenge challenge;
     for (size_t got = 0; got < sizeof challenge;) {
       listening.poll();
-      const ssize_t more = recv(socket.get(), reinterpret_cast<char*>(&challenge) + got, sizeof challenge - got, MSG_DONTWAIT);
+      const ssize_t more =
+          recv(socket.get(), reinterpret_cast<char*>(&challenge) + got, sizeof challenge - got, MSG_DONTWAIT);
       if (more > 0) got += size_t(more);
     }
     if (!replayed) recorded = net::proofOf(net::ProofOf::connect, token, hello, challenge.nonce);

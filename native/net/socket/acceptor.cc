@@ -109,7 +109,8 @@ Status Acceptor::poll(uint64_t listener, std::vector<AcceptedSocket>& out) {
 void Acceptor::makeRoom(uint64_t now, uint64_t polled) {
   advanceAll(now, polled);
   if (strangers_.size() < kMaxStrangers) return;
-  const auto first = std::find_if(strangers_.begin(), strangers_.end(), [](const Stranger& s) { return !s.challenged; });
+  const auto first =
+      std::find_if(strangers_.begin(), strangers_.end(), [](const Stranger& s) { return !s.challenged; });
   if (first != strangers_.end()) strangers_.erase(first);
 }
 
@@ -146,8 +147,8 @@ Acceptor::Outcome Acceptor::advance(Stranger& stranger) {
   for (;;) {
     const bool hello = !stranger.challenged;
     const size_t due = hello ? sizeof(Hello) : sizeof(Sha256Digest);
-    char* const into = hello ? reinterpret_cast<char*>(&stranger.socket.hello)
-                             : reinterpret_cast<char*>(stranger.proof.data());
+    char* const into =
+        hello ? reinterpret_cast<char*>(&stranger.socket.hello) : reinterpret_cast<char*>(stranger.proof.data());
     const ssize_t got =
         recv(stranger.socket.descriptor.get(), into + stranger.received, due - stranger.received, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;

@@ -31,7 +31,8 @@ Status HelperThread::start(std::unique_ptr<HelperThread>& out) {
   helper->wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!helper->wake_.valid()) return helperFailure("eventfd");
   epoll_event event{.events = EPOLLIN, .data = {.fd = helper->wake_.get()}};
-  if (epoll_ctl(helper->epoll_.get(), EPOLL_CTL_ADD, helper->wake_.get(), &event) != 0) return helperFailure("epoll_ctl");
+  if (epoll_ctl(helper->epoll_.get(), EPOLL_CTL_ADD, helper->wake_.get(), &event) != 0)
+    return helperFailure("epoll_ctl");
   try {
     helper->thread_ = startThread("ncclrun-socket", [self = helper.get()] { self->run(); });
   } catch (const std::system_error& error) {

@@ -25,7 +25,7 @@ class SocketConnector final : public Connector {
     Stage stage = Stage::start;
     Hello hello;
     Challenge challenge;
-    size_t received = 0;  // bytes of challenge
+    size_t received = 0;     // bytes of challenge
     uint64_t notBefore = 0;  // nanoseconds: the next try
   };
 

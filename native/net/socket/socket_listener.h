@@ -30,7 +30,7 @@ class SocketListener final : public Listener {
   const std::shared_ptr<Acceptor> acceptor_;
   const uint32_t device_;
   const uint64_t number_;
-  std::map<uint64_t, Half> halves_;            // by connection
+  std::map<uint64_t, Half> halves_;  // by connection
   std::deque<std::vector<AcceptedSocket>> complete_;
 };
 

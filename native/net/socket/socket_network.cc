@@ -20,7 +20,8 @@ namespace {
 
 Status systemFailure(const char* call) {
   const int error = errno;
-  return {ncclSystemError, std::string("the socket network: ") + call + ": " + std::strerror(error) + limitBehind(error)};
+  return {ncclSystemError,
+          std::string("the socket network: ") + call + ": " + std::strerror(error) + limitBehind(error)};
 }
 
 }  // namespace

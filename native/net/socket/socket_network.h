@@ -25,10 +25,10 @@ struct SocketDevice {
 
 struct SocketConfig {
   std::vector<SocketDevice> devices;
-  Token token = {};          // of the communicator: who does not know it is not let in
-  uint32_t sockets = 1;      // per connection that this side makes, 1 to kMaxSockets; with helpers, one more
-  uint32_t helpers = 0;      // threads; 0: the caller moves everything
-  int sendBufferBytes = 0;   // 0: the kernel adapts it
+  Token token = {};         // of the communicator: who does not know it is not let in
+  uint32_t sockets = 1;     // per connection that this side makes, 1 to kMaxSockets; with helpers, one more
+  uint32_t helpers = 0;     // threads; 0: the caller moves everything
+  int sendBufferBytes = 0;  // 0: the kernel adapts it
   int receiveBufferBytes = 0;
 };
 

@@ -44,8 +44,8 @@ Status SocketReceiver::iflush(std::span<const Buffer>, Request*& out) {
 Status SocketReceiver::irecv(std::span<const Buffer> group, Request*& out) {
   out = nullptr;
   if (group.empty() || group.size() > kMaxReceives) {
-    return {ncclInvalidArgument, "a receive has 1 to " + std::to_string(kMaxReceives) + " buffers, not " +
-                                     std::to_string(group.size())};
+    return {ncclInvalidArgument,
+            "a receive has 1 to " + std::to_string(kMaxReceives) + " buffers, not " + std::to_string(group.size())};
   }
   if (failure_.failed()) return failure_.status();
   Group* posted = nullptr;
@@ -104,7 +104,8 @@ SocketReceiver::Binding SocketReceiver::bind(const ChunkHeader& header, Target& 
   }
   if (index == group.bound) {
     uint32_t buffer = 0;
-    while (buffer < group.count && (group.sizes[buffer] != kUnbound || group.buffers[buffer].tag != header.tag)) buffer++;
+    while (buffer < group.count && (group.sizes[buffer] != kUnbound || group.buffers[buffer].tag != header.tag))
+      buffer++;
     if (buffer == group.count) {
       failure_.set(ncclInvalidUsage, "a message of tag " + std::to_string(header.tag) +
                                          " has come, and the receive that is due has no buffer for it");
@@ -169,7 +170,8 @@ void SocketReceiver::socketClosed() {
 }
 
 void SocketReceiver::Task::closed() {
-  if (chunk_ || end_ > begin_) return lost("the other side has closed it in the middle of a message, or its process has ended");
+  if (chunk_ || end_ > begin_)
+    return lost("the other side has closed it in the middle of a message, or its process has ended");
   over_ = true;
   receiver_.socketClosed();
   if (helper() != nullptr) network_.notify();

@@ -38,10 +38,10 @@ class SocketReceiver final : public Receiver {
     std::array<size_t, kMaxReceives> sizes;  // of the message in each buffer; kUnbound before its first chunk
     std::array<size_t, kMaxReceives> left;   // bytes to come for each buffer, and 1 until its first chunk is through
     uint32_t count = 0;
-    uint32_t first = 0;                              // sequence of its first message
-    std::array<uint8_t, kMaxReceives> bufferOf;      // by the message's place behind `first`
-    uint32_t bound = 0;                              // messages that have a buffer
-    uint32_t complete = 0;                           // messages
+    uint32_t first = 0;                          // sequence of its first message
+    std::array<uint8_t, kMaxReceives> bufferOf;  // by the message's place behind `first`
+    uint32_t bound = 0;                          // messages that have a buffer
+    uint32_t complete = 0;                       // messages
     std::atomic<bool> done = false;
     bool active = false;
   };

@@ -1,7 +1,8 @@
 // What every network backend must do (net/net.h), as one suite: a backend brings a factory and its traits, and has a
 // program of about 15 lines:
 //
-//   int main(int argc, char** argv) { return ncclrun::test::runConformance({{"sockets", openSockets, {}}}, argc, argv); }
+//   int main(int argc, char** argv) { return ncclrun::test::runConformance({{"sockets", openSockets, {}}}, argc, argv);
+//   }
 //
 // Each scenario has a sending and a receiving side, which run as two threads of one process and as two processes.
 #pragma once
@@ -16,12 +17,12 @@ namespace ncclrun::test {
 
 // What a backend may leave out.
 struct BackendTraits {
-  bool reportsSizes = true;      // test() of a receive reports what has come
-  bool refusesTruncation = true; // a message larger than its buffer is an error
-  bool detectsDeath = true;      // an open request fails when the peer's process is gone
-  bool acceptsMany = true;       // several connections through one listener
-  uint32_t outstanding = 256;    // requests that a connection takes before one is tested
-  uint32_t connections = 64;     // at once
+  bool reportsSizes = true;       // test() of a receive reports what has come
+  bool refusesTruncation = true;  // a message larger than its buffer is an error
+  bool detectsDeath = true;       // an open request fails when the peer's process is gone
+  bool acceptsMany = true;        // several connections through one listener
+  uint32_t outstanding = 256;     // requests that a connection takes before one is tested
+  uint32_t connections = 64;      // at once
 };
 
 struct Backend {

@@ -143,8 +143,9 @@ void closeSendOpen(Side& side) {
     EXPECT(sender->registerMemory(region, side.registration).ok());
     for (int i = 0; i < 4; i++) {
       net::Request* request = nullptr;
-      EXPECT(sender->isend(memory.data(), std::min<size_t>(memory.size(), side.device().maxMessageBytes), 0,
-                           side.registration, request)
+      EXPECT(sender
+                 ->isend(memory.data(), std::min<size_t>(memory.size(), side.device().maxMessageBytes), 0,
+                         side.registration, request)
                  .ok());
     }
     EXPECT(side.meet());
@@ -178,7 +179,8 @@ void sendBesideBlocked(Side& side) {
   RegisteredMemory memory(*blocked, 64u << 20);
   const size_t bytes = std::min<size_t>(64u << 20, side.device().maxMessageBytes);
   std::array<net::Request*, 3> open = {};
-  for (net::Request*& request : open) EXPECT(blocked->isend(memory.data(), bytes, 0, memory.registration(), request).ok());
+  for (net::Request*& request : open)
+    EXPECT(blocked->isend(memory.data(), bytes, 0, memory.registration(), request).ok());
   for (uint64_t i = 0; i < 20; i++) sendSmall(side, *healthy, i);
   EXPECT(side.meet());
   for (net::Request* request : open) {

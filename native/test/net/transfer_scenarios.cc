@@ -11,7 +11,7 @@ namespace ncclrun::test {
 namespace {
 
 constexpr size_t kMiB = size_t(1) << 20;
-constexpr std::array<size_t, 16> kSizes = {0,     1,      7,       8,        96,       128,      129,       4'095,
+constexpr std::array<size_t, 16> kSizes = {0,     1,      7,      8,      96,       128,      129,       4'095,
                                            4'096, 65'535, 65'536, 65'537, kMiB + 3, 5 * kMiB, 16 * kMiB, 48 * kMiB + 5};
 
 void sendOne(Side& side, net::Sender& sender, const std::byte* data, size_t bytes, int tag) {
