@@ -247,7 +247,7 @@ TEST(both_protocols_alternate_on_one_connection) {
 }
 
 // What listens has the connection already, and ends it before this side has looked again: the peer leaves just then.
-// Its agent, or its farewell on another connection, says whether it left in order.
+// Its agent, or its goodbye on another connection, says whether it left in order.
 TEST(a_connection_that_is_reset_at_once_is_retried) {
   uint32_t port = 0;
   const Descriptor listener(makeListener(port));

@@ -1,7 +1,7 @@
-// A connection over TCP: one socket carries one direction. Each end has a ring of its own; slots travel from the
-// sender's to the receiver's. Whoever has time carries them: the block that waits or has just published, else the
-// proxy's thread. What comes in that thread is told of only when the block has fallen asleep: woken for every packet it
-// would take the core from the block.
+// A connection over TCP: one socket carries one direction. Each endpoint has its own ring, and slots travel from the
+// sender's ring to the receiver's. The block that waits or has just published carries them, else the proxy's thread.
+// The proxy watches for incoming data only while the block sleeps: a proxy that woke for every packet would take the
+// core from the block.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -21,31 +21,32 @@ class SocketEndpoint final : public Endpoint, public Pollable {
  public:
   struct Setup {
     Facts facts;
-    const OwnCall& current;  // the call under way
+    const OwnCall& current;  // the call in progress
     std::shared_ptr<Proxy> proxy;
     Interrupt& interrupt;
-    Doorbell& own;  // rung when a slot arrived or was sent: this rank waits for that
+    Doorbell& own;  // this rank's doorbell, rung when a slot has arrived or has been sent
     const GonePeers& gonePeers;
   };
-  // ncclSystemError if there is no memory for the ring.
+  // Returns ncclSystemError if there is no memory for the ring.
   static Status make(const Setup& setup, std::unique_ptr<SocketEndpoint>& out);
   ~SocketEndpoint() override;
 
-  // Sender: connects to the receiver's listener and introduces itself. Failures go to the interrupt.
+  // Sender: connects to the receiver's listener and sends a hello. Failures raise the interrupt.
   void connect(std::string_view address, uint32_t port, const socket::Hello& hello);
-  // Receiver: takes over a connection whose hello was right and answers it. False if it has one already.
+  // Receiver: takes over a connection whose hello was valid and sends the welcome. Returns false if it has a connection
+  // already.
   bool adopt(Descriptor& connection);
 
   bool connected() const { return open_.load(std::memory_order_acquire); }
-  // Nothing waits to be given to the kernel.
+  // True if no slot waits to be sent.
   bool idle() const { return !facts().sends || !connected() || ring_.head.load() == ring_.tail.load(); }
 
-  // Receiver: the call of the next step, if that has come.
+  // Receiver: the call of the next step, or null if that step has not arrived.
   const StepCall* unread() const;
 
-  // Tells the peer that nothing follows. -1: said, or there is nobody to hear it; else the descriptor that has no room
-  // for it yet. From the first call on the proxy does not touch it any more.
-  int sayFarewell();
+  // Sends the goodbye. Returns -1 if it is sent or cannot be sent, else the socket that has no room for it yet. From
+  // the first call on, the proxy no longer watches the socket.
+  int sendGoodbye();
 
   void watch() override;
   Status gone() override;
@@ -57,34 +58,34 @@ class SocketEndpoint final : public Endpoint, public Pollable {
  private:
   SocketEndpoint(const Setup& setup, Mapping memory, std::unique_ptr<StepCall[]> calls);
 
-  // All below with mutex_ held.
+  // The caller of all functions below holds mutex_.
   void carry();
-  void introduce();
-  void refused();
-  void pauseAfter(int error);
-  // False: the connection is broken.
+  void handshake();
+  void connectionRefused();
+  void retryAfter(int error);
+  // Return false if the connection has failed.
   bool beginConnecting();
-  bool beginPause(int error);
+  bool scheduleRetry(int error);
   void watchConnecting();
   void sendSlots();
   void receiveSlots();
   bool receiveHeader();
-  // recv() of at most `bytes`: how many came; 0: none now, or the connection is over.
-  size_t take(void* to, size_t bytes);
+  // Receives at most `bytes` bytes and returns their number; 0 if there are none now or the connection has ended.
+  size_t receiveSome(void* to, size_t bytes);
   std::byte* slotOf(uint64_t step) const { return slots_ + (step % facts().steps) * facts().stepBytes; }
-  // True while the peer, which refuses connections, may yet be said to have left.
-  bool triesAgain(int error) const;
-  // What those who wait for the peer get, which has said farewell.
-  Status farewell() const;
-  // What has come of the farewell's rest.
-  void hearFarewell();
-  // The connection serves no more: a receiver fails when it needs it, a sender at once.
+  // True if a further attempt to connect may succeed, or an agent may still report that the refusing peer has left.
+  bool shouldRetry(int error) const;
+  // Status with which waits for the peer end after its goodbye.
+  Status goodbyeStatus() const;
+  // Receives more of a goodbye that has begun to arrive.
+  void receiveGoodbye();
+  // Handles the loss of the connection: a receiver fails when it needs the connection, a sender fails at once.
   void lost(const std::string& why);
-  // The peer said farewell, and took not all.
-  void sentInVain();
-  // The communicator fails at once.
-  void broken(const std::string& why);
-  std::string nameOf(const std::string& why) const;
+  // Handles a peer that has said goodbye without receiving everything.
+  void peerLeftEarly();
+  // Raises the interrupt, so that the communicator fails at once.
+  void fail(const std::string& why);
+  std::string describeLoss(const std::string& why) const;
 
   const Mapping memory_;
   const std::unique_ptr<StepCall[]> calls_;  // by slot
@@ -92,29 +93,29 @@ class SocketEndpoint final : public Endpoint, public Pollable {
   std::byte* const slots_;
   const std::shared_ptr<Proxy> proxy_;
   Interrupt& interrupt_;
-  Doorbell& own_;
+  Doorbell& ownBell_;
 
-  std::atomic<bool> heard_{false};   // the peer of a sender said something: the farewell, or the end
-  std::atomic<bool> wanted_{false};  // somebody wants carry(); whoever holds the mutex looks again after giving it back
+  std::atomic<bool> peerSent_{false};        // sender: the peer has sent its goodbye or has ended the connection
+  std::atomic<bool> carryRequested_{false};  // asks the holder of the mutex to carry once more before it returns
   mutable std::mutex mutex_;
   Descriptor socket_;
   std::atomic<bool> open_{false};
-  std::atomic<bool> left_{false};  // the peer said farewell
-  std::atomic<bool> over_{false};  // nothing more can be carried
-  std::string lostBecause_;
+  std::atomic<bool> peerLeft_{false};  // the peer's goodbye has arrived
+  std::atomic<bool> closed_{false};    // the socket carries nothing more
+  std::string lostReason_;
   bool refused_ = false;
   std::string address_;
   uint32_t port_ = 0;
-  uint64_t begunAt_ = 0;
-  bool pauses_ = false;  // before it connects again
+  uint64_t connectStart_ = 0;
+  bool waitsToRetry_ = false;  // socket_ holds the timer of the next attempt to connect
   socket::Hello hello_{};
   size_t helloDone_ = 0;
-  socket::SlotHeader header_{};  // of the slot under way, or what the receiver answers
+  socket::SlotHeader header_{};  // of the slot in transfer, or the receiver's welcome
   size_t headerDone_ = 0;
   size_t payloadDone_ = 0;
-  bool leaves_ = false;          // the proxy does not watch it any more
-  socket::Farewell farewell_{};  // ours once we leave, the peer's before
-  size_t farewellDone_ = 0;
+  bool leaving_ = false;       // the proxy no longer watches the socket
+  socket::Goodbye goodbye_{};  // this rank's once it leaves, the peer's before
+  size_t goodbyeDone_ = 0;
   const GonePeers& gonePeers_;
 };
 

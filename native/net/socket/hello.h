@@ -30,15 +30,15 @@ struct SlotHeader {
   StepCall call;
 };
 static_assert(sizeof(SlotHeader) == 48);
-// In SlotHeader::bytes: the header is a farewell's.
-inline constexpr uint32_t kFarewell = 0xffffffff;
+// Value of SlotHeader::bytes that marks the header of a goodbye.
+inline constexpr uint32_t kGoodbye = 0xffffffff;
 
-// This end leaves; nothing follows. `header.step` is an ncclResult_t, what those who wait for it get: success where it
-// leaves in order, ncclInvalidUsage where the ranks' calls differ, else ncclRemoteError.
-struct Farewell {
+// Last message of an endpoint that leaves. `header.step` is the ncclResult_t with which the peer's waits end: success
+// if the rank leaves in order, ncclInvalidUsage if the ranks' calls differ, else ncclRemoteError.
+struct Goodbye {
   SlotHeader header;
-  char sentence[464];  // how they differ; the agents bring it too, but may come later
+  char sentence[464];  // how the calls differ; the agents report it too, but perhaps later
 };
-static_assert(sizeof(Farewell) == 512);
+static_assert(sizeof(Goodbye) == 512);
 
 }  // namespace ncclrun::socket

@@ -11,9 +11,9 @@
 namespace ncclrun {
 namespace {
 
-// For all peers together. A host that is silent for longer is lost anyway.
-constexpr uint64_t kFarewellNanoseconds = 10'000'000'000;
-// How often a wait for room looks whether it is still wanted.
+// One timeout for all peers. A host that is silent for longer is lost anyway.
+constexpr uint64_t kGoodbyeTimeoutNanoseconds = 10'000'000'000;
+// How often a wait for room in a socket checks the interrupt.
 constexpr int kInterruptMs = 20;
 
 }  // namespace
@@ -28,14 +28,15 @@ SocketTransport::SocketTransport(const PlanView& plan, uint32_t rank, const OwnC
       gonePeers_(gonePeers),
       listening_(listenFd) {}
 
-// An end without farewell is a death to the peer. One that is behind has not made room for it yet.
+// A peer takes a connection that ends without a goodbye for a death of this rank. A slow peer has not made room for the
+// goodbye yet.
 SocketTransport::~SocketTransport() {
   listener_.reset();
-  const uint64_t deadline = nowNanoseconds() + kFarewellNanoseconds;
+  const uint64_t deadline = nowNanoseconds() + kGoodbyeTimeoutNanoseconds;
   for (;;) {
     std::vector<pollfd> behind;
     for (const auto& [name, end] : ends_) {
-      if (const int full = end->sayFarewell(); full >= 0)
+      if (const int full = end->sendGoodbye(); full >= 0)
         behind.push_back({.fd = full, .events = POLLOUT, .revents = 0});
     }
     if (behind.empty() || interrupt_.raised() || nowNanoseconds() > deadline) return;

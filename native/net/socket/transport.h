@@ -20,7 +20,7 @@ class SocketTransport final : public Transport {
   // current: the call under way.
   SocketTransport(const PlanView& plan, uint32_t rank, const OwnCall& current, Interrupt& interrupt, Doorbell& own,
                   const GonePeers& gonePeers, int listenFd);
-  // Says farewell to every peer; those that are behind are waited for, all together.
+  // Sends a goodbye to every peer and waits, with one timeout for all, for peers whose sockets are full.
   ~SocketTransport() override;
   Status start();
 
