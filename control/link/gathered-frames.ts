@@ -1,5 +1,5 @@
 /** Collects the child agents' frames of one event-loop tick into one frame of kind `branch` on a link. */
-import { BranchWord, encodePassed, passedBytes } from '../messages/branch.ts';
+import { BranchMessage, encodePassed, passedBytes } from '../messages/branch.ts';
 import { makeFrame } from '../messages/codec.ts';
 import { FrameKind, type Frame } from '../messages/frame.ts';
 
@@ -36,6 +36,6 @@ export class GatheredFrames {
     if (frames.length === 0) return;
     this.#waiting = [];
     this.#bytes = 0;
-    this.#send(makeFrame(FrameKind.branch, { flags: BranchWord.passed, payload: encodePassed(frames) }));
+    this.#send(makeFrame(FrameKind.branch, { flags: BranchMessage.passed, payload: encodePassed(frames) }));
   }
 }

@@ -16,7 +16,7 @@ const port = v.pipe(count, v.maxValue(65_535));
 const sentence = v.pipe(v.string(), v.maxLength(10_000));
 const name = v.pipe(v.string(), v.maxLength(1000));
 /** Maximum size of an agent's JSON payload. */
-const MAX_SAID_BYTES = 1024 * 1024;
+const MAX_AGENT_JSON_BYTES = 1024 * 1024;
 
 const program = v.object({
   argv: v.pipe(v.array(v.string()), v.minLength(1)),
@@ -203,11 +203,11 @@ export function parseBranchOrder(payload: Uint8Array): BranchOrder {
 }
 
 export function parseBranchProblem(payload: Uint8Array): BranchProblem {
-  return parse(branchProblem, payload, 'end of a branch', MAX_SAID_BYTES);
+  return parse(branchProblem, payload, 'end of a branch', MAX_AGENT_JSON_BYTES);
 }
 
 export function parseBranchEnd(payload: Uint8Array): BranchEnd {
-  return parse(branchEnd, payload, 'end of a branch', MAX_SAID_BYTES);
+  return parse(branchEnd, payload, 'end of a branch', MAX_AGENT_JSON_BYTES);
 }
 
 export function parseReachQuestion(payload: Uint8Array): ReachQuestion {
@@ -219,11 +219,11 @@ export function parseStart(payload: Uint8Array): AgentStart {
 }
 
 export function parseHello(payload: Uint8Array): AgentHello {
-  return parse(hello, payload, 'hello', MAX_SAID_BYTES);
+  return parse(hello, payload, 'hello', MAX_AGENT_JSON_BYTES);
 }
 
 export function parseReport(payload: Uint8Array): AgentReport {
-  return parse(report, payload, 'report', MAX_SAID_BYTES);
+  return parse(report, payload, 'report', MAX_AGENT_JSON_BYTES);
 }
 
 /** @throws ProtocolError that names the message, the field and the expected value */

@@ -73,28 +73,28 @@ export function decodeSplit(payload: Uint8Array): Contribution {
 }
 
 /** A post, or a fetch without `bytes`. */
-export interface Letter {
+export interface MailboxMessage {
   readonly key: Key;
   readonly from: number;
   readonly to: number;
   readonly tag: number;
 }
 
-export function decodePost(payload: Uint8Array): Letter & { readonly bytes: Uint8Array } {
+export function decodePost(payload: Uint8Array): MailboxMessage & { readonly bytes: Uint8Array } {
   const reader = new ByteReader(payload, 'post');
   const post = { ...readLetter(reader), bytes: reader.block('bytes') };
   reader.end();
   return post;
 }
 
-export function decodeFetch(payload: Uint8Array): Letter {
+export function decodeFetch(payload: Uint8Array): MailboxMessage {
   const reader = new ByteReader(payload, 'fetch');
   const fetch = readLetter(reader);
   reader.end();
   return fetch;
 }
 
-function readLetter(reader: ByteReader): Letter {
+function readLetter(reader: ByteReader): MailboxMessage {
   const key = { id: readId(reader), epoch: reader.u32('epoch'), round: POST_ROUND };
   return { key, from: reader.u32('from'), to: reader.u32('to'), tag: reader.u32('tag') };
 }

@@ -12,7 +12,7 @@ import { decodeFrame, encodeFrame } from './codec.ts';
 import { FRAME_HEADER_BYTES, type Frame } from './frame.ts';
 
 /** Flags of a frame of kind `branch`. */
-export const BranchWord = {
+export const BranchMessage = {
   /** In both directions: the payload holds frames to or from child agents; the subject has no meaning. */
   passed: 0,
   /** launcher → agent: start the child agent; payload JSON BranchOrder. */

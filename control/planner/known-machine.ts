@@ -24,7 +24,7 @@ import { messageOf } from '../message-of.ts';
 const REMEMBERED = 64;
 
 /** A machine that an agent can send to other hosts. */
-export interface TellableMachine extends HostMachine {
+export interface AnnouncedMachine extends HostMachine {
   readonly wire: MachineXml;
 }
 
@@ -43,7 +43,7 @@ export interface MachineOptions {
 }
 
 /** Throws UnplannableError for a wrong variable. */
-export function knownMachine({ topology, graphs }: MachineParts, options: MachineOptions): TellableMachine {
+export function knownMachine({ topology, graphs }: MachineParts, options: MachineOptions): AnnouncedMachine {
   const known = new RecentMap<HostShape>(REMEMBERED);
   const { routes, shape } = plannerVariables(options.environment);
   const wire = { topology: writeXml(topology), graphs: graphs === null ? null : writeXml(withFile(graphs)) };

@@ -1,4 +1,4 @@
-/** The planner: from who takes part and where to a CommPlan. Deterministic, and a pure function but for its memory. */
+/** The planner: computes a CommPlan from ranks and hosts. Deterministic, and pure apart from its cache. */
 import { startOfHost } from '../plan/channel-tables.ts';
 import type { Channel, CommPlan, GivenChannel } from '../plan/types.ts';
 import { checkOneHost } from './input/check.ts';

@@ -1,5 +1,5 @@
 /** Stores messages between two ranks under a key, before there is a data path, until the receiver fetches them. Keeps their order per sender, receiver and tag. */
-import type { Letter } from '../messages/bootstrap-codec.ts';
+import type { MailboxMessage } from '../messages/bootstrap-codec.ts';
 
 /** Maximum bytes of unfetched messages over all keys, including the overhead of messages and of pending fetches. */
 const MAILBOX_BYTES = 64 * 1024 * 1024;
@@ -16,7 +16,7 @@ export class Mailbox<Waiter> {
   #bytes = 0;
 
   /** Returns the waiter that receives the bytes; 'stored' if none waits yet; 'full' if the mailbox is full. */
-  post(letter: Letter, bytes: Uint8Array): { readonly waiter: Waiter } | 'stored' | 'full' {
+  post(letter: MailboxMessage, bytes: Uint8Array): { readonly waiter: Waiter } | 'stored' | 'full' {
     const box = this.#find(letter);
     const waiter = box?.waiters.shift();
     if (waiter !== undefined) {
@@ -31,7 +31,7 @@ export class Mailbox<Waiter> {
   }
 
   /** Returns the oldest message; 'waiting' if there is none and the waiter is stored; 'full' if the mailbox is full. */
-  fetch(letter: Letter, waiter: Waiter): Uint8Array | 'waiting' | 'full' {
+  fetch(letter: MailboxMessage, waiter: Waiter): Uint8Array | 'waiting' | 'full' {
     const bytes = this.#find(letter)?.stored.shift();
     if (bytes === undefined) {
       if (this.#bytes + MESSAGE_BYTES > MAILBOX_BYTES) return 'full';
@@ -71,11 +71,11 @@ export class Mailbox<Waiter> {
     }
   }
 
-  #find(letter: Letter): Box<Waiter> | undefined {
+  #find(letter: MailboxMessage): Box<Waiter> | undefined {
     return this.#boxes.get(groupName(letter.key.id, letter.key.epoch))?.get(boxName(letter));
   }
 
-  #make(letter: Letter): Box<Waiter> {
+  #make(letter: MailboxMessage): Box<Waiter> {
     const group = groupName(letter.key.id, letter.key.epoch);
     const boxes = this.#boxes.get(group) ?? new Map<string, Box<Waiter>>();
     this.#boxes.set(group, boxes);
@@ -84,7 +84,7 @@ export class Mailbox<Waiter> {
     return box;
   }
 
-  #tidy(letter: Letter): void {
+  #tidy(letter: MailboxMessage): void {
     const group = groupName(letter.key.id, letter.key.epoch);
     const boxes = this.#boxes.get(group);
     const box = boxes?.get(boxName(letter));
@@ -102,6 +102,6 @@ function groupName(id: string, epoch: number): string {
   return `${id}${epoch}`;
 }
 
-function boxName({ from, to, tag }: Letter): string {
+function boxName({ from, to, tag }: MailboxMessage): string {
   return `${from}>${to}:${tag}`;
 }

@@ -68,7 +68,7 @@ function unknownWord(given: string, word: string) {
   const hint = guess === null ? '' : `; did you mean ${guess}?`;
   return usageError(
     `--output is "${given}"${hint}`,
-    'dir=DIR or file=FILE is wanted (or tag, timestamp, merge); ncclrun --help says more',
+    'dir=DIR or file=FILE is wanted (or tag, timestamp, merge); see ncclrun --help',
   );
 }
 

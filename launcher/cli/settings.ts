@@ -19,7 +19,7 @@ export interface Setting {
   readonly position?: SourcePosition;
 }
 
-/** One place settings come from: values by option name, strongest place first in `mergeSettings`. */
+/** One source of settings: values by option name. `mergeSettings` takes sources in order of precedence. */
 export type SettingsLayer = ReadonlyMap<string, Setting>;
 
 export class Settings<Name extends string> {
@@ -66,7 +66,7 @@ export class Settings<Name extends string> {
   }
 }
 
-/** The strongest place's value wins whole; lists of different places are not joined. Throws a FailureError (usage). */
+/** The value of the first source wins as a whole; lists of several sources are not joined. Throws a FailureError (usage). */
 export function mergeSettings(options: readonly Option[], layers: readonly SettingsLayer[]): Map<string, Setting> {
   const merged = new Map<string, Setting>();
   for (const option of options) {

@@ -146,7 +146,7 @@ test('every command rejects a file with more GPUs than a host can have', async (
 });
 
 test('ncclrun topo rejects invalid arguments', async () => {
-  expect(await refused('--from', file, '--host', 'node1')).toContain('--from and --host both say which machine');
+  expect(await refused('--from', file, '--host', 'node1')).toContain('--from and --host both name the machine');
   expect(await refused('--host', 'node1,node2')).toContain('one host at a time');
   expect(await refused('--format', 'pdf')).toContain('one of text, json, xml, svg is wanted');
   expect(await refused('somewhere')).toContain('"somewhere" after topo has no meaning');

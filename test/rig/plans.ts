@@ -2,7 +2,7 @@
 import type { CommPlan, Variant } from '../../control/plan/types.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
 import { knownMachine } from '../../control/planner/known-machine.ts';
-import type { TellableMachine } from '../../control/planner/known-machine.ts';
+import type { AnnouncedMachine } from '../../control/planner/known-machine.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { rankNumbersByHost } from '../../control/planner/input/input.ts';
@@ -72,7 +72,7 @@ export function samplePlan(): CommPlan {
 }
 
 /** As a host tells what it is. */
-export function machineOf(topology: Element): TellableMachine {
+export function machineOf(topology: Element): AnnouncedMachine {
   return knownMachine({ topology, graphs: null }, { environment: {}, dumpGraphs: null, problem: () => undefined });
 }
 

@@ -97,7 +97,7 @@ describe('the wait for memory of ended ranks', () => {
 
   it.each<[string, (readonly FreeGpuMemory[])[], string]>([
     ['the process that holds the memory', [left], 'GPU 3 has 20 of 140 GiB free (held by pid 4711 python, user bob)'],
-    ['that NVML does not answer', [], 'NVML has not said how much is free'],
+    ['that NVML does not answer', [], 'NVML has not reported the free memory'],
   ])('the wait ends at the limit and reports %s', async (_name, answers, what) => {
     const reported: string[] = [];
     let asked = 0;

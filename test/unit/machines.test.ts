@@ -5,7 +5,7 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { decodeMachineXml, encodeMachineXml } from '../../control/messages/machine.ts';
 import type { HostMachine } from '../../control/planner/input/input.ts';
-import type { TellableMachine } from '../../control/planner/known-machine.ts';
+import type { AnnouncedMachine } from '../../control/planner/known-machine.ts';
 import { Machines } from '../../launcher/job/machines.ts';
 import { Announcement } from '../../worker/agent/announcement.ts';
 import { crossedGpus } from '../rig/crossed-gpus.ts';
@@ -30,9 +30,9 @@ function launcher(fails = false) {
     send: (host, { kind }) => sent.push([host, kind]),
     unreadable: (host, reason) => problems.push(`${host}: ${reason}`),
   });
-  const announce = (host: number, { key }: TellableMachine): boolean =>
+  const announce = (host: number, { key }: AnnouncedMachine): boolean =>
     machines.receive(host, makeFrame(FrameKind.machineKey, { payload: Buffer.from(key) }));
-  const tell = async (host: number, { wire }: TellableMachine): Promise<void> => {
+  const tell = async (host: number, { wire }: AnnouncedMachine): Promise<void> => {
     machines.receive(host, makeFrame(FrameKind.machine, { payload: encodeMachineXml(wire) }));
     await Promise.resolve();
     await Promise.resolve();
@@ -93,7 +93,7 @@ describe('the launcher', () => {
 /** The agent's side, whose machine is found when `found` is called. */
 function agent(looks = true) {
   const sent: Frame[] = [];
-  const { promise, resolve, reject } = Promise.withResolvers<TellableMachine | null>();
+  const { promise, resolve, reject } = Promise.withResolvers<AnnouncedMachine | null>();
   const announcement = new Announcement(
     () => (looks ? promise : null),
     (frame) => sent.push(frame),

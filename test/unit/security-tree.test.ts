@@ -4,7 +4,7 @@
  */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MemoryLink } from '../../control/link/memory-link.ts';
-import { BranchWord, encodePassed } from '../../control/messages/branch.ts';
+import { BranchMessage, encodePassed } from '../../control/messages/branch.ts';
 import { encodeFrame, FrameDecoder, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind, type Frame } from '../../control/messages/frame.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
@@ -15,7 +15,7 @@ import { turn } from '../rig/scripted-host.ts';
 
 const inner = notice('a word');
 const passed = encodePassed([{ branches: [0, 1], frame: inner }]);
-const branchFrame = (payload: Uint8Array, flags: number = BranchWord.passed): Frame =>
+const branchFrame = (payload: Uint8Array, flags: number = BranchMessage.passed): Frame =>
   makeFrame(FrameKind.branch, { flags, payload });
 /** A payload of one frame for branches of these numbers, whatever they are. */
 const addressed = (...branches: number[]): Frame => branchFrame(encodePassed([{ branches, frame: inner }]));
@@ -58,7 +58,7 @@ function attacks(): Frame[] {
   const all = [...framesOf(FrameKind.branch), ...lengths(bytes)].map((attack) => attack.bytes);
   const frames: Frame[] = [];
   for (const one of all) new FrameDecoder((frame) => frames.push(frame)).push(one);
-  const words = Object.values(BranchWord);
+  const words = Object.values(BranchMessage);
   return [...frames, ...frames.flatMap((frame) => words.map((flags) => ({ ...frame, flags })))];
 }
 

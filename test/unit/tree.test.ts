@@ -1,11 +1,11 @@
 /** Agents that start agents, on a clock of our own: who keeps the lease with whom, who is named, and what goes over the launcher's links. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { BranchWord, decodePassed } from '../../control/messages/branch.ts';
+import { BranchMessage, decodePassed } from '../../control/messages/branch.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind, type Frame } from '../../control/messages/frame.ts';
 import { isHeartbeat, notice, PlayedTree, suspension, terms } from '../rig/played-tree.ts';
 
-/** With radix 2: h1 and h2 from the launcher, h3 and h5 by way of h1, h4 and h6 of h2, h7 of h3. */
+/** With radix 2: h1 and h2 from the launcher, h3 and h5 through h1, h4 and h6 of h2, h7 of h3. */
 const names = Array.from({ length: 7 }, (_, index) => `h${index + 1}`);
 /** A lease is over at the first heartbeat after it; the last sign of life came up to one before. */
 const MAX_SILENT_MS = terms.leaseMs + 2 * terms.heartbeatMs;
@@ -29,7 +29,7 @@ const closed = (): string[] => names.filter((name) => tree.hosts.get(name)?.clos
 const leaving = (): string[] => names.filter((name) => tree.agents.get(name)?.launcherGoneAt !== null);
 const passedOf = (frames: readonly Frame[]) =>
   frames.map(({ kind, flags, payload }) => {
-    expect({ kind, flags }).toEqual({ kind: FrameKind.branch, flags: BranchWord.passed });
+    expect({ kind, flags }).toEqual({ kind: FrameKind.branch, flags: BranchMessage.passed });
     return decodePassed(payload);
   });
 
@@ -64,7 +64,7 @@ describe('leases', () => {
       closed: ['h3', 'h7'],
       leaving: ['h3', 'h7'],
     });
-    expect(tree.hosts.get('h7')?.closed).toBe('it was reached by way of h3, which is gone');
+    expect(tree.hosts.get('h7')?.closed).toBe('it was reached through h3, which is gone');
   });
 
   test('the loss of a direct host takes the hosts behind it, and only that host is reported', async () => {

@@ -1,6 +1,6 @@
 /** Messages between ranks under a key: within a job of one host they lie here, else at the launcher. */
 import { decodeFetch, decodePost, encodeDelivery } from '../../control/messages/bootstrap-codec.ts';
-import type { Letter } from '../../control/messages/bootstrap-codec.ts';
+import type { MailboxMessage } from '../../control/messages/bootstrap-codec.ts';
 import { NcclResult } from '../../control/messages/bootstrap.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
@@ -58,7 +58,7 @@ export class AgentMailbox {
     this.#deliver(message, bytes);
   }
 
-  /** The id ends; `failure` says why to those who still wait. */
+  /** Ends the id and answers the remaining waiters with `failure`. */
   end(key: Key, failure: RendezvousFailure): void {
     for (const { engine, request } of this.#mailbox.end(key.id, key.epoch)) {
       if (!engine.gone) this.#options.channel.refuse(engine.connection, request, failure.result, failure.sentence);
@@ -69,7 +69,7 @@ export class AgentMailbox {
     this.#mailbox.dropWaiters((waiter) => waiter.engine === engine);
   }
 
-  #deliver(message: Letter, bytes: Uint8Array): boolean {
+  #deliver(message: MailboxMessage, bytes: Uint8Array): boolean {
     const outcome = this.#mailbox.post(message, bytes);
     if (outcome === 'full') return false;
     if (outcome === 'stored') return true;
@@ -78,12 +78,12 @@ export class AgentMailbox {
     return true;
   }
 
-  #refuse(engine: Engine, request: number, { key }: Letter): void {
+  #refuse(engine: Engine, request: number, { key }: MailboxMessage): void {
     const sentence = `too many messages lie unfetched under ${describeKey(key)}`;
     this.#options.channel.refuse(engine.connection, request, NcclResult.invalidUsage, sentence);
   }
 
-  #sendUp(message: Letter, bytes: Uint8Array, flags: number): void {
+  #sendUp(message: MailboxMessage, bytes: Uint8Array, flags: number): void {
     const payload = encodeRouted({ ...message, bytes });
     this.#options.sendUp(makeFrame(FrameKind.routed, { flags, payload }));
   }

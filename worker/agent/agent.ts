@@ -48,7 +48,7 @@ const ENOENT = 2;
 const SIGKILL = 9;
 /** SIGHUP, SIGINT, SIGTERM. */
 const ENDING: ReadonlySet<number> = new Set([1, 2, 15]);
-/** Subject of the heartbeat whose echo says that the guardian has suspended everything. */
+/** Subject of the heartbeat whose echo confirms that the guardian has suspended the ranks. */
 const SUSPENDED = 1;
 /** A guardian leaves within a moment after it was let go. */
 const GOODBYE_MS = 2000;
@@ -132,7 +132,7 @@ export class Agent {
     });
   }
 
-  /** Frames of the launcher. @throws ProtocolError for one that has no place here */
+  /** Processes a frame of the launcher. @throws ProtocolError for an unexpected one */
   receive(frame: Frame): void {
     switch (frame.kind) {
       case FrameKind.start:
@@ -169,7 +169,7 @@ export class Agent {
     }
   }
 
-  /** The launcher is gone: there is nobody to run the ranks for, nor to take what they have to say. */
+  /** Called when the launcher is gone, and with it the receiver of the ranks' output. */
   linkClosed(): void {
     if (this.#state.name === 'ready' || this.#state.name === 'running') this.#state = { name: 'ending' };
     if (this.#state.name === 'ending') this.#guardian.close();
@@ -348,7 +348,7 @@ export class Agent {
 
   #rankEnded({ subject: rank, payload }: Frame): void {
     const exited = decodeExited(payload);
-    // A shell says of its child's SIGKILL that it is status 137.
+    // A shell reports its child's SIGKILL as status 137.
     const killed = exited.signalNumber === SIGKILL || exited.exitCode === 128 + SIGKILL;
     if (killed && this.#state.name === 'running' && this.#memoryKills?.another() === true)
       this.#report({ type: 'out-of-memory', rank });
@@ -404,7 +404,7 @@ export class Agent {
 
   async #leave(goodbye: NodeJS.Timeout): Promise<void> {
     clearTimeout(goodbye);
-    await removeByGuardian(this.#options.native, this.#keeper); // ours may have lacked what that takes, a descriptor say
+    await removeByGuardian(this.#options.native, this.#keeper); // our own attempt may have failed for want of resources, such as a descriptor
     this.#guardian.release();
     this.#options.onEnded();
   }

@@ -1,25 +1,25 @@
 /**
- * Where ranks of several hosts meet, the launcher plans, so it has to know what this host is before their contributions come: until then what
- * goes up to it waits here.
+ * The launcher plans communicators across hosts, so it needs this host's topology before the ranks' contributions. Until the launcher has
+ * it, frames to the launcher wait here.
  *
  *   quiet ── first frame ──► busy ── machineKnown ──► open
- *                             └── nobody looks what the host is, or nobody can say ──► open
+ *                             └── no topology wanted, or detection failed ──► open
  */
 import { encodeMachineXml } from '../../control/messages/machine.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import type { TellableMachine } from '../../control/planner/known-machine.ts';
+import type { AnnouncedMachine } from '../../control/planner/known-machine.ts';
 
 export class Announcement {
-  readonly #machine: () => Promise<TellableMachine | null> | null;
+  readonly #machine: () => Promise<AnnouncedMachine | null> | null;
   readonly #send: (frame: Frame) => void;
   #state: 'quiet' | 'busy' | 'open' = 'quiet';
-  #found: TellableMachine | null = null;
+  #found: AnnouncedMachine | null = null;
   #waiting: Frame[] = [];
 
-  /** `machine`: what this host is, once that is known; null: nobody looks. */
-  constructor(machine: () => Promise<TellableMachine | null> | null, send: (frame: Frame) => void) {
+  /** `machine` resolves to the host's topology; null if the job needs none. */
+  constructor(machine: () => Promise<AnnouncedMachine | null> | null, send: (frame: Frame) => void) {
     this.#machine = machine;
     this.#send = send;
   }
@@ -45,12 +45,12 @@ export class Announcement {
     if (machine === null) return this.#open();
     machine.then(
       (found) => this.#announce(found),
-      () => this.#open(), // a notice has said why; ranks lie as if nobody knew the host
+      () => this.#open(), // A notice has reported the reason; the planner assumes an unknown host.
     );
     return undefined;
   }
 
-  #announce(found: TellableMachine | null): void {
+  #announce(found: AnnouncedMachine | null): void {
     this.#found = found;
     if (found === null) return this.#open();
     return this.#send(makeFrame(FrameKind.machineKey, { payload: Buffer.from(found.key) }));

@@ -22,7 +22,7 @@ interface CommunicatorRank {
 export type BlameRecord =
   /** It did so without a failure of its own; `blame` is its rank in the job. */
   | (CommunicatorRank & { readonly type: 'missed'; readonly blame: number; readonly sentence: string })
-  /** Its own end, of which this host may know nothing, says whether it is to blame. */
+  /** The rank's own exit, which this host may not know, shows whether it is to blame. */
   | (CommunicatorRank & { readonly type: 'suspected' })
   /** The same of a communicator of this host alone; `suspect`: that rank in the job. */
   | (CommunicatorRank & { readonly type: 'suspected-here'; readonly suspect: number });

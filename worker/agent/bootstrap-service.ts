@@ -1,6 +1,6 @@
 /** What the agent needs of its bootstrap socket. */
 import type { Frame } from '../../control/messages/frame.ts';
-import type { TellableMachine } from '../../control/planner/known-machine.ts';
+import type { AnnouncedMachine } from '../../control/planner/known-machine.ts';
 import type { AgentOrder, Placement } from '../../control/messages/link.ts';
 import type { Exited } from '../../control/messages/payload.ts';
 import type { DeviceName } from '../../control/plan/types.ts';
@@ -30,7 +30,7 @@ interface BootstrapFacts {
 }
 
 /** What this host is for ranks on a device, once that is known; null: nobody looks. */
-export type OwnMachine = (device: DeviceName) => Promise<TellableMachine | null> | null;
+export type OwnMachine = (device: DeviceName) => Promise<AnnouncedMachine | null> | null;
 
-/** @throws what the native part says of why it cannot serve */
-export type OpenBootstrap = (place: BootstrapFacts) => BootstrapService;
+/** @throws the native error if the service cannot start */
+export type OpenBootstrap = (facts: BootstrapFacts) => BootstrapService;

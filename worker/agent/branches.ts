@@ -8,7 +8,7 @@ import type { Link } from '../../control/link/link.ts';
 import { describeStall, StartWatch } from '../../control/link/start-watch.ts';
 import { parseBranchOrder } from '../../control/link/validate.ts';
 import {
-  BranchWord,
+  BranchMessage,
   decodePassed,
   type BranchEnd,
   type BranchOrder,
@@ -36,16 +36,16 @@ export interface BranchLink extends Link {
   release(): void;
 }
 
-/** @throws an Error that says why it cannot be started */
+/** @throws an Error with the reason if the remote shell cannot start */
 export type StartBranch = (words: readonly string[]) => BranchLink;
 
 interface Branch {
   readonly link: BranchLink;
-  /** Until the agent's first word. */
+  /** Watches the start until the agent's first frame. */
   readonly watch: StartWatch;
-  /** Why it was given up before that; null: it was not. */
+  /** Reason of a failed start; null if the start did not fail. */
   stall: string | null;
-  /** From the agent's first word on. */
+  /** The child agent's lease from its first frame on. */
   lease: Lease | null;
 }
 
@@ -58,7 +58,7 @@ export class Branches {
   #none = Promise.resolve();
   #lastGone: (() => void) | null = null;
 
-  /** `up`: the link to the launcher. */
+  /** `up` is the link to the launcher. */
   constructor(up: Link, terms: LeaseTerms, start: StartBranch = startTool) {
     this.#up = up;
     this.#terms = terms;
@@ -66,25 +66,25 @@ export class Branches {
     this.#gathered = new GatheredFrames((frame) => up.send(frame));
   }
 
-  /** Resolves when there is none, at once or later. */
+  /** Resolves when there are no child agents. */
   get none(): Promise<void> {
     return this.#none;
   }
 
-  /** A frame of kind `branch`. @throws ProtocolError for one that makes no sense */
+  /** Processes a frame of kind `branch`. @throws ProtocolError if it is invalid */
   receive({ flags, subject: number, payload }: Frame): void {
     const link = this.#branches.get(number)?.link;
     switch (flags) {
-      case BranchWord.passed:
+      case BranchMessage.passed:
         for (const { branches, frame } of decodePassed(payload)) for (const one of branches) this.#pass(one, frame);
         return undefined;
-      case BranchWord.begin:
+      case BranchMessage.begin:
         return this.#begin(number, parseBranchOrder(payload));
-      case BranchWord.close:
+      case BranchMessage.close:
         return link?.close();
-      case BranchWord.letGo:
+      case BranchMessage.letGo:
         return link?.letGo();
-      case BranchWord.kill:
+      case BranchMessage.kill:
         return link?.kill();
       default:
         throw new ProtocolError(`a frame of a branch with flags ${flags}`);
@@ -113,23 +113,23 @@ export class Branches {
     try {
       link = this.#start(words);
     } catch (error) {
-      return this.#say(number, BranchWord.gone, { status: null, remarks: messageOf(error) });
+      return this.#sendMessage(number, BranchMessage.gone, { status: null, remarks: messageOf(error) });
     }
     if (this.#branches.size === 0) this.#none = new Promise((resolve) => (this.#lastGone = resolve));
     const branch: Branch = { link, watch: this.#watchStart(() => branch), stall: null, lease: null };
     this.#branches.set(number, branch);
     link.open({
-      frame: (frame) => this.#hear(number, branch, frame),
+      frame: (frame) => this.#receiveFrom(number, branch, frame),
       closed: (problem) => {
         branch.watch.stop();
         branch.lease?.stop();
-        this.#say(number, BranchWord.closed, { problem });
+        this.#sendMessage(number, BranchMessage.closed, { problem });
       },
     });
     void this.#untilGone(number, branch);
   }
 
-  #hear(number: number, branch: Branch, frame: Frame): void {
+  #receiveFrom(number: number, branch: Branch, frame: Frame): void {
     if (frame.kind === FrameKind.staging) branch.watch.received(true);
     else branch.watch.stop();
     if (frame.kind !== FrameKind.staging)
@@ -138,13 +138,13 @@ export class Branches {
     if (frame.kind !== FrameKind.heartbeat) this.#gathered.add(number, frame);
   }
 
-  /** Of a host that another one reaches the launcher would know no sooner, and could not tell whose silence it is. */
+  /** Watches here, because the launcher would learn no sooner and could not distinguish whose silence it is. */
   #watchStart(branch: () => Branch): StartWatch {
     return new StartWatch({
       ...this.#terms,
       connectMs: CONNECT_MS,
       loginMs: null,
-      advanceMs: Infinity, // the launcher's to judge
+      advanceMs: Infinity, // the launcher's decision
       stoppedProcess: () => branch().link.stoppedChild ?? null,
       onStall(stall) {
         branch().stall = describeStall(stall);
@@ -153,7 +153,7 @@ export class Branches {
     });
   }
 
-  /** Those behind it, too, are lost with its shell. */
+  /** Reports the expired lease and kills the remote shell, with which the agents behind it are lost, too. */
   #silent(number: number, { link }: Branch, silentMs: number): void {
     this.#gathered.add(number, silenceFrame(silentMs));
     link.kill();
@@ -166,11 +166,11 @@ export class Branches {
     branch.link.release();
     this.#branches.delete(number);
     const status = waitStatus === null ? null : exitOf(waitStatus).exitCode;
-    this.#say(number, BranchWord.gone, { status, remarks: branch.stall ?? remarks });
+    this.#sendMessage(number, BranchMessage.gone, { status, remarks: branch.stall ?? remarks });
     if (this.#branches.size === 0) this.#lastGone?.();
   }
 
-  #say(subject: number, flags: number, what: BranchProblem | BranchEnd): void {
+  #sendMessage(subject: number, flags: number, what: BranchProblem | BranchEnd): void {
     this.#gathered.flush();
     this.#up.send(makeFrame(FrameKind.branch, { subject, flags, payload: encodeJson(what) }));
   }

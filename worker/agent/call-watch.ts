@@ -1,5 +1,5 @@
 /**
- * Compares what the ranks of this host's communicators call: ranks whose calls differ fail with a sentence that says so, instead of waiting for
+ * Compares what the ranks of this host's communicators call: ranks whose calls differ fail with a message instead of waiting for
  * each other. The launcher compares them with ranks of other hosts once they have stalled here.
  */
 import { encodeCalls } from '../../control/messages/calls.ts';
@@ -106,7 +106,7 @@ export class CallWatch<Some extends Watched> {
     if (!communicator.broken) this.#reportStalls(communicator, this.#read(communicator));
   }
 
-  /** Reports ranks that wait for one that is gone. Each decides itself whether it waits in vain: what that rank sent may be there. */
+  /** Reports ranks that wait for one that is gone. Each rank decides whether its wait can still end, because the data of the gone rank may have arrived. */
   #reportStalls(communicator: Some, all: readonly ReadCalls[]): void {
     for (const calls of all) {
       for (const rank of calls.stuck ? communicator.gone.all.keys() : []) {

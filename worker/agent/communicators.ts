@@ -38,7 +38,7 @@ interface Member {
 interface Breach extends RendezvousFailure {
   /** In the communicator. */
   readonly rank: number;
-  /** In the job: whose fault it is when others fail because of this. ALL_RANKS: nobody's, or its own end says it. */
+  /** Rank in the job to blame when others fail because of this; ALL_RANKS if none, or if the rank's own exit shows it. */
   readonly blame: number;
 }
 
@@ -117,7 +117,7 @@ export class Communicators {
     return this.#find(key) !== undefined;
   }
 
-  /** Makes the segment and answers every local rank. Throws what the system says if there is no memory for it. */
+  /** Creates the segment and answers every local rank. Throws the system's error if memory is short. */
   begin(key: Key, hostPlan: Uint8Array, requesters: readonly Requester[], wide: boolean): void {
     const { native, channel } = this.#options;
     const { segmentBytes, abortOffset, doorbellOffset, localRanks, ranks } = decodeSegmentOf(hostPlan);
@@ -154,7 +154,7 @@ export class Communicators {
     return this.#find(key)?.failure ?? null;
   }
 
-  /** A rank says that it is done with its communicator. */
+  /** Records that a rank has finalized its communicator. */
   finalized(key: Key, rank: number, engine: Engine): void {
     const communicator = this.#find(key);
     if (communicator?.members.get(rank)?.engine !== engine) return;
@@ -180,7 +180,7 @@ export class Communicators {
     return communicator === undefined || communicator.wide ? null : communicator.departed;
   }
 
-  /** A rank has ended what was under way here and elsewhere, and stays. */
+  /** Records that a rank has revoked the communicator: it ended pending operations on all hosts, and stays. */
   revoked(key: Key, rank: number, sentence: string): void {
     const communicator = this.#find(key);
     if (communicator === undefined || communicator.broken) return;
@@ -243,13 +243,13 @@ export class Communicators {
     return left;
   }
 
-  /** A rank of another host broke it, says the launcher. */
+  /** Records the launcher's report that a rank of another host broke the communicator. */
   brokenElsewhere(key: Key, breach: Breach, cleanly: boolean): void {
     const communicator = this.#find(key);
     if (communicator !== undefined) this.#fail(communicator, breach, cleanly);
   }
 
-  /** A rank that others may wait for is gone, says the launcher. */
+  /** Records the launcher's report that a rank for which others may wait is gone. */
   goneElsewhere(key: Key, rank: number, gone: Gone): void {
     const communicator = this.#find(key);
     communicator?.gone.add(rank, gone);
@@ -344,7 +344,7 @@ export class Communicators {
       );
     else if (wide) this.#options.recordBlame(jobRank, { type: 'suspected', key, rank }, 0);
     else if (known === undefined) {
-      // It is on this host, but says itself that it has left: that may be on its way.
+      // The rank is on this host and reports its own departure, which may be in transit.
       const suspect = members.get(rank)?.engine.jobRank;
       if (suspect === undefined) return;
       suspected.add(rank);

@@ -86,7 +86,7 @@ export class Completion {
       communicators.couldNotBegin(key, wide, sentence, requesters[0]?.engine);
     }
     for (const { engine, rank } of requesters) {
-      if (engine.goodbye === null) continue; // else it went while its plan was under way
+      if (engine.goodbye === null) continue; // else the engine disconnected before its plan arrived
       const reason = describeGoodbye(rank, hostName, engine);
       communicators.departed(key, rank, engine, { how: LeftHow.died, reason, cleanly: false, blame: blamed(engine) });
     }

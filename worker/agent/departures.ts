@@ -1,6 +1,6 @@
 /**
  * How ranks of this host leave their communicators: by a leave of their engine, by its process's end, or by a connection that it closes. What
- * others wait for them in fails; control/rendezvous/rules.ts says what does.
+ * others wait for them in fails; control/rendezvous/rules.ts has the rules.
  */
 import { decodeLeave } from '../../control/messages/bootstrap-codec.ts';
 import { NcclResult } from '../../control/messages/bootstrap.ts';

@@ -1,12 +1,12 @@
-/** What of this host was passed over because others may write to it (launcher/remote/staging/trust.ts): the shell that started us says so. */
+/** Files of this host that the starting shell rejected because others may write to them (launcher/remote/staging/trust.ts). */
 import { installationRoot } from './installation.ts';
 
 const NAME = 'NCCLRUN_DISTRUST';
 
-/** Once; null: nothing. No business of the ranks. */
+/** Returns the notice once, else null; removes the variable, so that ranks do not inherit it. */
 export function takeDistrust(): string | null {
-  const said = process.env[NAME];
-  if (said === undefined) return null;
+  const distrusted = process.env[NAME];
+  if (distrusted === undefined) return null;
   delete process.env[NAME];
-  return `${said}; used ${installationRoot}`;
+  return `${distrusted}; used ${installationRoot}`;
 }

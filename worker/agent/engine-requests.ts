@@ -26,7 +26,7 @@ interface EngineRequestsOptions {
   readonly pendingGathers: PendingGathers;
   readonly mailbox: AgentMailbox;
   readonly departures: Departures;
-  /** An engine has said hello; its communicator may need to know what this host is. */
+  /** Called at an engine's hello; its communicator may need this host's topology. */
   readonly introduced: () => void;
 }
 

@@ -1,11 +1,11 @@
-/** How much memory of its GPUs a host has free, and who has the rest. */
+/** Free memory of a host's GPUs, and the processes that hold the rest. */
 import type { FreeGpuMemory, HostGpu, MemoryHolder } from '../../control/messages/gpu.ts';
 import type { Native, NvmlMemory } from '../engine/native.ts';
 import { readText } from '../topology/system-files.ts';
 import { sysfsAddress } from '../topology/walk.ts';
 import { hasJobId } from './orphans.ts';
 
-/** What NVML said: of all GPUs that it shows. Nothing where it says nothing. */
+/** NVML's answer about all visible GPUs; empty if NVML is unavailable. */
 export type NvmlAnswer = readonly NvmlMemory[];
 
 export async function askNvml(native: Pick<Native, 'gpuMemory'>): Promise<NvmlAnswer> {
@@ -13,7 +13,7 @@ export async function askNvml(native: Pick<Native, 'gpuMemory'>): Promise<NvmlAn
   return typeof answer === 'string' ? [] : answer;
 }
 
-/** Of those GPUs. */
+/** Selects the memory of those GPUs. */
 export function memoryOf(answer: NvmlAnswer, gpus: Iterable<HostGpu>): FreeGpuMemory[] {
   const byAddress = new Map(answer.map((one) => [sysfsAddress(one.busId), one]));
   const wanted = new Map(Array.from(gpus, ({ index, address }) => [index, address]));
@@ -25,7 +25,7 @@ export function memoryOf(answer: NvmlAnswer, gpus: Iterable<HostGpu>): FreeGpuMe
   });
 }
 
-/** The same, as if the ranks of this job had nothing: they may have begun while NVML was asked. */
+/** The answer without the memory of this job's own ranks, which may have started during the query. */
 export function withoutJob(answer: NvmlAnswer, jobId: string): NvmlAnswer {
   return answer.map((one) => {
     const ours = one.processes.filter(({ pid }) => hasJobId(pid, jobId));

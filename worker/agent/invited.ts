@@ -18,7 +18,7 @@ const CALL_LIMIT_MS = 30_000;
 
 /** Ends the process where there is no invitation, or nobody answers. */
 export async function serveInvited(): Promise<void> {
-  // Up, as far as a watchdog can tell: from here on an agent waits for other hosts, which may take long. Each wait has a limit of its own.
+  // The agent has started, so the watchdog ends here: from now on it waits for other hosts, and each wait has a timeout of its own.
   const watchdog = Watchdog.ofThisProcess();
   watchdog.disarm();
   process.on('SIGTERM', () => ends('SIGTERM'));

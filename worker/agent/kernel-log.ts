@@ -1,4 +1,4 @@
-/** The kernel's log from now on (Linux, Documentation/ABI/testing/dev-kmsg). Whether a user may read it, kernel.dmesg_restrict says. */
+/** The kernel's log from now on (Linux, Documentation/ABI/testing/dev-kmsg). kernel.dmesg_restrict decides whether a user may read it. */
 import { closeSync, readSync } from 'node:fs';
 import type { Native } from '../engine/native.ts';
 

@@ -20,7 +20,7 @@ native.blockSigusr1(true); // for a Node without --disable-sigusr1
 const link = new NativeLink(native, (onEvent) => native.streamsServe(0, 1, onEvent), GATHER_MS);
 serve(Object.assign(link, { connection: sshConnection(process.env) }) satisfies AgentLink, watchdog);
 
-/** Without the addon there is no link either: the one frame that says so goes out by hand. */
+/** Loads the addon. Without it there is no link, so this function writes the one frame with the failure itself. */
 function loaded(): Native {
   try {
     return loadNative();

@@ -17,26 +17,26 @@ interface MemoryWaitOptions {
   readonly before: Promise<readonly FreeGpuMemory[]>;
   /** Asks for the same GPUs. The answer may never come: a broken GPU may keep NVML for ever. */
   readonly now: () => Promise<readonly FreeGpuMemory[]>;
-  /** False: nobody waits for it any more. */
+  /** Returns false once the ranks need no memory any more. */
   readonly isWanted: () => boolean;
   readonly report: (message: string) => void;
   readonly limitMs?: number;
 }
 
-/** Resolves when the GPUs have as much free as before, or the limit is over. */
+/** Resolves when the GPUs have as much free memory as before, or at the limit. */
 export async function memoryIsBack({
   before,
   now,
   isWanted,
-  report: tell,
+  report,
   limitMs = LIMIT_MS,
 }: MemoryWaitOptions): Promise<void> {
-  /** null: NVML has not answered. */
+  /** Null until NVML has answered. */
   let lacking: readonly FreeGpuMemory[] | null = null;
   let isOver = false;
   const over = Promise.withResolvers<void>();
   const reportIfWanted = (message: string): void => {
-    if (isWanted()) tell(message);
+    if (isWanted()) report(message);
   };
   const reminder = setTimeout(() => reportIfWanted(`the ranks wait for memory: ${lackText(lacking)}`), REPORT_AFTER_MS);
   const limit = setTimeout(() => {
@@ -64,7 +64,7 @@ function lackingOf(now: readonly FreeGpuMemory[], before: readonly FreeGpuMemory
 
 /** `GPU 3 has 20 of 140 GiB free (held by pid 4711 python, user bob)`. */
 function lackText(lacking: readonly FreeGpuMemory[] | null): string {
-  if (lacking === null) return 'NVML has not said how much is free';
+  if (lacking === null) return 'NVML has not reported the free memory';
   const texts = lacking.map((one) => `GPU ${one.gpu} has ${freeText(one)} free (held by ${holdersText(one.holders)})`);
   return texts.join(', ');
 }

@@ -84,7 +84,7 @@ function prepareRank(
   return { rank, stdinPipe, interactive, mergeStderr, workingDirectory: directory, argv, environment, cpus };
 }
 
-/** The launcher's own directory may not exist on this host: then the home directory takes its place. */
+/** Returns the home directory if the launcher's own directory does not exist on this host. */
 function workingDirectory(
   { workingDirectory: wanted, workingDirectoryGiven: given }: OrderedProgram,
   local: boolean,

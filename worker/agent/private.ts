@@ -1,14 +1,14 @@
 /**
- * A private agent: processes that ncclrun has not started share it, on one host. The first of them starts it with a socket that listens
- * already (native/agent/private_agent.h); it ends with the last of them. It has no ranks, guardian or launcher, so it is its own
- * launcher's rendezvous: a job of one host of which nobody knows how many ranks it has. Nobody reads what it says, but for the process that
- * starts it, should it end before it has answered.
+ * A private agent, which processes of one host share that ncclrun did not start. The first of them starts it with a listening socket
+ * (native/agent/private_agent.h); it exits with the last of them. It has no ranks, guardian or launcher, so it runs the launcher's
+ * rendezvous itself, for a job of one host with an unknown number of ranks. Only the process that starts it reads its output, in case it
+ * exits before its first answer.
  */
 import { availableParallelism, hostname } from 'node:os';
 import { messageOf } from '../../control/message-of.ts';
 import type { DeviceName } from '../../control/plan/types.ts';
 import type { PlannedHost } from '../../control/planner/input/input.ts';
-import type { TellableMachine } from '../../control/planner/known-machine.ts';
+import type { AnnouncedMachine } from '../../control/planner/known-machine.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { printable } from '../../control/printable.ts';
 import { Hub } from '../../control/rendezvous/hub.ts';
@@ -103,10 +103,10 @@ function serve(): void {
   });
 }
 
-type Machines = Readonly<Record<DeviceName, TellableMachine | null>>;
+type Machines = Readonly<Record<DeviceName, AnnouncedMachine | null>>;
 const NO_MACHINES: Machines = { cuda: null, host: null };
 
-/** Nobody reads what a private agent says: where a file is not what it should be, ranks lie as if it were not there. */
+/** Ignores a malformed file, because nobody reads the notices of a private agent. */
 async function findMachines(native: Native, files: TopologyFiles): Promise<Machines> {
   try {
     const found = findOwnMachine(native, files, await readGiven(files), () => undefined);

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 /** Deeper trees are taken for a damaged /proc. */
 const MAX_DEPTH = 256;
 
-/** The first of `ancestors` met on the way up from `pid` (itself included), or null. */
+/** Nearest of `ancestors` above `pid` (itself included) in the process tree, or null. */
 export function findAncestor(pid: number, ancestors: ReadonlyMap<number, number>): number | null {
   let at: number | null = pid;
   for (let depth = 0; depth < MAX_DEPTH && at !== null && at > 1; depth++) {

@@ -1,4 +1,4 @@
-/** The GPUs that the ranks of this host have: what the kernel's log says of them, and their memory before ranks start. */
+/** Watches the GPUs of this host's ranks: their errors in the kernel's log, and their memory before ranks start. */
 import type { HostGpu } from '../../control/messages/gpu.ts';
 import type { AgentOrder, AgentReport, Placement } from '../../control/messages/link.ts';
 import type { Native } from '../engine/native.ts';
@@ -6,9 +6,9 @@ import { visibleGpus } from '../topology/gpus.ts';
 import { askNvml, memoryOf, type NvmlAnswer, withoutJob } from './gpu-memory.ts';
 import { memoryIsBack } from './memory-wait.ts';
 import { gpusOfRanks } from './rank-gpus.ts';
-import { watchXids, type XidWatch } from './xid-watch.ts';
+import { type XidWatch, watchXids } from './xid-watch.ts';
 
-/** What NVML said before the first ranks of a job started: agents of later attempts are others, in the same process. */
+/** NVML's answer before the first ranks of a job started. Global, because later attempts use new agents in the same process. */
 const atFirst = new Map<string, Promise<NvmlAnswer>>();
 
 interface RankGpuWatchOptions {
@@ -19,12 +19,12 @@ interface RankGpuWatchOptions {
 
 export class RankGpuWatch {
   readonly #options: RankGpuWatchOptions;
-  /** By rank. */
+  /** GPUs by rank. */
   #gpus: ReadonlyMap<number, HostGpu> = new Map();
   #xids: XidWatch | null = null;
   #isStopped = false;
 
-  /** NVML is asked while the host says hello and the others come: it may take its time. */
+  /** Queries NVML, which may be slow, while the hosts exchange their hellos. */
   constructor(options: RankGpuWatchOptions) {
     this.#options = options;
     const { native, order } = options;
@@ -33,7 +33,7 @@ export class RankGpuWatch {
     const answer = device === 'host' ? Promise.resolve([]) : askNvml(native);
     atFirst.set(
       order.jobId,
-      answer.then((said) => withoutJob(said, order.jobId)),
+      answer.then((memories) => withoutJob(memories, order.jobId)),
     );
   }
 

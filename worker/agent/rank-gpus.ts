@@ -1,11 +1,11 @@
-/** Which of its host's GPUs each rank has for its own. */
+/** Assignment of a host's GPUs to its ranks. */
 import type { HostGpu } from '../../control/messages/gpu.ts';
 import type { OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 
 /**
- * By rank. `gpus`: what a program sees here; `own`: this host's environment. Left out are ranks on the host device, and on parts of GPUs (MIG),
- * whose number nobody tells.
+ * GPUs by rank. `gpus` are those visible to a program here; `own` is this host's environment. Omits ranks on the host device and on MIG
+ * instances, whose index the driver does not report.
  */
 export function gpusOfRanks(
   { ranks, programs }: Placement,

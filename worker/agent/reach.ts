@@ -9,7 +9,7 @@ import {
   type ReachTarget,
 } from '../../control/messages/reach.ts';
 
-/** At a time; each lasts as long as it takes to say the sign. */
+/** Maximum of simultaneous connections; each lasts only until the greeting is sent. */
 const MAX_CONNECTIONS = 256;
 
 export class ReachProbe {
@@ -28,15 +28,15 @@ export class ReachProbe {
     return { type: 'reached', found: await Promise.all(question.targets.map((target) => this.#probe(target))) };
   }
 
-  /** Nobody asks any more. */
+  /** Stops listening. */
   close(): void {
     this.#server?.close();
   }
 
   async #listen(): Promise<number> {
     const server = createServer((socket) => {
-      socket.on('error', () => undefined); // who only knocked
-      socket.end(signOf(this.#jobId, this.#hostName), () => socket.destroy()); // who stays keeps no descriptor of ours
+      socket.on('error', () => undefined); // a port scan
+      socket.end(signOf(this.#jobId, this.#hostName), () => socket.destroy()); // A client that stays connected must not hold a descriptor of ours.
     });
     server.maxConnections = MAX_CONNECTIONS;
     this.#server = server;
@@ -46,14 +46,14 @@ export class ReachProbe {
     return isTcp(address) ? address.port : 0;
   }
 
-  /** Those of its addresses that lead to it. */
+  /** Returns the addresses that lead to the target host. */
   async #probe({ host, addresses, port, thorough }: ReachTarget): Promise<string[]> {
     const sign = signOf(this.#jobId, host);
     const enough = new AbortController();
     const limit = AbortSignal.any([enough.signal, AbortSignal.timeout(limitOf(thorough))]);
     const answers = await Promise.all(
       addresses.map(async (address, index) => {
-        const leads = (await hear(address, port, limit)) === sign;
+        const leads = (await readGreeting(address, port, limit)) === sign;
         if (leads && index === 0 && !thorough) enough.abort();
         return leads ? [address] : [];
       }),
@@ -62,15 +62,15 @@ export class ReachProbe {
   }
 }
 
-/** All that is said there; null: nobody answers, or not in time. */
-async function hear(host: string, port: number, signal: AbortSignal): Promise<string | null> {
+/** Greeting at the address; null without an answer in time. */
+async function readGreeting(host: string, port: number, signal: AbortSignal): Promise<string | null> {
   const socket = connect({ host, port, signal });
-  let said = '';
+  let greeting = '';
   socket.setEncoding('latin1');
-  socket.on('data', (text) => (said = (said + text).slice(0, 64)));
+  socket.on('data', (text) => (greeting = (greeting + text).slice(0, 64)));
   try {
     await once(socket, 'end', { signal });
-    return said;
+    return greeting;
   } catch {
     return null;
   } finally {

@@ -6,7 +6,7 @@ import { messageOf } from '../../control/message-of.ts';
 /** The longest path that a Unix socket can be bound to is 107 bytes. */
 const MAX_BASE_BYTES = 60;
 
-/** Mode 0700, with an unguessable name. Throws an Error with every place that was tried, where none can be written to. */
+/** Creates a directory of mode 0700 with an unguessable name. Throws an Error with all directories tried if none is writable. */
 export function makeRuntimeDirectory(jobId: string): string {
   const errors: string[] = [];
   for (const prefix of prefixes(jobId)) {

@@ -1,4 +1,4 @@
-/** A job that another launcher than ncclrun has spread over several hosts: a private agent cannot bring its ranks together. */
+/** Detects a job that another launcher has started on several hosts, whose ranks a private agent cannot connect. */
 import { NcclResult } from '../../control/messages/bootstrap.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
@@ -7,20 +7,20 @@ import { decodeMerged, encodeKeyFailed } from '../../control/messages/rendezvous
 import { JOIN_ROUND } from '../../control/messages/rendezvous.ts';
 
 interface Spread {
-  /** Processes of the job. */
+  /** Number of processes of the job. */
   readonly all: number;
   readonly here: number;
-  /** The variable that says how many are here. */
+  /** Variable with the number of local processes. */
   readonly source: string;
 }
 
-/** How torchrun and Open MPI say it: of all, of this host. */
+/** Variables of torchrun and Open MPI: number of all processes, number on this host. */
 const VARIABLES = [
   ['WORLD_SIZE', 'LOCAL_WORLD_SIZE'],
   ['OMPI_COMM_WORLD_SIZE', 'OMPI_COMM_WORLD_LOCAL_SIZE'],
 ] as const;
 
-/** Null if all are here, as far as the environment tells. */
+/** Null if the environment shows no process on another host. */
 export function spreadOf(environment: Readonly<Record<string, string | undefined>>): Spread | null {
   for (const [ofAll, source] of VARIABLES) {
     const [all, here] = [Number(environment[ofAll]), Number(environment[source])];
@@ -30,7 +30,7 @@ export function spreadOf(environment: Readonly<Record<string, string | undefined
 }
 
 /**
- * The answer to ranks that join a communicator of all processes: those elsewhere would be waited for in vain. Null for any other frame.
+ * Refuses ranks that join a communicator of all processes, because those on other hosts cannot join. Returns null for any other frame.
  * Throws ProtocolError if it is malformed.
  */
 export function refuseSpread({ all, here, source }: Spread, frame: Frame): Frame | null {

@@ -24,13 +24,13 @@ export function isInOperation(pages: readonly Uint8Array[], key: Key): boolean {
 export function isStuck(slot: DataView): { readonly stuck: boolean; readonly waitingFor: number | null } {
   const waitingFor = slot.getUint32(72, true);
   const state = slot.getUint32(68, true);
-  const isBusy = state === WAITING || readU64(slot, 16) > readU64(slot, 24); // a kernel only says that it waits
+  const isBusy = state === WAITING || readU64(slot, 16) > readU64(slot, 24); // a kernel reports only the state `waiting`
   const stuck = state === FAILED || (isBusy && Number(process.hrtime.bigint()) - readU64(slot, 40) > STALL_NS);
   return { stuck, waitingFor: waitingFor === WAITS_FOR_NOBODY ? null : waitingFor };
 }
 
 function isBusy(slot: TelemetrySlot): boolean {
-  // A kernel only says that it waits.
+  // A kernel reports only the state `waiting`.
   return slot.state === 'waiting' || (slot.operation > slot.completed && slot.state !== 'failed');
 }
 

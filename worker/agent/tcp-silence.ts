@@ -1,7 +1,6 @@
 /**
- * Whether the other end of a TCP connection still acknowledges, as the kernel tells in /proc/net/tcp (proc(5)). While the job is stopped by ^Z the
- * launcher sends no heartbeats, but the kernel of its host goes on acknowledging ours: where it does not, the launcher's host, or the way to it, is
- * gone.
+ * Detects from /proc/net/tcp (proc(5)) whether the other end of a TCP connection still acknowledges. While ^Z suspends the job the launcher
+ * sends no heartbeats, but its kernel acknowledges ours. Without acknowledgements the launcher's host, or the network path to it, is gone.
  */
 import { readFileSync } from 'node:fs';
 
@@ -12,7 +11,7 @@ export interface TcpConnection {
   readonly remotePort: number;
 }
 
-/** The one that sshd has, as it says to the processes that it starts; null: it was not sshd. */
+/** Connection of sshd, from SSH_CONNECTION; null if sshd did not start this process. */
 export function sshConnection(environment: NodeJS.ProcessEnv): TcpConnection | null {
   const [remoteAddress, remotePort, localAddress, localPort] = (environment['SSH_CONNECTION'] ?? '').split(' ');
   if (remoteAddress === undefined || localAddress === undefined || localPort === undefined) return null;
@@ -60,13 +59,13 @@ export class TcpSilence {
   }
 }
 
-/** Timers of proc(5)'s column "tr": of what was sent, and of a window that is closed or a packet that this host could not send at all. */
+/** Timers of proc(5)'s column "tr": retransmission, and probes of a closed window or of a packet that this host could not send. */
 const RETRANSMITS = '01';
 const PROBES = '04';
 
 /**
- * Bytes wait for an acknowledgement and were sent again, or asked for in vain. An answer to a probe, as a closed window gets, sets their number back
- * to 0. False also where the connection is not in the table: nothing can be said then.
+ * True if unacknowledged bytes were retransmitted, or probes went unanswered. An answer to a probe (a closed window) resets their number to 0.
+ * False also if the table lacks the connection, because its state is unknown then.
  */
 function isUnacknowledged(table: string, connection: TcpConnection): boolean {
   const locals = endings(connection.localAddress, connection.localPort);

@@ -17,7 +17,7 @@ export interface TopologyFiles {
   readonly dump: string | null;
   readonly graphs: string | null;
   readonly dumpGraphs: string | null;
-  /** What ranks find in their environment, as far as it says something of the topology. */
+  /** The ranks' environment variables about the topology. */
   readonly environment: NodeJS.ProcessEnv;
   /** Ranks may use GPUs. */
   readonly onGpus: boolean;
@@ -47,7 +47,7 @@ export function topologyFiles(
   return isWanted ? { ...files, environment, onGpus } : null;
 }
 
-/** What files say of this host. */
+/** This host's topology from files. */
 interface GivenTopology {
   readonly file: Element | null;
   readonly graphs: Element | null;
@@ -85,8 +85,8 @@ function readNamed(variable: string, path: string | null, reader: (path: string)
 export const NO_MACHINE: OwnMachine = () => null;
 
 /**
- * What this host is, for the planner: to ranks on GPUs what it is found to be; to ranks on processors, where no GPU is used, what a file says.
- * Found out when somebody asks first: a program without our engine never does. `problem` receives why nothing can be said, and of a file that
+ * Returns this host's topology for the planner: for ranks on GPUs the detected one, for ranks on processors the one of a file. Detection runs
+ * at the first request, so never for a program without our engine. `problem` receives the reason of a failed detection, and of a file that
  * cannot be written.
  */
 export function findOwnMachine(

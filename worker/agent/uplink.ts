@@ -30,7 +30,7 @@ export class Uplink {
     this.#lease = new Lease({ ...terms, sendHeartbeat: () => link.send(HEARTBEAT), onSilent: this.#lost });
   }
 
-  /** The link lies in this connection: while the job is stopped, its kernels are what can still be heard. */
+  /** Sets the link's TCP connection, whose acknowledgements replace heartbeats while the job is suspended. */
   liesIn(connection: TcpConnection): void {
     const { heartbeatMs, leaseMs } = this.#terms;
     this.#whileStopped = new TcpSilence({ connection, everyMs: heartbeatMs, leaseMs, onSilent: this.#lost });

@@ -2,7 +2,7 @@
 import { closeSync, readSync, writeSync } from 'node:fs';
 import { monotonicMs } from '../../control/clock.ts';
 
-/** The name under which the watchdog tells its two descriptors: "token disarm". */
+/** Variable in which the watchdog passes its two descriptors: "token disarm". */
 const VARIABLE = 'NCCLRUN_WATCHDOG';
 /** A watchdog that is stopped while it writes does not keep us from speaking for ever. */
 const TOKEN_MS = 1000;

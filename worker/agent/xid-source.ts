@@ -1,4 +1,4 @@
-/** Where Xids are told: in the kernel's log with all that the driver has to say, by NVML to any user, but without the process and the words. */
+/** Sources of Xids: the kernel's log with the driver's full message, or NVML, which any user may read but which lacks process and message. */
 import type { Native } from '../engine/native.ts';
 import { sysfsAddress } from '../topology/walk.ts';
 import { KernelLog } from './kernel-log.ts';
@@ -42,8 +42,8 @@ function fromNvml(native: XidNative): XidSource {
   return {
     take: () =>
       native.xidEventsTake(events).map(({ busId, code }) => {
-        const place = sysfsAddress(busId).replace(/\.[0-9a-f]$/u, '');
-        return { line: { code, place, pid: null, message: '' }, sinceBootMs: null };
+        const address = sysfsAddress(busId).replace(/\.[0-9a-f]$/u, '');
+        return { line: { code, address, pid: null, message: '' }, sinceBootMs: null };
       }),
     close: () => native.xidEventsClose(events),
   };

@@ -64,10 +64,10 @@ export class XidWatch {
 
   #found(line: XidLine, time: number): void {
     const { code, pid, message } = line;
-    const gpu = this.#all.findIndex((one) => one?.startsWith(`${line.place}.`) === true);
+    const gpu = this.#all.findIndex((one) => one?.startsWith(`${line.address}.`) === true);
     const address = this.#all[gpu];
     const ranks = this.#ranksOf(line, gpu);
-    const key = `${line.place} ${code} ${pid}`;
+    const key = `${line.address} ${code} ${pid}`;
     if (
       typeof address !== 'string' ||
       ranks.length === 0 ||

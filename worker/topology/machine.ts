@@ -1,6 +1,6 @@
 /** What this host is, for the planner. Loaded only where ranks use GPUs, or a file says what the host is. */
 import { knownMachine } from '../../control/planner/known-machine.ts';
-import type { TellableMachine } from '../../control/planner/known-machine.ts';
+import type { AnnouncedMachine } from '../../control/planner/known-machine.ts';
 import type { Element } from '../../control/topology/element.ts';
 import type { Native } from '../engine/native.ts';
 import type { Probes } from './detect.ts';
@@ -21,7 +21,7 @@ export async function ownMachine(
   native: Native,
   { file, graphs, dumpGraphs, environment, onGpus }: MachineFiles,
   problem: (message: string) => void,
-): Promise<TellableMachine | null> {
+): Promise<AnnouncedMachine | null> {
   const system = onGpus ? (await hostTopologySystem(probesOf(native), file, { environment })).system : file;
   return system === null ? null : knownMachine({ topology: system, graphs }, { environment, dumpGraphs, problem });
 }

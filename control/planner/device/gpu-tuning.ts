@@ -1,4 +1,4 @@
-/** From collective and size to the variants that serve it, between the GPUs of one host: of each size the one that the model says is fastest. */
+/** Chooses variants by collective and size between the GPUs of one host: per size the fastest one in the model. */
 import { COLLECTIVES } from '../../plan/layout.ts';
 import type { CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';

@@ -46,7 +46,7 @@ export function withPredictions(rows: readonly TuningRow[], { ranks, hosts, rank
   }));
 }
 
-/** Such that a plan's binary form has the same number: not 0, which would say nothing. */
+/** Rounds to a value that a plan's binary form holds exactly; at least 1/64, because 0 means no prediction. */
 export function rounded(microseconds: number): number {
   return Math.max(1, Math.round(microseconds * 64)) / 64;
 }

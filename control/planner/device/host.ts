@@ -13,7 +13,7 @@ import {
 import { withPredictions } from './host-prediction.ts';
 import { hostTuning } from './host-tuning.ts';
 
-/** What two ranks have to say to each other fills one channel; NCCL_MIN_NCHANNELS asks for more. */
+/** Default number of channels: the traffic of two ranks fills one; NCCL_MIN_NCHANNELS asks for more. */
 const CHANNELS = 1;
 
 export function decideOnHosts(input: PlanInput, channelSet: ChannelSet, preferences: Preferences): Decisions {

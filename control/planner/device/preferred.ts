@@ -26,6 +26,6 @@ export function preferredVariant(
     others.find(({ algorithm }) => algorithm === best.algorithm) ??
     others.find(({ protocol }) => protocol === best.protocol) ??
     others[0] ??
-    best // where nothing is left that the user prefers, the wish is about other collectives
+    best // The preferences exclude every variant here, so they concern other collectives.
   );
 }

@@ -27,9 +27,9 @@ export interface PlannedHost {
   readonly address: string;
   /** Cores the ranks may run on. */
   readonly cores: number;
-  /** null: nobody has looked, or could. */
+  /** Topology of the host; null if it is not wanted, or if detection failed. */
   readonly machine: HostMachine | null;
-  /** Absent: nothing was measured there, or nobody looks. */
+  /** Tables of measured times; absent if there are none, or if the caller does not read them. */
   readonly tables?: HostTables | null;
 }
 

@@ -28,10 +28,10 @@ const LANE_BANDWIDTHS = new Map([
   [32, 3000],
   [64, 6000],
 ]);
-/** What `link_width="0"` stands for: sysfs does not say. */
+/** Lanes assumed for `link_width="0"`, an unknown width in sysfs. */
 export const UNKNOWN_WIDTH = 16;
 
-/** Network speed where the file says none, or -1, in Mbit/s. */
+/** Network speed assumed where the file has none, or -1, in Mbit/s. */
 export const UNKNOWN_NET_MEGABITS = 10_000;
 
 /** Traffic between GPUs that an Intel root complex forwards takes a fifth more of the PCI links: it is cut into packets of 64 bytes. */
@@ -40,7 +40,7 @@ export const INTEL_ROOT_COMPLEX_FACTOR = 6 / 5;
 export type Architecture = 'x86_64' | 'arm64' | 'ppc64' | 'unknown';
 export type Vendor = 'intel' | 'amd' | 'zhaoxin' | 'unknown';
 
-/** Between two NUMA nodes of which the file says nothing: as between the slowest that are known. */
+/** Bandwidth assumed between NUMA nodes that the file does not describe: the slowest known one. */
 export const UNKNOWN_SOCKET_BANDWIDTH = 6000;
 
 /** Between two NUMA nodes. `family` and `model`: of the processor, decimal. */

@@ -46,19 +46,19 @@ const NONE = -1;
 export const NO_PATH: Path = { type: 'DIS', bandwidth: 0, links: [] };
 
 /**
- * The paths of all nodes to one: with the fewest links, and among those the widest. GPUs are passed through only over NVLinks, to a GPU, and one at
- * most (`throughGpus`). What a path goes through is written down when somebody asks for it: most of them nobody does.
+ * Paths of all nodes to one target: those with the fewest links, and among these the widest. A path crosses at most one GPU, only over NVLinks and
+ * only to a GPU (`throughGpus`). The links of a path are computed on demand, because most paths are never needed.
  */
 export class PathsTo {
   readonly #target: MachineNode;
   readonly #links: readonly MachineLink[];
-  /** By node index: the index of the first link of its path; -1: it has none. */
+  /** Index of the first link of a node's path, by node index; -1 if there is no path. */
   readonly #towards: Int32Array;
   readonly #lengths: Int32Array;
   readonly #bandwidths: Float64Array;
-  /** Places in PATH_TYPES, which are distances. */
+  /** Path types by node index, as indices into PATH_TYPES, which are distances. */
   readonly #types: Uint8Array;
-  /** By node index: the node by way of which its path goes instead, -1: none; null: no path does. */
+  /** Intermediate node of a diverted path, by node index; -1 if not diverted; null if no path is. */
   #middles: Int32Array | null = null;
   readonly #paths: (Path | undefined)[] = [];
 
@@ -92,7 +92,7 @@ export class PathsTo {
     return this.#bandwidths[index] ?? 0;
   }
 
-  /** Links of the shortest path; 0: there is none. */
+  /** Number of links of the shortest path; 0 if there is none. */
   length({ index }: MachineNode): number {
     return this.#lengths[index] ?? 0;
   }
@@ -103,7 +103,7 @@ export class PathsTo {
     this.#bandwidths[index] = path.bandwidth;
   }
 
-  /** The path goes by way of node `middle` from now on; it is written down (set) when somebody asks. */
+  /** Diverts a path over node `middle`; its links are set on demand. */
   divert({ index }: MachineNode, middle: number, type: PathType, bandwidth: number): void {
     this.#middles ??= new Int32Array(this.#lengths.length).fill(NONE);
     this.#middles[index] = middle;
@@ -112,12 +112,12 @@ export class PathsTo {
     this.#bandwidths[index] = bandwidth;
   }
 
-  /** The index of the node by way of which a path goes that has still to be written down; -1: there is no such node. */
+  /** Index of the intermediate node of a diverted path whose links are not yet set; -1 if there is none. */
   unwrittenMiddle({ index }: MachineNode): number {
     return this.#paths[index] === undefined ? (this.#middles?.[index] ?? NONE) : NONE;
   }
 
-  /** From the neighbours of `node` by way of it. */
+  /** Extends the paths to the neighbours of `node`. */
   #goOn(node: MachineNode, reverse: ReverseLinks, throughGpus: boolean, reached: MachineNode[]): void {
     const { index, links } = node;
     const length = this.#lengths[index] ?? 0;

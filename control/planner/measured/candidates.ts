@@ -9,9 +9,9 @@ import type { AlgorithmAndProtocol } from '../input/preferences.ts';
 import { choicesFor } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/network.ts';
 
-/** On processors, where two ranks fill one channel with what they have to say to each other. */
+/** Maximum of channels on processors, where the traffic of two ranks fills one channel. */
 export const MAX_CHANNELS_ON_HOSTS = 2;
-/** From here on, beyond all sizes that there are, a measuring plan has its numbered rows. */
+/** First size of a measuring plan's numbered rows, beyond all real sizes. */
 export const NUMBERED_FROM = 2 ** 40;
 
 interface SearchContext extends ChannelBudget {
@@ -43,7 +43,7 @@ export function measuringRows(planned: readonly TuningRow[], context: SearchCont
     return [
       ...own.map((row): TuningRow => ({ ...row, upToBytes: row.upToBytes ?? NUMBERED_FROM - 1 })),
       ...numbered,
-      // A plan says what it takes of any size.
+      // A plan must cover every size.
       { collective, upToBytes: null, variants: [kernel] },
     ];
   });

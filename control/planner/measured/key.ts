@@ -9,12 +9,12 @@ export const FORMAT_VERSION = 1;
 export interface TableKey {
   readonly device: DeviceName;
   readonly ranks: number;
-  /** A hash of all that the model knows of the paths between the ranks; null: nothing is known. */
+  /** Hash of the model's paths between the ranks; null if the topology is unknown. */
   readonly topology: string | null;
-  /** On processors: their name, and how many cores ranks may run on. */
+  /** Name of the processors, and number of cores for ranks; null on GPUs. */
   readonly processor: string | null;
   readonly cores: number | null;
-  /** On GPUs: their name and the driver's version; null: nobody says. */
+  /** Name of the GPUs and the driver's version; null on processors, or if unknown. */
   readonly gpu: string | null;
   readonly computeCapability: number | null;
   readonly driver: string | null;

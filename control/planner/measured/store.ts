@@ -55,7 +55,7 @@ function earlier(directory: string, key: TableKey): Table['collectives'] {
   }
 }
 
-/** Readers see the old one or the new one, and nobody else may see either. Throws the system's error. */
+/** Replaces the table atomically; only the user may read it. Throws the system's error. */
 export function writeTable(file: string, table: Table): void {
   const partial = `${file}.${randomBytes(6).toString('hex')}`;
   try {

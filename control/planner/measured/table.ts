@@ -45,7 +45,7 @@ export type Table = Readonly<v.InferOutput<typeof table>>;
 export type MeasuredVariant = Readonly<v.InferOutput<typeof variant>>;
 export type MeasuredTimes = MeasuredVariant['times'];
 
-/** A file that is no table; the message says where. */
+/** Error of a file that is no table; the message has the location. */
 export class TableError extends Error {
   override readonly name = 'TableError';
 }

@@ -14,7 +14,7 @@ interface Tried {
   readonly bound: number;
   readonly steps: number;
   readonly result: SearchResult;
-  /** What links carry; undefined: nobody has asked yet. */
+  /** Load of the links; undefined until first needed. */
   carried: readonly number[] | null | undefined;
 }
 

@@ -38,8 +38,8 @@ export class LinkUnits {
   }
 
   /**
-   * How many flows each kind of link and each port carries, as far as it matters to `bound` channels: where these numbers are the same, so are
-   * searches. null: flows take different amounts of a link, so that numbers do not say it.
+   * Number of flows that each kind of link and each port carries, as far as it matters to `bound` channels. Equal numbers imply equal searches.
+   * Null if flows take different amounts of a link, so that numbers do not determine the search.
    */
   carried({ pattern, acrossHosts, inside, between }: Attempt, bound: number): readonly number[] | null {
     // Of a balanced tree halves go out.

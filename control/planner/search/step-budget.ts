@@ -1,11 +1,11 @@
-/** How many steps of its search an attempt may take. */
+/** Step budgets of the search. */
 
-/** Without gain, after which it gives up: with fewer, trees of machines that nobody has seen yet come out worse. */
+/** Steps without improvement after which a search stops; a smaller budget yields worse trees on unknown machines. */
 export const STEP_BUDGET = 6 << 10;
-/** For the first, ascending order; who has more steps than so many in all does without. */
+/** Steps for the first, ascending order; an attempt with a larger total than the second constant skips it. */
 export const STEPS_OF_A_REFERENCE = 1 << 10;
 export const STEPS_WITHOUT_REFERENCE = 7 << 10;
-/** Who has found nothing better for so many steps hardly ever does. */
+/** Steps without improvement after which a reference search stops, because later improvements are rare. */
 export const REFERENCE_STEP_BUDGET = 1 << 9;
 
 /** Both try the first, ascending order, or neither. */

@@ -59,6 +59,6 @@ function explainedText({ settings, files, refused }: ExplainedSettings): string 
     ...refused.map((one) => `ignored: ${refusedValue(one)} (${one.source}): ${one.reason}`),
   ];
   const notes = ignored.length === 0 ? '' : `\n${ignored.map((line) => `${printableLine(line)}\n`).join('')}`;
-  const order = `from the strongest place: option, environment, ${printableLine(sources.join(', '))}, default`;
+  const order = `in order of precedence: option, environment, ${printableLine(sources.join(', '))}, default`;
   return `${lines.map(printableLine).join('\n')}\n${notes}\n${order}\n`;
 }

@@ -45,7 +45,7 @@ export function helpText(command: 'run' | CommandName, width = Number.POSITIVE_I
 function commandsText(): string {
   const width = Math.max(...commandNames.map((name) => name.length));
   const lines = commandNames.map((name) => `  ncclrun ${name.padEnd(width)}  ${commandTable[name].summary}\n`);
-  return `Commands (ncclrun help COMMAND tells more)\n${lines.join('')}`;
+  return `Commands (details: ncclrun help COMMAND)\n${lines.join('')}`;
 }
 
 /** Flags, the sentence below them. */

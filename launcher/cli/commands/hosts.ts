@@ -72,7 +72,7 @@ function withSlots({ hosts, leftOut }: Hosts, slots: number | null): Hosts {
   };
 }
 
-/** The word defines the hosts: it takes the place of what variables and files say, not of what the command line says. */
+/** The word defines the hosts: it overrides variables and files, but not options of the command line. */
 function requestOf(settings: Settings<HostsOptionName>, words: readonly string[]): AllocationRequest {
   const request = allocationRequest(settings);
   const [word, extra] = words;

@@ -30,7 +30,7 @@ const allLinks: readonly (readonly [string, string])[] = [
 const links = allLinks.filter(([, target]) => existsSync(target));
 const PKG_CONFIG = 'lib/pkgconfig/nccl.pc';
 
-/** Throws a FailureError (usage) where there is no place for it. */
+/** Throws a FailureError (usage) if no candidate directory is writable. */
 export async function prefix(argv: readonly string[]): Promise<number> {
   const { asked } = await readWords<'help'>(argv, commandTable.prefix);
   if (asked === 'help') return (await import('./help.ts')).help('prefix');
@@ -54,7 +54,7 @@ async function prefixDirectory(): Promise<string> {
     }
   }
   throw usageError(
-    `there is no place for the directory: ${reasons.join('; ')}`,
+    `cannot create the directory: ${reasons.join('; ')}`,
     `give access to one of them: ${directories.join(', ')}`,
   );
 }

@@ -16,8 +16,7 @@ export async function run(argv: readonly string[]): Promise<number> {
   const notices = await reportRefusals(files);
   if (words.length === 0 && settings.flag('explain'))
     return (await import('./hosts.ts')).explainHosts(allocationRequest(settings), settings.flag('json'));
-  if (words.length === 0)
-    throw usageError('no program to run', 'write: ncclrun -n 4 PROGRAM; ncclrun --help says more');
+  if (words.length === 0) throw usageError('no program to run', 'write: ncclrun -n 4 PROGRAM; see ncclrun --help');
 
   const request = jobRequest(settings, words, further);
   refuseMisspelt(words[0] ?? '', argv[0] === words[0], request, process.env['PATH'] ?? '');

@@ -42,7 +42,7 @@ export async function sbatch(argv: readonly string[]): Promise<number> {
   return status;
 }
 
-/** The program that would be run; what is wrong with the words is said now. */
+/** Returns the program that the job will run. Throws for invalid words before the submission. */
 async function programOf(argv: readonly string[]): Promise<string> {
   const { settings, files, words, further } = readCommandLine<JobOptionName>(argv, runCommandLine, process.env);
   await reportRefusals(files);

@@ -52,12 +52,12 @@ interface Found {
   readonly comments: readonly string[];
 }
 
-/** A number: the host could not be asked, which has been told; this is the exit status. */
+/** Returns the topology, or the exit status if the query of the host failed and its failure has been reported. */
 async function find(settings: Settings<Names>, streams: StandardStreams): Promise<Found | number> {
   const file = settings.text('from');
   const host = settings.text('topo-host');
   if (file !== null && host !== null)
-    throw usageError('--from and --host both say which machine to show', 'leave one of them out');
+    throw usageError('--from and --host both name the machine to show', 'leave one of them out');
   if (file !== null) {
     const { root, comments } = readUserTopologyFile(file);
     const title = file === '-' ? 'standard input' : printableLine(basename(file));

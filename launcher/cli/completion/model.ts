@@ -7,7 +7,7 @@ type ValueKind =
   | { readonly type: 'file' }
   | { readonly type: 'directory' }
   | { readonly type: 'hosts' }
-  /** One of these, or something that cannot be known: `exact` says which. */
+  /** One of these words. */
   | { readonly type: 'words'; readonly words: readonly string[] }
   | { readonly type: 'unknown' };
 

@@ -1,4 +1,4 @@
-/** Hosts, and the ways to them. */
+/** Options of hosts and remote shells. */
 import { managers } from '../../allocation/managed/manager.ts';
 import type { Option } from '../../model/option.ts';
 
@@ -66,7 +66,7 @@ export const hostsOptions = [
     kind: { type: 'flag' },
     argument: '',
     group: 'hosts',
-    help: 'say where each host and its number of slots come from; start nothing',
+    help: 'print the origin of each host and its slots; start nothing',
     default: null,
   },
   {

@@ -32,7 +32,7 @@ export const limitsOptions = [
     kind: { type: 'seconds' },
     argument: 'SECONDS',
     group: 'limits',
-    help: 'say who keeps the others waiting where ranks do not get on in an operation for so long',
+    help: 'report ranks that make no progress in an operation for so long',
     default: '30',
   },
   {
@@ -54,7 +54,7 @@ export const limitsOptions = [
     kind: { type: 'seconds' },
     argument: 'SECONDS',
     group: 'limits',
-    help: 'how long ranks that were told to end may take before they are killed',
+    help: 'time that ranks may take to exit before they are killed',
     default: '5',
   },
   {

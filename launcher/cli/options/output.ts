@@ -137,7 +137,7 @@ export const outputOptions = [
     kind: { type: 'flag' },
     argument: '',
     group: 'output',
-    help: 'say what happens as it happens',
+    help: 'report events as they happen',
     default: null,
   },
 ] as const satisfies readonly Option[];

@@ -43,7 +43,7 @@ export const placementOptions = [
     kind: { type: 'flag' },
     argument: '',
     group: 'placement',
-    help: 'say where each rank is bound',
+    help: 'print the binding of each rank',
     default: null,
   },
   {

@@ -19,7 +19,7 @@ export interface KnownHost {
   readonly line: number;
 }
 
-/** A line that says nothing to us; ssh passes over such lines, and so do we. */
+/** A line that we cannot parse; we skip it, as ssh does. */
 interface UnreadableLine {
   readonly file: string;
   readonly line: number;
@@ -42,9 +42,9 @@ export function parseKnownHosts(text: string, file: string): KnownHosts {
   const unreadable: UnreadableLine[] = [];
   for (const [index, content] of text.split('\n').entries()) {
     const parsed = parseLine(content);
-    const place = { file, line: index + 1 };
-    if (typeof parsed === 'string') unreadable.push({ ...place, message: parsed });
-    else if (parsed !== null) entries.push({ ...parsed, ...place });
+    const location = { file, line: index + 1 };
+    if (typeof parsed === 'string') unreadable.push({ ...location, message: parsed });
+    else if (parsed !== null) entries.push({ ...parsed, ...location });
   }
   return { entries, unreadable };
 }

@@ -1,4 +1,4 @@
-/** The known_hosts files themselves: read once per job, added to where the user's configuration says so. */
+/** The known_hosts files: read once per job, and extended if the user's configuration asks for it. */
 import { createHmac, randomBytes } from 'node:crypto';
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';

@@ -1,4 +1,4 @@
-/** What the known_hosts files say of a key that a host has shown, judged as ssh judges it. */
+/** Compares a host's key with the known_hosts files by ssh's rules. */
 import { createHash } from 'node:crypto';
 import { keyType } from './entry.ts';
 import type { KnownHost } from './entry.ts';

@@ -8,7 +8,7 @@ import type { HostSlots } from '../../model/types.ts';
 export interface ConnectionEnd {
   /** What broke it; null if the agent ended it. */
   readonly problem: string | null;
-  /** The agent never spoke: why not, as far as the remote shell's messages say. */
+  /** Reason why the agent sent no frame, from the remote shell's messages; null if it did. */
   readonly failure: HostUnreachableFailure | AgentFailure | null;
 }
 
@@ -16,7 +16,7 @@ export interface ConnectionEnd {
 export interface ConnectionProgress {
   /** The host lacks ncclrun and gets a copy of so many bytes, once; frames follow when it is there. */
   staging(bytes: number): void;
-  /** Another remote shell than usual is used: a sentence that says which and why. */
+  /** Called when another remote shell than usual is used; `message` names it and the reason. */
   remoteShell(message: string): void;
   /** How far it is, in a few words. */
   step(step: string): void;

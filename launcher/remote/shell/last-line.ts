@@ -1,4 +1,4 @@
-/** The last line that the remote side said, to tell a broken link by. */
+/** Last line of the remote side's stderr, which describes a broken link. */
 export function lastLine(stderr: string): string | null {
   return stderr.trim().split('\n').at(-1)?.trim() || null;
 }

@@ -7,11 +7,11 @@ import type { Limiter } from './limiter.ts';
 import type { ConnectionProblem } from './connection-error.ts';
 
 export interface RemoteExit {
-  /** The shell's own status; it says nothing of the remote command's, which speaks for itself on the link. Null: killed. */
+  /** Exit status of the shell itself, not of the remote command, which reports on the link. Null if killed. */
   readonly status: number | null;
-  /** The end of what the shell, or the remote command, said on stderr. */
+  /** Last part of the stderr of the shell and the remote command. */
   readonly remarks: string;
-  /** Where the shell itself knows why the command never ran; else `remarks` say it. */
+  /** Reason why the command never ran, if the shell knows it; else `remarks` have it. */
   readonly problem?: ConnectionProblem;
   /** Why the host has no agent to start, where the shell tried to bring it one. */
   readonly failure?: AgentFailure;

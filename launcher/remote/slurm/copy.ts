@@ -6,7 +6,7 @@ import { archive } from '../staging/archive.ts';
 import { stagingFailure } from '../staging/failure.ts';
 import type { InstallationIdentity } from '../staging/identity.ts';
 import { StagingRefusal } from '../staging/protocol.ts';
-import { saidByTasks, statusByHost } from './srun-error.ts';
+import { messagesOfTasks, statusByHost } from './srun-error.ts';
 import { startStep, type Tool } from './srun.ts';
 import { copyTask, refusalOf } from './tasks.ts';
 
@@ -33,11 +33,11 @@ export async function copyToHosts({
   tool.open({ frame: () => undefined, closed: () => undefined });
   const { remarks } = await tool.died;
   tool.release();
-  const said = saidByTasks(remarks);
+  const messages = messagesOfTasks(remarks);
   return new Map(
     Array.from(statusByHost(remarks), ([name, status]) => [
       name,
-      stagingFailure(name, refusalOf(status) ?? StagingRefusal.unpack, said),
+      stagingFailure(name, refusalOf(status) ?? StagingRefusal.unpack, messages),
     ]),
   );
 }

@@ -12,7 +12,7 @@ export class PlacedLink implements Link {
   #isAdmitted = false;
   #closed = false;
 
-  /** `mayEnd`: that the call is over is told only then; null: at once. */
+  /** `mayEnd` delays the report that the connection is closed; null for none. */
   constructor(mayEnd: () => Promise<void> | null) {
     this.#mayEnd = mayEnd;
   }
@@ -27,7 +27,7 @@ export class PlacedLink implements Link {
   }
 
   /** The call came. */
-  place(link: StreamLink): void {
+  attach(link: StreamLink): void {
     this.#link = link;
     link.open({
       frame: (frame) => this.#handler?.frame(frame),

@@ -1,7 +1,7 @@
 /**
  * Agents of a Slurm job: one srun starts all of them, one on each host, as one step of the job, so that scancel and time limits reach them and
  * their ranks. They call back, since srun mixes what its tasks write. Where one cannot start for want of ncclrun, all hosts that lack it get a
- * copy, and the step is begun anew: the agents of the others have been told nothing before all have called.
+ * copy, and the launcher starts the step again: the other agents receive no order before all have connected.
  */
 import { encodeJson, makeFrame } from '../../../control/messages/codec.ts';
 import { FrameKind } from '../../../control/messages/frame.ts';
@@ -55,7 +55,7 @@ export class SlurmShell implements RemoteShell {
   #step: Step | null = null;
   #hasCopied = false;
   readonly #ends = new Map<PlacedLink, RemoteExit>();
-  /** srun has ended, and what it said is reported. */
+  /** Resolves when srun has exited and its messages are reported. */
   readonly #blamed = Promise.withResolvers<void>();
   #isOver = false;
   #linksLeft: number;
@@ -114,7 +114,7 @@ export class SlurmShell implements RemoteShell {
   }
 
   #called(name: string, link: StreamLink): void {
-    this.#links.get(name)?.place(link);
+    this.#links.get(name)?.attach(link);
     this.#asked.get(name)?.step(AGENT_START);
     if (!this.#allCalled) return;
     this.#step?.server.close();
@@ -132,9 +132,9 @@ export class SlurmShell implements RemoteShell {
     server.close();
     const status = waitStatus === null ? null : exitOf(waitStatus).exitCode;
     const statuses = statusByHost(remarks);
-    const said = withoutNoise(remarks);
-    const problem = statuses.size === 0 ? this.#problem(said, status) : null;
-    const end: StepEnd = { status, statuses, remarks: said, problem, failures: new Map() };
+    const messages = withoutNoise(remarks);
+    const problem = statuses.size === 0 ? this.#problem(messages, status) : null;
+    const end: StepEnd = { status, statuses, remarks: messages, problem, failures: new Map() };
     const last = this.#mayCopy(statuses) ? await this.#beginAnew(end) : end;
     if (last !== null) this.#over(last);
   }
@@ -192,8 +192,8 @@ export class SlurmShell implements RemoteShell {
   }
 
   /**
-   * Where a task of another host cannot start, srun ends all of them: who is to blame is known when srun has ended, and told first. Its end may
-   * be long in coming, what it says of that task is not.
+   * If one task cannot start, srun ends all of them. srun's exit identifies the host to blame, which is reported first. srun may take long to
+   * exit, but its message about that task comes soon.
    */
   #untilBlamed(): Promise<void> | null {
     return this.#allCalled || this.#step === null ? null : this.#blame(this.#step);
@@ -222,7 +222,7 @@ export class SlurmShell implements RemoteShell {
   }
 
   #problem(remarks: string, status: number | null): ConnectionProblem {
-    const detail = remarks.trim() || `srun ended with status ${status ?? 'unknown'} and said nothing`;
+    const detail = remarks.trim() || `srun ended with status ${status ?? 'unknown'} without a message`;
     return {
       cause: 'shell',
       detail,

@@ -1,11 +1,11 @@
-/** What srun says of tasks that failed. */
+/** srun's messages about failed tasks. */
 import { thisMachine } from '../../allocation/grammar/machine.ts';
 import { parseHostList } from '../../allocation/grammar/host-list.ts';
 import { Reading } from '../../allocation/grammar/reading.ts';
 
 /** `srun: error: h[1,3]: tasks 0,2: Exited with exit code 127` */
 const ENDED_BADLY = /^srun: error: (\S+): tasks? \S+ Exited with exit code ([0-9]+)/;
-/** It says so of clusters that bind nothing anyway. */
+/** Warning that srun prints on clusters without binding. */
 const NOISE =
   /lacks support for cpu binding|^srun: (Terminating|First task exited|Job step aborted)|STEP \S+ ON \S+ CANCELLED/;
 
@@ -17,8 +17,8 @@ export function withoutNoise(remarks: string): string {
     .join('\n');
 }
 
-/** Without what srun says itself. */
-export function saidByTasks(remarks: string): string {
+/** The tasks' messages without srun's own. */
+export function messagesOfTasks(remarks: string): string {
   return remarks
     .split('\n')
     .filter((line) => !line.startsWith('srun: '))

@@ -12,7 +12,7 @@ const NOT_FOUND = 127;
 const NOT_EXECUTABLE = 126;
 
 /**
- * Where the agent cannot be started, or its watchdog ends it, the task fails, and srun ends the step and says why; else its status is no business of srun, which would
+ * Where the agent cannot be started, or its watchdog ends it, the task fails, and srun ends the step with a message; else the task hides the status, because srun would
  * end the others. Slurm's signals are the agent's.
  */
 const RUN = `
@@ -87,7 +87,7 @@ export function copyTask({ version, key }: InstallationIdentity): string[] {
   return ['sh', '-c', keep, 'ncclrun', installationRoot, version, key, MACHINE];
 }
 
-/** Null: the task did not say so. */
+/** Null if the status is no refusal. */
 export function refusalOf(status: number): number | null {
   return status > REFUSED ? status - REFUSED : null;
 }

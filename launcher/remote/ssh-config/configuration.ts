@@ -8,15 +8,15 @@ import { Limiter } from '../shell/limiter.ts';
 import { runTool } from '../../local/host.ts';
 import { HostBlocks } from './host-blocks.ts';
 
-/** What `ssh -G` says of a destination, names in lower case; `files` are those that it has read. Nothing if there is no ssh. */
+/** Output of `ssh -G` for a destination, names in lower case; `files` are those that ssh read. Empty if there is no ssh. */
 export interface Answer {
   readonly settings: ReadonlyMap<string, readonly string[]>;
   readonly files: readonly string[];
-  /** Why ssh, which is there, says nothing: a mistake in a file, say. */
+  /** ssh's error, such as a mistake in a file; null if it succeeded. */
   readonly error: string | null;
 }
 
-/** A host as the user names it; null: the configuration says. */
+/** A host as the user names it; null where the configuration decides. */
 export interface Destination {
   readonly name: string;
   readonly user: string | null;
@@ -70,10 +70,10 @@ export class SshConfiguration {
     const known = this.#kinds.get(share.kind) ?? name;
     this.#kinds.set(share.kind, known);
     const answer = await this.ask(['--', known]);
-    const said = (setting: string) => answer.settings.get(setting)?.[0];
+    const settingOf = (setting: string) => answer.settings.get(setting)?.[0];
     // That ssh calls the one as we think vouches for the others.
-    if (said('hostname') !== this.#blocks?.of(known)?.hostName) return null;
-    if (!['false', 'no', undefined].includes(said('canonicalizehostname'))) return null;
+    if (settingOf('hostname') !== this.#blocks?.of(known)?.hostName) return null;
+    if (!['false', 'no', undefined].includes(settingOf('canonicalizehostname'))) return null;
     return { ...answer, settings: new Map([...answer.settings, ['host', [name]], ['hostname', [share.hostName]]]) };
   }
 
@@ -103,18 +103,18 @@ export class SshConfiguration {
 
   async #ask(words: readonly string[]): Promise<Answer> {
     const leave = await this.#asking.enter();
-    const said = await runTool([...this.#command, '-v', '-G', ...words]).finally(leave);
+    const answer = await runTool([...this.#command, '-v', '-G', ...words]).finally(leave);
     const settings = new Map<string, string[]>();
-    for (const line of said.split(/\r?\n/)) {
+    for (const line of answer.split(/\r?\n/)) {
       if (line.startsWith('debug')) continue;
       const [name = ''] = line.split(' ', 1);
       const values = settings.get(name);
       if (values === undefined) settings.set(name, [line.slice(name.length + 1)]);
       else values.push(line.slice(name.length + 1));
     }
-    const files = [...said.matchAll(/reading configuration data (.*?)\r?$/gim)].flatMap(([, path]) => path ?? []);
+    const files = [...answer.matchAll(/reading configuration data (.*?)\r?$/gim)].flatMap(([, path]) => path ?? []);
     if (settings.has('hostname')) return { settings, files, error: null };
-    const error = said.split(/\r?\n/).findLast((line) => line.trim() !== '' && !line.startsWith('debug'));
+    const error = answer.split(/\r?\n/).findLast((line) => line.trim() !== '' && !line.startsWith('debug'));
     return { settings: new Map(), files, error: error ?? null };
   }
 }

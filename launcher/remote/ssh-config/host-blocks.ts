@@ -21,11 +21,11 @@ interface Share {
 
 /** From a Host line, or a file's begin, to the next one. */
 interface Block {
-  readonly place: string;
+  readonly origin: string;
   readonly patterns: readonly string[];
   hostName: string | null;
-  /** It says more than the HostName. */
-  says: boolean;
+  /** True if it has settings other than HostName. */
+  hasOtherSettings: boolean;
 }
 
 const everyone: readonly string[] = ['*'];
@@ -35,7 +35,7 @@ const plainLine = /^\s*([a-z0-9]+)\s+(\S.*?)\s*$/i;
 const plainName = /^[a-z0-9._:-]+$/;
 const plainPatterns = /^[a-z0-9._:*?!\s-]+$/;
 const plainHostName = /^(?:[a-z0-9._:-]|%h)+$/;
-/** ssh tells these with their %tokens, or it is all the same to us what they are. */
+/** Settings that ssh prints with their %tokens, or that do not matter to us. */
 const expandedLater = [
   'identityfile',
   'certificatefile',
@@ -52,7 +52,7 @@ export class HostBlocks {
     this.#blocks = blocks;
   }
 
-  /** Null: only ssh can tell which hosts are alike. */
+  /** Null if only ssh can determine which hosts are alike. */
   static read(files: readonly ConfigurationFile[]): HostBlocks | null {
     const blocks: Block[] = [];
     for (const { path, text } of files) {
@@ -70,27 +70,27 @@ export class HostBlocks {
     const [hostName = '%h', ...more] = blocks.flatMap((block) => block.hostName ?? []);
     // Which one holds is a matter of their order, through all files that include each other.
     if (more.length > 0) return null;
-    const saying = new Set(blocks.filter(({ says }) => says).map(({ place }) => place));
-    return { kind: [...saying].join('\n'), hostName: hostName.replaceAll('%h', name) };
+    const otherOrigins = new Set(blocks.filter(({ hasOtherSettings }) => hasOtherSettings).map(({ origin }) => origin));
+    return { kind: [...otherOrigins].join('\n'), hostName: hostName.replaceAll('%h', name) };
   }
 }
 
 function readBlocks(path: string, text: string): Block[] | null {
-  let block: Block = { place: path, patterns: everyone, hostName: null, says: false };
+  let block: Block = { origin: path, patterns: everyone, hostName: null, hasOtherSettings: false };
   const blocks = [block];
   for (const [index, line] of text.split('\n').entries()) {
     if (/^\s*(#|$)/.test(line)) continue;
     const [, word = '', value = ''] = plainLine.exec(line) ?? [];
     const patterns = patternsOf(word.toLowerCase(), value);
     if (patterns !== null) {
-      block = { place: `${path}:${index + 1}`, patterns, hostName: null, says: false };
+      block = { origin: `${path}:${index + 1}`, patterns, hostName: null, hasOtherSettings: false };
       blocks.push(block);
     } else if (!take(block, word.toLowerCase(), value)) return null;
   }
   return blocks;
 }
 
-/** Whom the next lines mean; null if the line does not say or we cannot tell. */
+/** Host patterns of the following lines; null if the line has none or we cannot parse them. */
 function patternsOf(keyword: string, value: string): readonly string[] | null {
   if (keyword === 'match' && value.toLowerCase() === 'all') return everyone;
   if (keyword !== 'host') return null;
@@ -112,7 +112,7 @@ function take(block: Block, keyword: string, value: string): boolean {
       block.hostName ??= value;
       return plainHostName.test(value);
     default:
-      block.says = true;
+      block.hasOtherSettings = true;
       return !value.includes('%') || expandedLater.includes(keyword);
   }
 }

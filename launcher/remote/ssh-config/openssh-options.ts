@@ -27,7 +27,7 @@ export class OpenSshOptions {
     this.#dialPath = dialPath;
   }
 
-  /** Options for a destination (ssh's last arguments). None if ssh cannot tell: it will complain itself. */
+  /** Options for a destination (ssh's last arguments). None if ssh fails: it will report the error itself. */
   async options(destination: readonly string[]): Promise<readonly SshOption[]> {
     const configuration = this.#configuration;
     const general = await configuration.general;

@@ -40,7 +40,7 @@ const hostKeys: readonly ServerHostKeyAlgorithm[] = [
   'rsa-sha2-256',
   'ssh-rsa',
 ];
-/** What OpenSSH leaves out unless told otherwise. */
+/** Algorithms that OpenSSH excludes by default. */
 const weak: readonly string[] = ['ssh-rsa'];
 
 /** Which of the lists the user has ordered. */

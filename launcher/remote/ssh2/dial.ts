@@ -42,8 +42,8 @@ export function dial(settings: HopSettings, onSocket: (socket: Socket) => void):
 }
 
 /**
- * While it is borne, a host may be slow to say anything, but its system must acknowledge what we send, probes at least: that tells a slow login
- * from a host that is gone. Else the connection fails with ETIMEDOUT.
+ * While `borne`, a host may be slow to send data, but its kernel must acknowledge our packets, at least probes. This distinguishes a slow
+ * login from a lost host; without acknowledgements the connection fails with ETIMEDOUT.
  */
 export function bearSilence(socket: Duplex, borne: boolean): void {
   const descriptor = descriptorOf(socket);
@@ -57,7 +57,7 @@ export function hangUp(socket: Duplex): void {
   socket.destroy();
 }
 
-/** The handle is Node's own, so look before use; a connection by way of another host has none. */
+/** Checks the handle, which is internal to Node; a connection through another host has none. */
 function descriptorOf(socket: Duplex): number | null {
   const handle: unknown = Reflect.get(socket, '_handle');
   if (typeof handle !== 'object' || handle === null || !('fd' in handle)) return null;

@@ -1,5 +1,5 @@
 /**
- * One ssh connection, to the host itself or to one on the way there.
+ * One ssh connection, to the host itself or to a jump host.
  *
  *   connecting ── TCP ──► handshake ── host key ──► authentication ── a key ──► ready ──► closed
  *        └────────────────────┴─────────── fails: a ConnectionError ───┘
@@ -95,7 +95,7 @@ export class Hop {
   }
 
   /**
-   * `begin` is called as soon as the host has said yes: what follows, the end even, may have come with that. Resolves to what it returns.
+   * Calls `begin` as soon as the host has accepted, because data and even the end may arrive in the same packet. Resolves to its result.
    * @throws ConnectionError
    */
   exec<Running>(command: string, begin: (channel: ClientChannel) => Running): Promise<Running> {
@@ -237,7 +237,7 @@ function asProblem(error: unknown, settings: HopSettings): ConnectionError {
   return connectProblem(settings, cause, 'connecting');
 }
 
-/** What sshd says when it cannot reach the next host is one of few sentences. */
+/** Interprets sshd's message about an unreachable next host, which is one of a few. */
 function forwardProblem(through: string, host: string, port: number, error: Error): ConnectionError {
   const detail = `${through}, on the way there, cannot connect to ${host} port ${port}: ${error.message}`;
   const remedy = `try: ssh ${through} ssh-keyscan -p ${port} ${host}`;

@@ -1,4 +1,4 @@
-/** Whether we talk to the host that we mean: its key against known_hosts, and what to say when it does not fit. */
+/** Verifies a host's key against known_hosts, and describes a mismatch. */
 import type { KnownHost } from '../known-hosts/entry.ts';
 import { keyType } from '../known-hosts/entry.ts';
 import { addKnownHost } from '../known-hosts/files.ts';
@@ -21,14 +21,14 @@ export function refuseKey(settings: HopSettings, records: HostRecords, key: Buff
     case 'known':
       return null;
     case 'revoked':
-      return refusal(settings, `the key ${shown(key)} of ${records.name} is revoked: ${place(verdict.by)}`, [
+      return refusal(settings, `the key ${shown(key)} of ${records.name} is revoked: ${describeLocation(verdict.by)}`, [
         `the host must get another key, or somebody else answers in its place; do not connect until that is clear`,
       ]);
     case 'changed':
       if (settings.strict === 'off') return null;
       return refusal(
         settings,
-        `the key of ${records.name} has changed: it shows ${shown(key)}, known is ${verdict.old.map((old) => `${shown(old.key)} (${place(old)})`).join(', ')}`,
+        `the key of ${records.name} has changed: it shows ${shown(key)}, known is ${verdict.old.map((old) => `${shown(old.key)} (${describeLocation(old)})`).join(', ')}`,
         [
           'if the host was installed anew, forget the old key:',
           ...[...new Set(verdict.old.map(({ file }) => file))].map(
@@ -48,8 +48,8 @@ export function refuseKey(settings: HopSettings, records: HostRecords, key: Buff
 }
 
 function unknownText(records: HostRecords, key: Buffer, others: readonly KnownHost[]): string {
-  const known = others.map((other) => `${shown(other.key)} (${place(other)})`).join(', ');
-  const authorities = records.authorities.map((authority) => place(authority)).join(', ');
+  const known = others.map((other) => `${shown(other.key)} (${describeLocation(other)})`).join(', ');
+  const authorities = records.authorities.map((authority) => describeLocation(authority)).join(', ');
   const beside = [
     known === '' ? '' : `; of other types ${known}`,
     authorities === ''
@@ -84,7 +84,7 @@ function shown(key: Buffer): string {
   return `${type.replace(/^ssh-/, '').replace(/-.*/, '').toUpperCase()} ${fingerprint(key)}`;
 }
 
-function place({ file, line }: KnownHost): string {
+function describeLocation({ file, line }: KnownHost): string {
   return `${file}:${line}`;
 }
 

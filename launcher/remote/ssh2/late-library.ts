@@ -1,4 +1,4 @@
-/** What needs the package ssh2. That takes a while to load, so it is loaded when connections are under way and their hosts busy with them. */
+/** Code that needs the package ssh2. Loading takes time, so it happens while the hosts accept our connections. */
 import { nextIteration } from '../shell/next-iteration.ts';
 
 type Parts = typeof import('./identity-files.ts') & typeof import('./library.ts');

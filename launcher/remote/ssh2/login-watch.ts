@@ -1,6 +1,6 @@
 /**
- * Whether a host is still there while a login takes long: its directory or name service may answer late. Another connection tells. An sshd greets whoever
- * comes, or turns him away; a host whose programs stand still, while its system goes on acknowledging, does neither.
+ * Checks during a long login whether the host is alive: its directory or name service may be slow. It opens a second connection. An sshd greets
+ * or rejects every client; a host with frozen processes does neither, although its kernel acknowledges.
  */
 import type { Duplex } from 'node:stream';
 import { ALIVE_SECONDS, SilenceWatch } from '../shell/silence.ts';

@@ -1,4 +1,4 @@
-/** The hosts on the way to a host, it being the last, and whether our own ssh can go there. */
+/** Determines the jump hosts to a host, which comes last, and whether our own ssh can connect to it. */
 import { existsSync } from 'node:fs';
 import type { Answer, Destination, SshConfiguration } from '../ssh-config/configuration.ts';
 import type { KnownHostsFiles } from '../known-hosts/files.ts';
@@ -21,7 +21,7 @@ export interface Route {
 interface Obstacle {
   /** "ProxyCommand is set for h1" */
   readonly what: string;
-  /** Without it there is no way; else another of the user's keys may do. */
+  /** True if our ssh cannot connect at all; false if another of the user's keys may work. */
   readonly hard: boolean;
 }
 
@@ -40,7 +40,7 @@ export class SshRoutes {
     const hops: HopSettings[] = [];
     let obstacle: Obstacle | null = null;
     let next: Destination | null = destination;
-    /** Jumps that were listed before `next`; null: its own configuration says how it is reached. */
+    /** Jump hosts listed before `next`; null if its own configuration has them. */
     let before: readonly Destination[] | null = null;
     while (next !== null) {
       const answer: Answer = await this.#configuration.of(next);
@@ -67,22 +67,22 @@ export class SshRoutes {
     return { kex, ciphers, macs };
   }
 
-  async #obstacle(settings: HopSettings, { settings: said, error }: Answer): Promise<Obstacle | null> {
-    if (error !== null) return { what: `ssh does not tell its settings for ${settings.name}: ${error}`, hard: true };
-    const set = (name: string) => !['none', 'no', 'false', '', undefined].includes(said.get(name)?.[0]);
+  async #obstacle(settings: HopSettings, { settings: configured, error }: Answer): Promise<Obstacle | null> {
+    if (error !== null) return { what: `ssh -G fails for ${settings.name}: ${error}`, hard: true };
+    const set = (name: string) => !['none', 'no', 'false', '', undefined].includes(configured.get(name)?.[0]);
     const hard = settingsBeyondUs.find(([name]) => set(name));
     if (hard !== undefined) return { what: `${hard[1]} is set for ${settings.name}`, hard: true };
     const impossible = impossibleAlgorithms(settings);
     if (impossible !== null)
       return { what: `none of the ${impossible} of ${settings.name} is one of ssh2's`, hard: true };
-    const what = (await this.#credential(settings, said)) ?? this.#authority(settings);
+    const what = (await this.#credential(settings, configured)) ?? this.#authority(settings);
     return what === null ? null : { what, hard: false };
   }
 
   /** Whoever has a certificate, a hardware key or a ticket has it for a reason: the plain keys beside it may not be let in. */
-  async #credential(settings: HopSettings, said: Answer['settings']): Promise<string | null> {
+  async #credential(settings: HopSettings, configured: Answer['settings']): Promise<string | null> {
     const certificates = [
-      ...(said.get('certificatefile') ?? []),
+      ...(configured.get('certificatefile') ?? []),
       ...settings.identityFiles.map((file) => `${file}-cert.pub`).filter((file) => existsSync(file)),
     ];
     if (certificates.length > 0) return `there is a certificate, ${certificates[0]}`;
@@ -92,12 +92,12 @@ export class SshRoutes {
       /^sk-|-cert-v\d+@/.test(type),
     );
     if (special !== undefined) return `the agent holds a ${special.type}`;
-    if (said.get('pubkeyauthentication')?.[0] === 'false' || said.get('pubkeyauthentication')?.[0] === 'no')
+    if (configured.get('pubkeyauthentication')?.[0] === 'false' || configured.get('pubkeyauthentication')?.[0] === 'no')
       return `PubkeyAuthentication is off for ${settings.name}`;
-    const preferred = said.get('preferredauthentications')?.[0];
+    const preferred = configured.get('preferredauthentications')?.[0];
     if (preferred !== undefined && !preferred.split(',').includes('publickey'))
       return `PreferredAuthentications of ${settings.name} leaves out public keys`;
-    if (said.get('gssapiauthentication')?.[0] !== 'yes') return null;
+    if (configured.get('gssapiauthentication')?.[0] !== 'yes') return null;
     const { offers } = await this.#identities.offers(settings);
     return offers.length === 0 ? `only GSSAPI is left for ${settings.name}: there is no key that ssh2 can use` : null;
   }

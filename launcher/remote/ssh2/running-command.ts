@@ -4,7 +4,7 @@ import { StreamLink } from '../../../control/link/stream-link.ts';
 import type { RemoteExit } from '../shell/shell.ts';
 import type { LateLink } from './late-link.ts';
 
-/** Of what it says on stderr. */
+/** Maximum bytes kept of its stderr. */
 const REMARKS_BYTES = 4096;
 
 export class RunningCommand {

@@ -87,7 +87,7 @@ export function hopSettings(destination: Destination, { settings }: Answer): Hop
   };
 }
 
-/** ssh says "none" for what is not set. */
+/** Null for ssh's "none", which means that a setting is unset. */
 function given(value: string | undefined): string | null {
   return value === undefined || value === 'none' || value === '' ? null : value;
 }
@@ -117,10 +117,10 @@ function strictness(value: string | null): HopSettings['strict'] {
 /** [user@]host[:port], as ssh -G writes a ProxyJump's parts; an IPv6 address stands in brackets. */
 export function parseJump(text: string): Destination {
   const at = text.lastIndexOf('@');
-  const place = text.slice(at + 1);
-  const parts = /^(?:\[(?<address>[^\]]*)\]|(?<name>[^:]*))(?::(?<port>\d+))?$/.exec(place)?.groups;
+  const address = text.slice(at + 1);
+  const parts = /^(?:\[(?<address>[^\]]*)\]|(?<name>[^:]*))(?::(?<port>\d+))?$/.exec(address)?.groups;
   return {
-    name: parts?.['address'] ?? parts?.['name'] ?? place,
+    name: parts?.['address'] ?? parts?.['name'] ?? address,
     user: at < 0 ? null : text.slice(0, at),
     port: parts?.['port'] === undefined ? null : Number(parts['port']),
   };

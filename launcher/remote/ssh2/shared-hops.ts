@@ -3,7 +3,7 @@ import { Hop } from './hop.ts';
 import type { HopKnowledge } from './hop.ts';
 import type { HopSettings } from './settings.ts';
 
-/** A place on a shared connection. */
+/** One user of a shared connection. */
 export interface Passage {
   readonly hop: Hop;
   /** Rejects with a ConnectionError. */
@@ -25,14 +25,14 @@ export class SharedHops {
   readonly #shared = new Map<string, Shared>();
 
   /** To the last of these hosts, through the others; null if there are none. */
-  enter(way: readonly HopSettings[], know: Know): Passage | null {
-    const settings = way.at(-1);
+  enter(hops: readonly HopSettings[], know: Know): Passage | null {
+    const settings = hops.at(-1);
     if (settings === undefined) return null;
-    const key = JSON.stringify(way.map(({ user, hostName, port, keyName }) => [user, hostName, port, keyName]));
+    const key = JSON.stringify(hops.map(({ user, hostName, port, keyName }) => [user, hostName, port, keyName]));
     let shared = this.#shared.get(key);
     if (shared === undefined || shared.hop.isClosed) {
       const hop = new Hop(settings);
-      const before = this.enter(way.slice(0, -1), know);
+      const before = this.enter(hops.slice(0, -1), know);
       shared = { hop, before, opened: hop.open(know(settings), before), users: 0 };
       this.#shared.set(key, shared);
     }

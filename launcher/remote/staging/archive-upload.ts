@@ -50,7 +50,7 @@ export class ArchiveUpload {
       case StagingMessage.staged:
         return this.#session.link.send(this.#session.order);
       default:
-        // What an agent's host says of itself alone is not for us.
+        // Messages about the host alone do not concern the upload.
         return undefined;
     }
   }

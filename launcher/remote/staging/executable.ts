@@ -7,7 +7,7 @@ const MAGIC = 0x464c457f;
 const CLASS_64 = 2;
 const LITTLE_ENDIAN = 1;
 
-/** In place. The same bytes where that is no 64-bit little-endian ELF file. */
+/** Modifies the file in memory; returns it unchanged if it is no 64-bit little-endian ELF file. */
 export function withoutSections(file: Buffer): Buffer {
   if (file.length < 64 || file.readUInt32LE(0) !== MAGIC || file[4] !== CLASS_64 || file[5] !== LITTLE_ENDIAN)
     return file;

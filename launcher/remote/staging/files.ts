@@ -23,7 +23,7 @@ function installed(path: string): Pick<BundleFile, 'source' | 'path'> {
   return { source: join(installationRoot, path), path };
 }
 
-/** In the order in which they are unpacked: the identity, last, tells that all the others are there. */
+/** Files in the order of unpacking. The identity is the last, so it proves that all others are present. */
 export function bundleFiles(): BundleFile[] {
   const kernels = kernelFiles.map((path) => ({ source: join(kernelsDirectory(), basename(path)), path }));
   const optional = [...wished.map((path) => installed(path)), ...kernels].filter(({ source }) => existsSync(source));

@@ -20,7 +20,7 @@ const vital = [
   'build/ncclrun-guardian',
 ];
 
-/** n_start ROOT: the agent takes the shell's place, or there is none. It reports what was not to be trusted. A signal that is for the ranks ends nobody. */
+/** n_start ROOT: executes the agent in place of the shell, if there is one. Passes on the rejected files. Ignores signals meant for ranks. */
 export const START = `trap "" USR1; n_start() {
   ncclrun_self=$1/bin/ncclrun-agent;
   [ -z "$n_distrust" ] || export NCCLRUN_DISTRUST="$n_distrust";
@@ -34,7 +34,7 @@ export const IS_INSTALLED = `n_is_installed() {
 
 /**
  * n_find_copy: where one is that can be trusted (TRUST), its path without symbolic links into n_real. A copy goes to the cache directory, or where
- * others may write to that, to one whose name tells the user.
+ * others may write to that, to one whose name contains the user.
  */
 export const FIND_COPY = `
   n_use() { n_cache=$1 n_home=$1/$n_key; };

@@ -1,6 +1,6 @@
 /**
  * The messages between a host without ncclrun and the launcher over the remote command's streams, before there is an agent. The host's
- * side is a shell script (remote-script.ts) and speaks in FrameKind.staging without payload: `flags` says what, `subject` more.
+ * side is a shell script (remote-script.ts) and sends FrameKind.staging without payload: `flags` is the message, `subject` its argument.
  *
  *     host                                   launcher
  *                                            order          (sent with the start; the script drops it)
@@ -12,11 +12,11 @@
  *                                            terms          "pieces pieceBytes lastPieceBytes sha256\n"
  *     next                                   a piece of the archive
  *     …
- *     staged                                 order          (for the agent, which takes the shell's place)
+ *     staged                                 order          (for the agent, which replaces the shell)
  *
- * The host says `alive` when its shell starts, and each second while something gets on there: the script of the shell, or an agent that starts.
+ * The host sends `alive` when its shell starts, and every second while the script or the starting agent makes progress.
  *
- * The launcher sends only what was asked for, one thing at a time: a tool that reads further than it was told finds nothing there.
+ * The launcher sends only what the host requests, one item at a time, because some tools read ahead.
  */
 
 export const StagingMessage = {
@@ -43,17 +43,17 @@ export const StagingRefusal = {
   unpack: 3,
   hash: 4,
   start: 5,
-  /** There is no place that others may not write to; stderr tells. */
+  /** Every candidate directory is writable by others; stderr has the reasons. */
   untrusted: 6,
 } as const;
 
 /** The shell copies each piece through a pipe; the launcher holds one for each host that it serves. */
 export const PIECE_BYTES = 4 * 1024 * 1024;
 
-/** How the unpacker ends; a shell that cannot execute it says 126 or 127. */
+/** Exit status of the unpacker; a shell that cannot execute it returns 126 or 127. */
 export const UnpackerStatus = {
   unpacked: 0,
-  /** It has said and taken nothing: the host's own tools may serve. */
+  /** It has written and read nothing, so the host's own tools may serve. */
   cannotServe: 1,
   failed: 2,
   otherHash: 3,

@@ -1,7 +1,7 @@
 /**
  * What a host's shell runs to start an agent: the installed one if its version is right, else one from the cache, else one that it asks for
- * over the command's own streams (protocol.ts), unpacks beside its place in the cache, verifies and renames. A small program of ours that
- * is sent ahead does the unpacking; the host's own tools do where it cannot.
+ * over the command's own streams (protocol.ts), unpacks beside the final directory in the cache, verifies and renames. A small program of
+ * ours, sent ahead, unpacks; the host's own tools do if it cannot run.
  *
  * It passes any login shell (csh, fish) as one quoted word: no newline, no single quote, no exclamation mark, no doubled backslash.
  * Where ncclrun is installed it starts no process: the agent's script is read by this shell.
@@ -20,7 +20,7 @@ interface RemoteCommand {
   readonly identity: InstallationIdentity;
   /** The encoded order's, which the script must drop where it cannot start an agent for it. */
   readonly orderBytes: number;
-  /** The copy in the cache has failed: a new one takes its place. */
+  /** True if the copy in the cache has failed, so that a new one replaces it. */
   readonly anew: boolean;
 }
 
@@ -31,7 +31,7 @@ export function remoteCommand({ root, identity, orderBytes, anew }: RemoteComman
   return ['exec', 'sh', '-c', quote(script), 'ncclrun', ...parameters.map(quote)].join(' ');
 }
 
-/** Status of a host where an agent is, but not to be trusted; stderr tells why. */
+/** Exit status of a host with an untrusted agent; stderr has the reason. */
 export const UNTRUSTED = 124;
 
 /** The same where nothing may be copied: the installed agent, whichever version. */

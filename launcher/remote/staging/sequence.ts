@@ -29,7 +29,7 @@ export class StagingSequence {
       return;
     }
     const position = ORDER.indexOf(word);
-    if (position <= this.#position) throw new ProtocolError(`it says word ${word} of staging out of its turn`);
+    if (position <= this.#position) throw new ProtocolError(`staging message ${word} out of order`);
     this.#position = position;
     this.#left = 0;
   }

@@ -7,7 +7,7 @@
  * anybody's, and are taken for root's.
  */
 
-/** What of an installation is executed, or tells what is, as patterns. npm puts our Node beside ncclrun, too. */
+/** Patterns of an installation's files that are executed, or that determine what is. npm puts our Node beside ncclrun, too. */
 const executed =
   'package.json bin bin/* dist dist/identity dist/bundle dist/bundle/* build build/*.node build/*.so.2 build/ncclrun-*';
 const holders = ['', '/../..', '/../../..'].map((up) => `"$PWD"${up}/node_modules`);
@@ -24,9 +24,9 @@ const files = [
  * n_trusts DIRECTORY all: with all that is executed of an installation, be it the PATH's node.
  * n_trusts_place DIRECTORY: as far as it exists. n_uid: the user.
  *
- * No sentence has 20 letters in a row in common with this text: what shells repeat of it is cut out of what they say (without-script.ts).
+ * No sentence has 20 letters in a row in common with this text: without-script.ts removes parts of the script that shells repeat in their messages.
  *
- * The usual answer takes one process, find: a shell that reads what ls says of sixty files takes 5 ms.
+ * The usual case takes one process, find: a shell that parses the output of ls for sixty files takes 5 ms.
  */
 export const TRUST = `
   n_uid= n_distrust=;

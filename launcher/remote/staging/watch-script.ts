@@ -2,8 +2,8 @@
  * What a host's shell does so that nothing of a copy outlives the launcher, as statements for scripts of one line: a process beside the script that looks at it
  * every second, with what the system shows of any process. Names as in keep-copy.ts.
  *
- * While the script's processes get on it says so to the launcher. Where they have all been waiting for longer than a lease, for a launcher that is gone or
- * for anything else, it ends them and removes what they have unpacked; so it does where the script itself was killed.
+ * While the script's processes make progress it sends `alive` to the launcher. If all of them wait for longer than a lease, for a lost launcher or
+ * anything else, it kills them and removes the unpacked files; it does the same if the script itself was killed.
  */
 import { StagingMessage } from './protocol.ts';
 
@@ -13,7 +13,7 @@ const IDLE_SECONDS = 5;
 const BUSY_SECONDS = 60;
 
 /**
- * n_tree PID: the process and what it started, without ourselves (n_self), as n_found. A kernel may not tell (CONFIG_PROC_CHILDREN): then it is the process alone.
+ * n_tree PID: the process and what it started, without ourselves (n_self), as n_found. A kernel without CONFIG_PROC_CHILDREN shows no children: then it is the process alone.
  * read fails at the end of a file without a newline, having read it.
  */
 const TREE = `n_tree() {

@@ -2,7 +2,7 @@
 import { GatheredFrames } from '../../../control/link/gathered-frames.ts';
 import type { Link, LinkHandler } from '../../../control/link/link.ts';
 import { parseBranchEnd, parseBranchProblem } from '../../../control/link/validate.ts';
-import { BranchWord, decodePassed } from '../../../control/messages/branch.ts';
+import { BranchMessage, decodePassed } from '../../../control/messages/branch.ts';
 import { encodeJson, makeFrame } from '../../../control/messages/codec.ts';
 import { FrameKind, type Frame } from '../../../control/messages/frame.ts';
 import { ProtocolError } from '../../../control/messages/protocol-error.ts';
@@ -29,7 +29,7 @@ export class AgentMultiplexer {
   /** Has that host run a remote shell with an agent at its other end. */
   grow(words: readonly string[]): RemoteProcess {
     const subject = this.#next++;
-    const say = (flags: number, payload: Uint8Array = new Uint8Array(0)): void => {
+    const send = (flags: number, payload: Uint8Array = new Uint8Array(0)): void => {
       this.settle();
       this.#link.send(makeFrame(FrameKind.branch, { subject, flags, payload }));
     };
@@ -39,20 +39,20 @@ export class AgentMultiplexer {
         this.settle();
         this.#link.flush();
       },
-      close: () => say(BranchWord.close),
+      close: () => send(BranchMessage.close),
     });
     this.#branches.set(subject, branch);
     void branch.exit.then(() => this.#branches.delete(subject));
-    say(BranchWord.begin, encodeJson({ words }));
-    const letGo = (lost: boolean): void => say(lost ? BranchWord.kill : BranchWord.letGo);
-    return { link: branch, exit: branch.exit, kill: () => say(BranchWord.kill), letGo, isWatched: true };
+    send(BranchMessage.begin, encodeJson({ words }));
+    const letGo = (lost: boolean): void => send(lost ? BranchMessage.kill : BranchMessage.letGo);
+    return { link: branch, exit: branch.exit, kill: () => send(BranchMessage.kill), letGo, isWatched: true };
   }
 
   /** @throws ProtocolError for a frame of a branch that makes no sense */
   receive(frame: Frame): void {
-    if (frame.flags !== BranchWord.passed) return this.#branches.get(frame.subject)?.receive(frame);
+    if (frame.flags !== BranchMessage.passed) return this.#branches.get(frame.subject)?.receive(frame);
     for (const { branches, frame: one } of decodePassed(frame.payload))
-      for (const branch of branches) this.#branches.get(branch)?.hear(one);
+      for (const branch of branches) this.#branches.get(branch)?.deliver(one);
     return undefined;
   }
 
@@ -63,7 +63,7 @@ export class AgentMultiplexer {
 
   /** Nothing comes from it any more. */
   end(): void {
-    for (const branch of this.#branches.values()) branch.lose(`it was reached by way of ${this.#host}, which is gone`);
+    for (const branch of this.#branches.values()) branch.lose(`it was reached through ${this.#host}, which is gone`);
   }
 }
 
@@ -84,7 +84,7 @@ class Branch implements Link {
 
   open(handler: LinkHandler): void {
     this.#handler = handler;
-    for (const tell of this.#early) tell(handler);
+    for (const deliver of this.#early) deliver(handler);
     this.#early = [];
   }
 
@@ -101,8 +101,8 @@ class Branch implements Link {
   }
 
   receive({ flags, payload }: Frame): void {
-    if (flags === BranchWord.closed) return this.#closed(parseBranchProblem(payload).problem);
-    if (flags !== BranchWord.gone) throw new ProtocolError(`a frame of a branch with flags ${flags}`);
+    if (flags === BranchMessage.closed) return this.#closed(parseBranchProblem(payload).problem);
+    if (flags !== BranchMessage.gone) throw new ProtocolError(`a frame of a branch with flags ${flags}`);
     this.#closed(null);
     return this.#exit.resolve(parseBranchEnd(payload));
   }
@@ -112,7 +112,7 @@ class Branch implements Link {
     this.#exit.resolve({ status: null, remarks: problem });
   }
 
-  hear(frame: Frame): void {
+  deliver(frame: Frame): void {
     if (this.#handler === null) this.#early.push((handler) => handler.frame(frame));
     else this.#handler.frame(frame);
   }

@@ -1,6 +1,6 @@
 /**
- * Who reaches whom. The first `radix` hosts are reached by the launcher, the next radix² by way of these, and so on; neighbours in the list go by
- * different hosts, so that few hosts beyond the first ones are reached at once.
+ * Shape of the agent tree. The launcher connects to the first `radix` hosts, these to the next radix², and so on. Neighbours in the list have
+ * different parents, so that no parent connects to many hosts at once.
  */
 
 /** Where `index` is reached from: another host's index, or null, the launcher. */

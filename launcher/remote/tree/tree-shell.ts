@@ -49,7 +49,7 @@ export class TreeShell implements RemoteShell {
   async start(host: HostSlots, command: string, making: ConnectionProgress): Promise<RemoteProcess> {
     const multiplexer = this.#routes.get(host.name);
     if (multiplexer === undefined) return this.#asMultiplexer(host, await this.#direct.start(host, command, making));
-    making.step(`by way of ${multiplexer.host}`);
+    making.step(`through ${multiplexer.host}`);
     const branch = multiplexer.grow(this.#direct.branchWords(host, command));
     return this.#asMultiplexer(host, this.#watched(host, multiplexer, branch, making));
   }
