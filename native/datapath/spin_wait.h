@@ -43,7 +43,7 @@ class SpinWait {
       if (ready()) return true;  // first: data that arrived before a peer left is still good
       if (interrupt_.raised()) return false;
       pauseBriefly();
-      if (round % kRoundsPerLook != 0 && spinNanoseconds_ != 0) continue;
+      if (round % kPollsPerClockRead != 0 && spinNanoseconds_ != 0) continue;
       const uint64_t now = nowNanoseconds();
       if (until == 0) until = now + spinNanoseconds_;
       const bool isBorrowed = borrowed_ != nullptr && borrowed_->isBorrowed();
@@ -68,7 +68,7 @@ class SpinWait {
   Interrupt& interrupt() const { return interrupt_; }
 
  private:
-  static constexpr uint32_t kRoundsPerLook = 16;      // polls between two reads of the clock; about half a microsecond
+  static constexpr uint32_t kPollsPerClockRead = 16;  // polls between two reads of the clock; about half a microsecond
   static constexpr uint64_t kLongSleep = 50'000'000;  // of nanoseconds; shorter ones are waits as usual
 
   template <class Ready, class BeforeSleep>

@@ -9,9 +9,9 @@ namespace ncclrun::cuda {
 // The primitives of algorithm/work.h that a barrier needs.
 class LanePrimitives {
  public:
-  __device__ LanePrimitives(const Launch& launch, const Item& item, uint32_t channel, Waits& waits)
+  __device__ LanePrimitives(const Launch& launch, const Item& item, uint32_t channel, WaitState& waitState)
       : launch_(launch),
-        waits_(waits),
+        waitState_(waitState),
         channel_(channel),
         has_(threadIdx.x < item.sendCount),
         peer_(has_ ? item.sends[threadIdx.x] : 0) {
@@ -22,7 +22,7 @@ class LanePrimitives {
 
   __device__ void signalAll() {
     if (!has_) return;
-    SpinWait spin(launch_, waits_);
+    SpinWait spin(launch_, waitState_);
     awaitCredit(send_, send_.step, launch_.slots.lineSteps, spin);
     storeLLLine(slotAt(send_), 0, send_.step + 1);
     send_.step++;
@@ -31,7 +31,7 @@ class LanePrimitives {
     if (!has_) return;
     const uint4* const line = slotAt(receive_);
     const uint32_t flag = receive_.step + 1;
-    for (SpinWait spin(launch_, waits_); loadLLLine(line).w != flag && !spin.gaveUp();) continue;
+    for (SpinWait spin(launch_, waitState_); loadLLLine(line).w != flag && !spin.gaveUp();) continue;
     receive_.step++;
     if (isCreditDue(receive_.step, launch_.slots.lineSteps)) storeCredit(receive_.head, receive_.step);
   }
@@ -43,12 +43,13 @@ class LanePrimitives {
 
  private:
   static constexpr uint32_t kProtocol = 1;
-  __device__ uint4* slotAt(const ConnectionState& end) const {
-    return reinterpret_cast<uint4*>(end.slots + (end.step & (launch_.slots.lineSteps - 1)) * launch_.slots.llStepBytes);
+  __device__ uint4* slotAt(const ConnectionState& connection) const {
+    return reinterpret_cast<uint4*>(connection.slots +
+                                    (connection.step & (launch_.slots.lineSteps - 1)) * launch_.slots.llStepBytes);
   }
 
   const Launch& launch_;
-  Waits& waits_;
+  WaitState& waitState_;
   const uint32_t channel_;
   const bool has_;
   const uint32_t peer_;
@@ -56,21 +57,21 @@ class LanePrimitives {
 };
 
 __device__ __forceinline__ void runBarrier(const Launch& launch) {
-  NCCLRUN_SHARED(Waits, waits);
+  NCCLRUN_SHARED(WaitState, waitState);
   if (threadIdx.x >= 32) return;
-  if (threadIdx.x == 0) waits = {};
+  if (threadIdx.x == 0) waitState = {};
   __syncwarp();
   for (uint32_t i = 0; i < launch.itemCount; i++) {
     const Item& item = launch.items[i];
     if ((item.firstBlock % gridDim.x) != blockIdx.x) continue;
-    LanePrimitives primitives(launch, item, item.firstChannel % launch.slots.channels, waits);
+    LanePrimitives primitives(launch, item, item.firstChannel % launch.slots.channels, waitState);
     Work work{};
     work.ranks = launch.ranks;
     flatBarrier(primitives, work);
     primitives.finish();
   }
   __syncwarp();
-  if (threadIdx.x == 0) endBlock(launch, waits);
+  if (threadIdx.x == 0) endBlock(launch, waitState);
 }
 
 }  // namespace ncclrun::cuda

@@ -7,8 +7,8 @@ namespace ncclrun::cuda {
 
 struct ConnectionState {
   char* slots;     // a sender's slots lie in the peer's memory, a receiver's in this GPU's
-  uint32_t* tail;  // protocol Simple: lies beside the slots
-  uint32_t* head;  // a sender polls its own memory, a receiver stores into the peer's
+  uint32_t* tail;  // protocol Simple: counter of posted steps, beside the slots
+  uint32_t* head;  // counter of freed steps: a sender polls its own memory, a receiver stores into the peer's
   uint32_t step;   // the next step
   uint32_t freed;  // sender: steps that the receiver had freed at the last poll
   uint64_t bytes;
@@ -20,67 +20,68 @@ struct ConnectionState {
 };
 
 // State that all waits of a block share, in shared memory.
-struct Waits {
+struct WaitState {
   bool aborted;   // once true, every wait ends at once
   bool reported;  // a wait was long enough to be reported
 };
-struct Connections : Waits {
+struct Connections : WaitState {
   uint32_t steps;  // protocol Simple: number of slots of each connection
   uint32_t stepBytes;
   ConnectionState receives[kMaxPeers];
   ConnectionState sends[kMaxPeers];
 };
 
-// A spin-wait that gives up when the host has raised one of its abort flags. Host memory is far away, so a warp polls
-// these flags once in a while only. No member has its address taken, so that the counts stay in registers.
+// A spin-wait that gives up when the host has raised one of its abort flags. Reads of host memory are slow, so a warp
+// polls these flags only once in kPollsPerHostPoll polls. No code takes the address of a member, so that the counts
+// stay in registers.
 class SpinWait {
  public:
-  __device__ SpinWait(const Launch& launch, Waits& waits) : launch_(launch), waits_(waits) {}
+  __device__ SpinWait(const Launch& launch, WaitState& waitState) : launch_(launch), waitState_(waitState) {}
   // Called after each poll that found nothing. Returns true if the wait has to end.
   __device__ __forceinline__ bool gaveUp() {
-    if (*static_cast<volatile bool*>(&waits_.aborted)) return true;
-    letOthersRun();
-    if (++rounds_ % kRoundsPerLook != 0) return false;
-    looks_ = look(launch_, waits_, looks_);
-    return looks_.gaveUp;
+    if (*static_cast<volatile bool*>(&waitState_.aborted)) return true;
+    yieldToOtherThreads();
+    if (++polls_ % kPollsPerHostPoll != 0) return false;
+    hostPolls_ = pollHost(launch_, waitState_, hostPolls_);
+    return hostPolls_.gaveUp;
   }
 
  private:
-  static constexpr uint64_t kLookNanoseconds = 500'000;
-  struct Looks {
+  static constexpr uint64_t kHostPollNanoseconds = 500'000;
+  struct HostPolls {
     uint64_t last = 0;   // the clock at the last poll of the host's flags
-    uint64_t begun = 0;  // when this wait was first reported
+    uint64_t begun = 0;  // the clock at this wait's first report
     bool gaveUp = false;
   };
 
-  static __device__ __noinline__ Looks look(const Launch& launch, Waits& waits, Looks looks) {
+  static __device__ __noinline__ HostPolls pollHost(const Launch& launch, WaitState& waitState, HostPolls polls) {
     const uint64_t now = nanoseconds();
-    if (looks.last == 0) looks.last = now;
-    if (now - looks.last < kLookNanoseconds) return looks;
-    looks.last = now;
+    if (polls.last == 0) polls.last = now;
+    if (now - polls.last < kHostPollNanoseconds) return polls;
+    polls.last = now;
     // One lane polls for all lanes that wait.
-    if ((threadIdx.x & 31) != __ffs(__activemask()) - 1) return looks;
+    if ((threadIdx.x & 31) != __ffs(__activemask()) - 1) return polls;
     if (launch.report.state != nullptr) {
-      *static_cast<volatile bool*>(&waits.reported) = true;
-      if (looks.begun == 0) looks.begun = now;
-      storeVolatile(launch.report.since, looks.begun + launch.report.clockOffset);
+      *static_cast<volatile bool*>(&waitState.reported) = true;
+      if (polls.begun == 0) polls.begun = now;
+      storeVolatile(launch.report.since, polls.begun + launch.report.clockOffset);
       storeVolatile(launch.report.state, launch.report.waiting);
     }
-    looks.gaveUp = (launch.aborted != nullptr && loadVolatile(launch.aborted) > 1) ||
+    polls.gaveUp = (launch.aborted != nullptr && loadVolatile(launch.aborted) > 1) ||
                    (launch.aborted2 != nullptr && loadVolatile(launch.aborted2) > 1);
-    if (looks.gaveUp) *static_cast<volatile bool*>(&waits.aborted) = true;
-    return looks;
+    if (polls.gaveUp) *static_cast<volatile bool*>(&waitState.aborted) = true;
+    return polls;
   }
 
   const Launch& launch_;
-  Waits& waits_;
-  uint32_t rounds_ = 0;
-  Looks looks_;
+  WaitState& waitState_;
+  uint32_t polls_ = 0;
+  HostPolls hostPolls_;
 };
 
 // Called by the block's first thread after all stores of the block.
-__device__ __forceinline__ void endBlock(const Launch& launch, const Waits& waits) {
-  if (waits.reported) storeVolatile(launch.report.state, launch.report.idle);
+__device__ __forceinline__ void endBlock(const Launch& launch, const WaitState& waitState) {
+  if (waitState.reported) storeVolatile(launch.report.state, launch.report.idle);
   if (launch.ended != nullptr) addRelease(launch.ended, 1);
 }
 
@@ -88,30 +89,31 @@ __device__ __forceinline__ void endBlock(const Launch& launch, const Waits& wait
 __device__ __forceinline__ bool reached(uint32_t counter, uint32_t wanted) { return int32_t(counter - wanted) >= 0; }
 
 // Waits until the sender's step has a free slot among `steps`. Called by one thread.
-__device__ __forceinline__ void awaitCredit(ConnectionState& end, uint32_t step, uint32_t steps, SpinWait& spin) {
-  uint32_t freed = end.freed;
+__device__ __forceinline__ void awaitCredit(ConnectionState& connection, uint32_t step, uint32_t steps,
+                                            SpinWait& spin) {
+  uint32_t freed = connection.freed;
   if (reached(freed + steps, step + 1)) return;
-  const uint32_t* const head = end.head;
+  const uint32_t* const head = connection.head;
   do {
     freed = loadVolatile(head);
   } while (!reached(freed + steps, step + 1) && !spin.gaveUp());
-  end.freed = loadAcquire(head);
+  connection.freed = loadAcquire(head);
 }
 
 // Protocol Simple: posts the sender's step to the receiver, after all steps before it. Called by one thread after all
 // stores of the step; not after an abort.
-__device__ __forceinline__ void postStep(ConnectionState& end, uint32_t step, uint64_t bytes, SpinWait& spin) {
-  while (!end.isNextToPost(step)) {
+__device__ __forceinline__ void postStep(ConnectionState& connection, uint32_t step, uint64_t bytes, SpinWait& spin) {
+  while (!connection.isNextToPost(step)) {
     if (spin.gaveUp()) return;
   }
   __threadfence_block();
-  end.bytes += bytes;
-  storeRelease(end.tail, step + 1);
+  connection.bytes += bytes;
+  storeRelease(connection.tail, step + 1);
   __threadfence_block();
-  *static_cast<volatile uint32_t*>(&end.posted) = step + 1;
+  *static_cast<volatile uint32_t*>(&connection.posted) = step + 1;
 }
 
-// Loads the state of one connection from the GPU's memory and stores it back. `slots`: where the slots begin in the
+// Loads the state of one connection from the GPU's memory and stores it back. `slots`: offset of the slots in the
 // regions; `index`: index of the saved state.
 template <uint32_t kProtocol>
 __device__ __forceinline__ ConnectionState loadConnection(const Launch& launch, RegionPair regions, uint32_t slots,
@@ -129,20 +131,20 @@ __device__ __forceinline__ ConnectionState loadConnection(const Launch& launch, 
 }
 template <uint32_t kProtocol>
 __device__ __forceinline__ void storeConnection(const Launch& launch, uint32_t index, bool receives,
-                                                const ConnectionState& end) {
+                                                const ConnectionState& connection) {
   if (receives) {
     ReceiveState& state = launch.receives[index];
-    state.step[kProtocol] = end.step;
-    state.bytes = end.bytes;
+    state.step[kProtocol] = connection.step;
+    state.bytes = connection.bytes;
   } else {
     SendState& state = launch.sends[index];
-    state.step[kProtocol] = end.step;
-    state.head[kProtocol] = end.freed;
-    state.bytes = end.bytes;
+    state.step[kProtocol] = connection.step;
+    state.head[kProtocol] = connection.freed;
+    state.bytes = connection.bytes;
   }
 }
 
-// The same for the connection of a pair.
+// Index of the saved state of a pair's connection.
 __device__ __forceinline__ uint32_t pairState(const Launch& launch, uint32_t channel, uint32_t peer) {
   return channel * launch.ranks + peer;
 }

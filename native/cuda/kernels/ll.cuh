@@ -50,7 +50,7 @@ class LL {
       if (i >= whole) storePart(move.target, i, bytes, word);
     }
     for (uint32_t k = move.to; k < move.to + move.tos; k++) {
-      if (!steps_.isRenewal(k)) continue;
+      if (!steps_.isRenewalDue(k)) continue;
       for (uint32_t i = (bytes + 7) / 8 + threadIdx.x; i < steps_.slotBytes() / 16; i += blockDim.x)
         storeLLLine(steps_.template sendSlot<uint4>(k) + i, 0, steps_.sendFlag(k));
     }
@@ -58,21 +58,21 @@ class LL {
   }
 
  private:
-  // Receives line i of contributions [first, +kTogether), polling all of them together.
-  template <uint32_t kTogether>
+  // Receives line i of contributions [first, +kAtOnce), polling all of them together.
+  template <uint32_t kAtOnce>
   __device__ __forceinline__ void receive(const Contributions& contributions, uint32_t first, uint32_t i,
-                                          uint64_t (&words)[kTogether], SpinWait& spin) {
+                                          uint64_t (&words)[kAtOnce], SpinWait& spin) {
     bool all;
     do {
       all = true;
-      uint4 lines[kTogether];
+      uint4 lines[kAtOnce];
 #pragma unroll
-      for (uint32_t k = 0; k < kTogether; k++) {
+      for (uint32_t k = 0; k < kAtOnce; k++) {
         if (!contributions.isReceived(first + k)) continue;
         lines[k] = loadLLLine(steps_.template receiveSlot<const uint4>(contributions.connection(first + k)) + i);
       }
 #pragma unroll
-      for (uint32_t k = 0; k < kTogether; k++) {
+      for (uint32_t k = 0; k < kAtOnce; k++) {
         if (!contributions.isReceived(first + k)) continue;
         const uint32_t flag = steps_.receiveFlag(contributions.connection(first + k));
         all = all && lines[k].y == flag && lines[k].w == flag;
@@ -84,15 +84,15 @@ class LL {
   __device__ __forceinline__ uint64_t reduced(const Move& move, const Contributions& contributions, uint32_t i,
                                               uint64_t mine, SpinWait& spin) {
     if constexpr (WordReduction<Ops>::kReduces) {
-      constexpr uint32_t kTogether = 4;
+      constexpr uint32_t kAtOnce = 4;
       typename WordReduction<Ops>::Accumulator accumulator;
       if (move.own != nullptr && reduction_.scales()) mine = reduction_.scaled(mine);
 #pragma unroll 1
-      for (uint32_t first = 0; first < contributions.count(); first += kTogether) {
-        uint64_t words[kTogether]{};
+      for (uint32_t first = 0; first < contributions.count(); first += kAtOnce) {
+        uint64_t words[kAtOnce]{};
         receive(contributions, first, i, words, spin);
 #pragma unroll
-        for (uint32_t k = 0; k < kTogether; k++) {
+        for (uint32_t k = 0; k < kAtOnce; k++) {
           if (!contributions.has(first + k)) break;
           accumulator.take(reduction_, contributions.isOwn(first + k) ? mine : words[k], k == 0 && first == 0);
         }

@@ -1,5 +1,5 @@
-// Protocol LL128. Eight lanes store a line of 128 bytes: 120 of data, then the flag. Requires that 128 bytes arrive
-// whole.
+// Protocol LL128. Eight lanes store a line of 128 bytes: 120 of data, then the flag. Requires that the link delivers
+// stores of 128 bytes atomically.
 #pragma once
 #include "cuda/kernels/ll_steps.cuh"
 #include "cuda/kernels/words.cuh"
@@ -32,8 +32,9 @@ class LL128 {
     const uint32_t bytes = uint32_t(move.count) * launch_.elementBytes;
     const Span span = spanOf(bytes, wholeWords(move.own, move.target, bytes));
     if (!isReduced(move, reduction_)) {
-      forEachGroup<kSingleStep ? 2 : 4>(
-          span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) { pass<kUnroll, kWhole>(move, span, group, spin); });
+      forEachGroup<kSingleStep ? 2 : 4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
+        forward<kUnroll, kWhole>(move, span, group, spin);
+      });
     } else if constexpr (WordReduction<Ops>::kReduces) {
       // Sums are unrolled at full length; single-step messages of other operators are short.
       constexpr bool kShort = kSingleStep && WordReduction<Ops>::kChooses;
@@ -47,12 +48,12 @@ class LL128 {
         });
       }
     }
-    renew(move, span.lines);
+    renewSlots(move, span.lines);
     steps_.post(move, bytes);
   }
 
-  // Executes a move that only sends and, unless `target` is null, copies as many bytes beside it: the link dominates
-  // the time, so that the local copy costs nothing.
+  // Executes a move that only sends and, unless `target` is null, copies as many bytes from `source` meanwhile: the
+  // link dominates the time, so that the local copy costs nothing.
   __device__ __forceinline__ void sendAndCopy(const Move& move, const void* source, void* target) {
     steps_.awaitCredits(move);
     const uint32_t bytes = uint32_t(move.count) * launch_.elementBytes;
@@ -62,26 +63,26 @@ class LL128 {
       Pair sent[kUnroll], own[kUnroll];
       loadOwn<kUnroll, kWhole>(move.own, span, group, sent);
       if (target != nullptr) loadOwn<kUnroll, kWhole>(source, span, group, own);
-      put<kUnroll, kWhole>(move, span, group, sent);
-      if (target != nullptr) keep<kUnroll, kWhole>(target, span, group, own);
+      storeAndSend<kUnroll, kWhole>(move, span, group, sent);
+      if (target != nullptr) storeTarget<kUnroll, kWhole>(target, span, group, own);
     });
-    renew(move, span.lines);
+    renewSlots(move, span.lines);
     steps_.post(move, bytes);
   }
 
  private:
   static constexpr uint32_t kWords = 15;  // per line
-  static constexpr uint32_t kAll = ~0u;
+  static constexpr uint32_t kAllLanes = ~0u;
 
   struct Span {
     uint32_t bytes;
-    uint32_t whole;  // words that take one access each
+    uint32_t whole;  // leading words that one access each loads or stores
     uint32_t lines;
   };
   static __device__ __forceinline__ Span spanOf(uint32_t bytes, uint32_t whole) {
     return {bytes, whole, (bytes + kWords * 8 - 1) / (kWords * 8)};
   }
-  // Two words of a line; the last lane has one word and the flag.
+  // A lane's two words of a line; the last lane has one word and the flag.
   struct Pair {
     uint64_t a, b;
   };
@@ -90,15 +91,17 @@ class LL128 {
   static __device__ __forceinline__ uint32_t wordOf(uint32_t group) {
     return lineOf(group) * kWords + threadIdx.x % 8 * 2;
   }
-  static __device__ __forceinline__ uint32_t partOf(uint32_t group) { return lineOf(group) * 16 + threadIdx.x % 8 * 2; }
+  static __device__ __forceinline__ uint32_t slotWordOf(uint32_t group) {
+    return lineOf(group) * 16 + threadIdx.x % 8 * 2;
+  }
   static __device__ __forceinline__ uint32_t warps() { return blockDim.x / 32; }
   static __device__ __forceinline__ uint32_t lanesOfLine() { return 0xffu << threadIdx.x % 32 / 8 * 8; }
   // True if the eight lanes of the calling lane's line execute in the same instruction, and thus the next access too. A
-  // line that they load or store in several instructions is not atomic. The hardware may keep lanes that a branch has
-  // diverged apart for any time, even after __syncwarp().
+  // line that they load or store in several instructions is not atomic. The hardware may storeTarget lanes that a
+  // branch has diverged apart for any time, even after __syncwarp().
   static __device__ __forceinline__ bool inStep() { return (__activemask() & lanesOfLine()) == lanesOfLine(); }
 
-  // Iterates over a warp's groups of four lines, kMax at once as long as all their lines are whole.
+  // Iterates over a warp's groups of four lines, kMax groups at once as long as all their lines are whole.
   template <uint32_t kMax>
   static __device__ __forceinline__ void forEachGroup(const Span& span, auto&& step) {
     uint32_t group = threadIdx.x / 32;
@@ -121,46 +124,46 @@ class LL128 {
   }
 
   // Stores the flag after all other words.
-  static __device__ __noinline__ void storeApart(uint64_t* to, uint64_t a, uint64_t b) {
+  static __device__ __noinline__ void storeFlagLast(uint64_t* to, uint64_t a, uint64_t b) {
     if (!hasFlag()) storeLL128Line(to, a, b);
     __threadfence_system();
     __syncwarp(lanesOfLine());
     if (hasFlag()) storeLL128Line(to, a, b);
   }
 
-  // True if the calling lane's line of a group belongs to the span. Incomplete groups are processed one by one.
+  // True if the calling lane's line of a group belongs to the span.
   template <bool kWhole>
-  static __device__ __forceinline__ bool isHere(uint32_t group, const Span& span) {
+  static __device__ __forceinline__ bool isInSpan(uint32_t group, const Span& span) {
     return kWhole || lineOf(group) < span.lines;
   }
 
-  // Stores to all sends and the target.
+  // Stores into the slots of all sends and into the target.
   template <uint32_t kUnroll, bool kWhole>
-  __device__ __forceinline__ void put(const Move& move, const Span& span, uint32_t group,
-                                      const Pair (&pairs)[kUnroll]) {
+  __device__ __forceinline__ void storeAndSend(const Move& move, const Span& span, uint32_t group,
+                                               const Pair (&pairs)[kUnroll]) {
 #pragma unroll 1  // unrolled code would cost more than it saves: the peer is far away
     for (uint32_t k = move.to; k < move.to + move.tos; k++) {
       auto* const slot = steps_.template sendSlot<uint64_t>(k);
       const uint64_t flag = steps_.sendFlag(k);
       maybeDelay();
-      if (!isHere<kWhole>(group, span)) continue;
+      if (!isInSpan<kWhole>(group, span)) continue;
       const auto storeAll = [&](auto&& store) {
 #pragma unroll
         for (uint32_t u = 0; u < kUnroll; u++)
-          store(slot + partOf(group + u * warps()), pairs[u].a, hasFlag() ? flag : pairs[u].b);
+          store(slot + slotWordOf(group + u * warps()), pairs[u].a, hasFlag() ? flag : pairs[u].b);
       };
       if (inStep()) {
         storeAll(storeLL128Line);
       } else {
-        storeAll(storeApart);
+        storeAll(storeFlagLast);
       }
     }
-    if (move.target != nullptr) keep<kUnroll, kWhole>(move.target, span, group, pairs);
+    if (move.target != nullptr) storeTarget<kUnroll, kWhole>(move.target, span, group, pairs);
   }
 
   template <uint32_t kUnroll, bool kWhole>
-  static __device__ __forceinline__ void keep(void* target, const Span& span, uint32_t group,
-                                              const Pair (&pairs)[kUnroll]) {
+  static __device__ __forceinline__ void storeTarget(void* target, const Span& span, uint32_t group,
+                                                     const Pair (&pairs)[kUnroll]) {
 #pragma unroll
     for (uint32_t u = 0; u < kUnroll; u++) {
       const uint32_t word = wordOf(group + u * warps());
@@ -174,37 +177,38 @@ class LL128 {
     }
   }
 
-  // Receives the lines of contributions [first, +kTogether), polling all of them together.
-  template <uint32_t kTogether, uint32_t kUnroll, bool kWhole>
+  // Receives the lines of contributions [first, +kAtOnce), polling all of them together.
+  template <uint32_t kAtOnce, uint32_t kUnroll, bool kWhole>
   __device__ __forceinline__ void receive(const Contributions& contributions, uint32_t first, const Span& span,
-                                          uint32_t group, Pair (&pairs)[kTogether][kUnroll], SpinWait& spin) {
+                                          uint32_t group, Pair (&pairs)[kAtOnce][kUnroll], SpinWait& spin) {
     static_assert(kWhole || kUnroll == 1);
-    for (bool cameBefore = false;; cameBefore = true) {
+    for (bool isReload = false;; isReload = true) {
       bool missing, whole;
       do {
         maybeDelay();
         whole = true;
 #pragma unroll
-        for (uint32_t k = 0; k < kTogether; k++) {
-          if (!contributions.isReceived(first + k) || !isHere<kWhole>(group, span)) continue;
+        for (uint32_t k = 0; k < kAtOnce; k++) {
+          if (!contributions.isReceived(first + k) || !isInSpan<kWhole>(group, span)) continue;
           const auto* const slot = steps_.template receiveSlot<const uint64_t>(contributions.connection(first + k));
           whole = inStep() && whole;
 #pragma unroll
           for (uint32_t u = 0; u < kUnroll; u++)
-            loadLL128Line(slot + partOf(group + u * warps()), pairs[k][u].a, pairs[k][u].b);
+            loadLL128Line(slot + slotWordOf(group + u * warps()), pairs[k][u].a, pairs[k][u].b);
         }
         missing = false;
 #pragma unroll
-        for (uint32_t k = 0; k < kTogether; k++) {
+        for (uint32_t k = 0; k < kAtOnce; k++) {
           if (!contributions.isReceived(first + k)) continue;
           const uint32_t flag = steps_.receiveFlag(contributions.connection(first + k));
 #pragma unroll
           for (uint32_t u = 0; u < kUnroll; u++)
-            missing = missing || (isHere<kWhole>(group, span) && hasFlag() && pairs[k][u].b != flag);
+            missing = missing || (isInSpan<kWhole>(group, span) && hasFlag() && pairs[k][u].b != flag);
         }
-      } while (__any_sync(kAll, missing) && !__any_sync(kAll, spin.gaveUp()));
-      if (cameBefore || !__any_sync(kAll, !whole)) return;
-      // Data that was loaded in parts may be older than its flag: load it once more, now that all lines have arrived.
+      } while (__any_sync(kAllLanes, missing) && !__any_sync(kAllLanes, spin.gaveUp()));
+      if (isReload || !__any_sync(kAllLanes, !whole)) return;
+      // Data of a line that was loaded in several instructions may be older than its flag: load it once more, now that
+      // all lines have arrived.
       __threadfence_system();
     }
   }
@@ -218,17 +222,17 @@ class LL128 {
 
   // Forwards at most one contribution unchanged.
   template <uint32_t kUnroll, bool kWhole>
-  __device__ __forceinline__ void pass(const Move& move, const Span& span, uint32_t group, SpinWait& spin) {
+  __device__ __forceinline__ void forward(const Move& move, const Span& span, uint32_t group, SpinWait& spin) {
     Pair pairs[1][kUnroll]{};
     if (move.own != nullptr) {
       loadOwn<kUnroll, kWhole>(move.own, span, group, pairs[0]);
     } else if (move.froms > 0) {
       receive<1, kUnroll, kWhole>(Contributions(move), 0, span, group, pairs, spin);
     }
-    put<kUnroll, kWhole>(move, span, group, pairs[0]);
+    storeAndSend<kUnroll, kWhole>(move, span, group, pairs[0]);
   }
 
-  template <uint32_t kTogether, uint32_t kUnroll, bool kWhole>
+  template <uint32_t kAtOnce, uint32_t kUnroll, bool kWhole>
   __device__ __forceinline__ void reduce(const Move& move, const Span& span, uint32_t group, SpinWait& spin) {
     const Contributions contributions(move);
     typename WordReduction<Ops>::Accumulator accumulators[kUnroll][2];
@@ -241,17 +245,17 @@ class LL128 {
       }
     }
 #pragma unroll 1
-    for (uint32_t first = 0; first < contributions.count(); first += kTogether) {
-      Pair pairs[kTogether][kUnroll]{};
+    for (uint32_t first = 0; first < contributions.count(); first += kAtOnce) {
+      Pair pairs[kAtOnce][kUnroll]{};
 #pragma unroll
-      for (uint32_t k = 0; k < kTogether; k++) {
+      for (uint32_t k = 0; k < kAtOnce; k++) {
         if (!contributions.isOwn(first + k)) continue;
 #pragma unroll
         for (uint32_t u = 0; u < kUnroll; u++) pairs[k][u] = own[u];
       }
-      receive<kTogether, kUnroll, kWhole>(contributions, first, span, group, pairs, spin);
+      receive<kAtOnce, kUnroll, kWhole>(contributions, first, span, group, pairs, spin);
 #pragma unroll
-      for (uint32_t k = 0; k < kTogether; k++) {
+      for (uint32_t k = 0; k < kAtOnce; k++) {
         if (!contributions.has(first + k)) break;
 #pragma unroll
         for (uint32_t u = 0; u < kUnroll; u++) {
@@ -265,19 +269,20 @@ class LL128 {
     for (uint32_t u = 0; u < kUnroll; u++)
       results[u] = {accumulators[u][0].result(reduction_, isResult(move)),
                     accumulators[u][1].result(reduction_, isResult(move))};
-    put<kUnroll, kWhole>(move, span, group, results);
+    storeAndSend<kUnroll, kWhole>(move, span, group, results);
   }
 
-  __device__ __forceinline__ void renew(const Move& move, uint32_t lines) {
+  __device__ __forceinline__ void renewSlots(const Move& move, uint32_t lines) {
     bool due = false;
-    for (uint32_t k = move.to; k < move.to + move.tos; k++) due = due || steps_.isRenewal(k);
-    if (due) renewApart(steps_, move.to, move.tos, lines);
+    for (uint32_t k = move.to; k < move.to + move.tos; k++) due = due || steps_.isRenewalDue(k);
+    if (due) renewSlotsNow(steps_, move.to, move.tos, lines);
   }
-  // Rare: not inlined, so that it takes no registers from the common path.
-  static __device__ __noinline__ void renewApart(const Steps<kProtocol> steps, uint32_t to, uint32_t tos,
-                                                 uint32_t lines) {
+  // Fills the slot's remaining lines, so that no flag gets as old as the counter's period (isRenewed). Rare: not
+  // inlined, so that it takes no registers from the common path.
+  static __device__ __noinline__ void renewSlotsNow(const Steps<kProtocol> steps, uint32_t to, uint32_t tos,
+                                                    uint32_t lines) {
     for (uint32_t k = to; k < to + tos; k++) {
-      if (!steps.isRenewal(k)) continue;
+      if (!steps.isRenewalDue(k)) continue;
       for (uint32_t line = lines + threadIdx.x / 8; line < steps.slotBytes() / 128; line += blockDim.x / 8) {
         storeLL128Line(steps.template sendSlot<uint64_t>(k) + line * 16 + threadIdx.x % 8 * 2, 0,
                        hasFlag() ? steps.sendFlag(k) : 0);

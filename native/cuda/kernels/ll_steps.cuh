@@ -42,7 +42,7 @@ class LLSteps {
   __device__ __forceinline__ T* sendSlot(uint32_t i) const {
     return slotAt<T>(connections_.sends[i], steps_.send(i));
   }
-  __device__ __forceinline__ bool isRenewal(uint32_t i) const { return isRenewed(steps_.send(i), slots()); }
+  __device__ __forceinline__ bool isRenewalDue(uint32_t i) const { return isRenewed(steps_.send(i), slots()); }
 
   // Waits until all sends [to, +tos) have a free slot. All threads agree on whether there is one.
   __device__ __forceinline__ void awaitCredits(const Move& move) {
@@ -52,7 +52,8 @@ class LLSteps {
     if (all) return;
     __syncthreads();
     if (threadIdx.x == 0) {
-      for (uint32_t i = move.to; i < move.to + move.tos; i++) awaitApart(launch_, connections_, i, steps_.send(i));
+      for (uint32_t i = move.to; i < move.to + move.tos; i++)
+        awaitCreditSlowly(launch_, connections_, i, steps_.send(i));
     }
     __syncthreads();
   }
@@ -78,15 +79,15 @@ class LLSteps {
 
  private:
   // Rare: not inlined, so that it takes no registers from the common path.
-  static __device__ __noinline__ void awaitApart(const Launch& launch, Connections& connections, uint32_t i,
-                                                 uint32_t step) {
+  static __device__ __noinline__ void awaitCreditSlowly(const Launch& launch, Connections& connections, uint32_t i,
+                                                        uint32_t step) {
     SpinWait spin(launch, connections);
     awaitCredit(connections.sends[i], step, launch.slots.lineSteps, spin);
   }
 
   template <class T>
-  __device__ __forceinline__ T* slotAt(const ConnectionState& end, uint32_t step) const {
-    return reinterpret_cast<T*>(end.slots + (step & (slots() - 1)) * slotBytes());
+  __device__ __forceinline__ T* slotAt(const ConnectionState& connection, uint32_t step) const {
+    return reinterpret_cast<T*>(connection.slots + (step & (slots() - 1)) * slotBytes());
   }
 
   const Launch& launch_;

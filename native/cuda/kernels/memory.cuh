@@ -83,10 +83,11 @@ __device__ __forceinline__ uint64_t nanoseconds() {
   return value;
 }
 
-// Number of polls of a wait between two looks at the host's flags.
-inline constexpr uint32_t kRoundsPerLook = 1024;
-// Called in a wait after an unsuccessful poll: a GPU runs the other threads anyway.
-__device__ __forceinline__ void letOthersRun() {}
+// Number of a wait's polls between two polls of the host's flags.
+inline constexpr uint32_t kPollsPerHostPoll = 1024;
+// Called in a wait after an unsuccessful poll. Empty, because a GPU runs the other threads anyway; the stand-in's
+// version switches threads.
+__device__ __forceinline__ void yieldToOtherThreads() {}
 
 // Named barriers of a block. `threads`: number of threads that take part, including those that only arrive.
 __device__ __forceinline__ void barrierSync(uint32_t barrier, uint32_t threads) {

@@ -87,16 +87,16 @@ class Primitives {
  private:
   __device__ __forceinline__ void move(uint32_t from, uint32_t froms, uint32_t to, uint32_t tos, const void* own,
                                        uint32_t ownIndex, void* target, size_t count) {
-    if (count > 0) carryOut({from, froms, to, tos, own, ownIndex, target, count});
+    if (count > 0) execute({from, froms, to, tos, own, ownIndex, target, count});
   }
-  __device__ __forceinline__ void carryOut(const Move& move) {
+  __device__ __forceinline__ void execute(const Move& move) {
     if constexpr (kInline) {
       protocol_.move(move);
     } else {
-      carryOutApart(move);
+      executeOutOfLine(move);
     }
   }
-  __device__ __noinline__ void carryOutApart(const Move& move) { protocol_.move(move); }
+  __device__ __noinline__ void executeOutOfLine(const Move& move) { protocol_.move(move); }
 
   Protocol protocol_;
   const Launch& launch_;

@@ -1,9 +1,9 @@
 // Protocol Simple: a step is one slot of data, posted by a counter beside the slots.
 //
 // The warps of a block have four roles: one waits for slots, one posts them, the workers reduce, and one issues bulk
-// copies. So the waiting warp polls for a move's slots while the workers reduce the move before, and the workers do not
-// wait until the peer sees their stores. The fourth warp executes the moves that only send; it runs ahead of the others
-// as far as there are free slots.
+// copies. So the waiting warp polls for a move's slots while the workers reduce the preceding move, and the workers do
+// not wait until the peer sees their stores. The copying warp executes the moves that only send; it runs ahead of the
+// others as far as there are free slots.
 #pragma once
 #include "cuda/kernels/arithmetic.cuh"
 #include "cuda/kernels/bulk_sends.cuh"
@@ -34,7 +34,7 @@ class Simple {
     if (BulkSends::takes(launch_, move)) {
       if (isCopyThread()) BulkSends::send(launch_, connections_, copies_, move, steps_.send(move.to));
     } else if (!isBulkWarp()) {
-      carryOut(move, moves_++);
+      execute(move, moves_++);
     }
     if (!steps_.advance(move)) finish();
   }
@@ -44,7 +44,7 @@ class Simple {
     Ops::choose(launch_.opIndex, [&]<class T, class Op>() { copyAs<T, Op>(source, target, bytes / sizeof(T)); });
   }
 
-  // Reduces all ranks' operands where they lie. Called by all warps of the block.
+  // Reduces all ranks' operands, which it reads directly from their buffers. Called by all warps of the block.
   __device__ __noinline__ void pull(const Work& w) {
     const Pulls pulls(launch_, w);
     if (isBulkWarp()) {
@@ -85,17 +85,17 @@ class Simple {
   static __device__ __forceinline__ bool isBulkWarp() { return threadIdx.x >= workers() + 64; }
   static __device__ __forceinline__ bool isCopyThread() { return kHasBulkCopies && threadIdx.x == workers() + 64; }
 
-  // Called by all warps but the copying one. `number`: moves that they have executed since finish().
-  __device__ __forceinline__ void carryOut(const Move& move, uint32_t number) {
+  // Called by all warps but the copying one. `number`: number of moves that they have executed since finish().
+  __device__ __forceinline__ void execute(const Move& move, uint32_t number) {
     if (isWorker()) {
       syncOn(kReady, number, workers() + 64);
       if (!connections_.aborted) Ops::choose(launch_.opIndex, [&]<class T, class Op>() { moveAs<T, Op>(move); });
       arriveOn(kDone, number, workers() + 32);
     } else if (threadIdx.x / 32 == workers() / 32) {
-      awaitAll(move);
+      waitForSlots(move);
       syncOn(kReady, number, workers() + 64);
     } else {
-      // Workers may begin the next move before this one is posted, but not the one after.
+      // The workers may begin the next move before this warp has posted this one, but no later move.
       if (!announced_) arriveOn(kReady, number, workers() + 64);
       arriveOn(kReady, number + 1, workers() + 64);
       announced_ = true;
@@ -133,7 +133,7 @@ class Simple {
     syncOn(kDone, 0, workers() + 32);
     if (isCopyThread()) {
       pulls.endLoads();
-      BulkSends::begin();  // its state lay in the same memory
+      BulkSends::begin();  // the loads have overwritten its state, which shares this memory
     }
     __syncwarp();
   }
@@ -165,29 +165,30 @@ class Simple {
   }
 
   // One lane waits for each slot.
-  __device__ void awaitAll(const Move& move) {
+  __device__ void waitForSlots(const Move& move) {
     SpinWait spin(launch_, connections_);
     const uint32_t lane = threadIdx.x % 32;
     if (lane < move.froms) {
-      const ConnectionState& end = connections_.receives[move.from + lane];
+      const ConnectionState& connection = connections_.receives[move.from + lane];
       const uint32_t wanted = steps_.receive(move.from + lane) + 1;
-      while (!reached(loadVolatile(end.tail), wanted) && !spin.gaveUp()) continue;
-      loadAcquire(end.tail);
+      while (!reached(loadVolatile(connection.tail), wanted) && !spin.gaveUp()) continue;
+      loadAcquire(connection.tail);
     } else if (lane >= kMaxPeers && lane - kMaxPeers < move.tos) {
       const uint32_t i = move.to + lane - kMaxPeers;
       awaitCredit(connections_.sends[i], steps_.send(i), connections_.steps, spin);
     }
     __syncwarp();
   }
-  // Posts with the same lanes; all workers' accesses happen before. After an abort nothing was reduced.
+  // Posts the slots with the lanes that waited for them, after all workers' accesses. Posts nothing after an abort,
+  // because the workers have not reduced.
   __device__ void post(const Move& move) {
     if (connections_.aborted) return;
     const uint32_t lane = threadIdx.x % 32;
     const uint64_t bytes = move.count * launch_.elementBytes;
     if (lane < move.froms) {
-      ConnectionState& end = connections_.receives[move.from + lane];
-      end.bytes += bytes;
-      storeCredit(end.head, steps_.receive(move.from + lane) + 1);
+      ConnectionState& connection = connections_.receives[move.from + lane];
+      connection.bytes += bytes;
+      storeCredit(connection.head, steps_.receive(move.from + lane) + 1);
     }
     __syncwarp();
     if (lane >= kMaxPeers && lane - kMaxPeers < move.tos) {
@@ -199,12 +200,12 @@ class Simple {
   }
 
   template <class T>
-  __device__ T* slotOf(const ConnectionState& end, uint32_t step) const {
-    return reinterpret_cast<T*>(end.slots + uint64_t(step & (connections_.steps - 1)) * connections_.stepBytes);
+  __device__ T* slotOf(const ConnectionState& connection, uint32_t step) const {
+    return reinterpret_cast<T*>(connection.slots + uint64_t(step & (connections_.steps - 1)) * connections_.stepBytes);
   }
 
-  // Reduces in pieces of one access each. kSources, kTargets: their numbers, compile-time constants so that the
-  // pointers stay in registers. A worker has several pieces in flight at once, in the last iteration too.
+  // Reduces in pieces of one access each. kSources, kTargets: numbers of sources and targets, compile-time constants so
+  // that the pointers stay in registers. A worker has several pieces in flight, also in the last iteration.
   template <class T, class Op, class Piece, uint32_t kSources, uint32_t kTargets>
   static __device__ __forceinline__ void reducePieces(T* const* targets, const T* const* sources, uint32_t pieces,
                                                       const Adjustment<T>& adjust, uint32_t scaled) {
@@ -238,7 +239,7 @@ class Simple {
     }
   }
 
-  // The same for any number of sources and targets, one piece after the other.
+  // Reduces pieces of any number of sources and targets, one after the other.
   template <class T, class Op, uint32_t kBytes>
   static __device__ __forceinline__ void reduceAnyPieces(T* const* targets, uint32_t targetCount,
                                                          const T* const* sources, uint32_t sourceCount, uint32_t pieces,

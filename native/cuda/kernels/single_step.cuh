@@ -1,6 +1,6 @@
 // Single-step launches: a block has one item, and sends and receives at most two steps on each connection. The
 // instructions dominate the time of small messages, not the bytes. So one lane per connection loads its state once, and
-// nothing waits in between.
+// no barrier stands between the steps.
 //
 // In an exchange, where every rank both sends to a peer and receives from it, receivers grant no credit. A rank that
 // has received from a peer in this launch knows that the peer has finished the launches before, and so has read all
@@ -18,7 +18,7 @@ struct SingleStepConnection {
   char* slots[kMaxSingleSteps];  // by the number of the step in this launch
   uint32_t flag;                 // of the first step
 };
-struct SingleStepConnections : Waits {
+struct SingleStepConnections : WaitState {
   SingleStepConnection receives[kMaxPeers];
   SingleStepConnection sends[kMaxPeers];
 };
@@ -56,13 +56,13 @@ class SingleStep {
       mine_ = kNone;
     } else {
       peer_ = receives_ ? item.receives[mine_] : item.sends[mine_];
-      end_ = loadPairConnection<kProtocol>(launch, channel, peer_, receives_);
-      if (!receives_) awaitApart(launch, connections, end_);
+      state_ = loadPairConnection<kProtocol>(launch, channel, peer_, receives_);
+      if (!receives_) awaitSlots(launch, connections, state_);
       SingleStepConnection& shared = (receives_ ? connections.receives : connections.sends)[mine_];
 #pragma unroll
       for (uint32_t k = 0; k < kMaxSteps; k++)
-        shared.slots[k] = end_.slots + ((end_.step + k) & (slots() - 1)) * slotBytes();
-      shared.flag = end_.step + 1;
+        shared.slots[k] = state_.slots + ((state_.step + k) & (slots() - 1)) * slotBytes();
+      shared.flag = state_.step + 1;
     }
     __syncthreads();
   }
@@ -83,12 +83,12 @@ class SingleStep {
   __device__ __forceinline__ T* sendSlot(uint32_t i) const {
     return reinterpret_cast<T*>(connections_.sends[i].slots[sent_[i]]);
   }
-  __device__ __forceinline__ bool isRenewal(uint32_t i) const { return isRenewed(sendFlag(i) - 1, slots()); }
+  __device__ __forceinline__ bool isRenewalDue(uint32_t i) const { return isRenewed(sendFlag(i) - 1, slots()); }
 
   __device__ __forceinline__ void awaitCredits(const Move&) const {}
   __device__ __forceinline__ void post(const Move& move, uint32_t bytes) {
     const uint32_t first = receives_ ? move.from : move.to, count = receives_ ? move.froms : move.tos;
-    if (mine_ - first < count) end_.bytes += bytes;
+    if (mine_ - first < count) state_.bytes += bytes;
     received_.increment(move.from, move.froms);
     sent_.increment(move.to, move.tos);
   }
@@ -98,17 +98,18 @@ class SingleStep {
   __device__ __forceinline__ void finish() {
     if (mine_ != kNone) {
       if (receives_) {
-        end_.step += received_[mine_];
+        state_.step += received_[mine_];
       } else {
-        if (!kOneWay && received_[mine_] > 0) end_.freed = end_.step + received_[mine_] - 1;
-        end_.step += sent_[mine_];
+        if (!kOneWay && received_[mine_] > 0) state_.freed = state_.step + received_[mine_] - 1;
+        state_.step += sent_[mine_];
       }
-      storeConnection<kProtocol>(launch_, pairState(launch_, channel_, peer_), receives_, end_);
+      storeConnection<kProtocol>(launch_, pairState(launch_, channel_, peer_), receives_, state_);
     }
     __syncthreads();
     if (!kOneWay || !receives_) return;
     // All threads have read.
-    if (mine_ != kNone && received_[mine_] > 0 && isCreditDue(end_.step, slots())) storeCredit(end_.head, end_.step);
+    if (mine_ != kNone && received_[mine_] > 0 && isCreditDue(state_.step, slots()))
+      storeCredit(state_.head, state_.step);
     __syncwarp();
   }
 
@@ -116,12 +117,13 @@ class SingleStep {
   static constexpr uint32_t kNone = ~0u;
   static constexpr uint32_t kMaxSteps = kOneWay ? 1 : kMaxSingleSteps;
 
-  // Seldom needed: after launches that grant credit.
-  static __device__ __forceinline__ void awaitApart(const Launch& launch, Waits& waits, ConnectionState& end) {
-    const uint32_t last = end.step + kMaxSteps - 1;
-    if (reached(end.freed + launch.slots.lineSteps, last + 1)) return;
-    SpinWait spin(launch, waits);
-    awaitCredit(end, last, launch.slots.lineSteps, spin);
+  // Waits for free slots. Only launches after those that grant credit need to wait.
+  static __device__ __forceinline__ void awaitSlots(const Launch& launch, WaitState& waitState,
+                                                    ConnectionState& connection) {
+    const uint32_t last = connection.step + kMaxSteps - 1;
+    if (reached(connection.freed + launch.slots.lineSteps, last + 1)) return;
+    SpinWait spin(launch, waitState);
+    awaitCredit(connection, last, launch.slots.lineSteps, spin);
   }
 
   const Launch& launch_;
@@ -130,7 +132,7 @@ class SingleStep {
   const bool receives_;
   uint32_t mine_;  // number of the connection that this thread owns
   uint32_t peer_ = 0;
-  ConnectionState end_{};
+  ConnectionState state_{};
   SingleStepCounts received_, sent_;
 };
 template <bool kOneWay>

@@ -13,10 +13,10 @@
 
 namespace ncclrun::cuda {
 
-inline constexpr uint32_t kRoundsPerLook = 64;  // rounds take long here
+inline constexpr uint32_t kPollsPerHostPoll = 64;  // rounds take long here
 
 inline void maybeDelay() { simt::delay(); }
-inline void letOthersRun() { simt::standAside(); }
+inline void yieldToOtherThreads() { simt::standAside(); }
 inline void barrierSync(uint32_t barrier, uint32_t threads) { simt::barrierSync(barrier, threads); }
 inline void barrierArrive(uint32_t barrier, uint32_t threads) { simt::barrierArrive(barrier, threads); }
 
