@@ -1,4 +1,4 @@
-/** What a caught error says. */
+/** Message of a caught error. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

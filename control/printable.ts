@@ -19,7 +19,7 @@ const CONTROLLING_LINES = /(?![\t\n\u200C\u200D])[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Cf}
 const PLAIN = /^[\t -~]*$/;
 const PLAIN_LINES = /^[\t\n -~]*$/;
 
-/** One line: `\x1b`, `\n` and `\u202e` in place of what is no plain character; `… (N more bytes)` where it is too long. */
+/** One line: replaces unprintable characters by escapes such as `\x1b`, `\n` and `\u202e`; ends in `… (N more bytes)` if the text is too long. */
 export function printable(text: string): string {
   const shown = cut(text);
   const more = shown === text ? '' : `… (${Buffer.byteLength(text.slice(shown.length))} more bytes)`;

@@ -115,7 +115,7 @@ export function decodeLeave(payload: Uint8Array): Leave {
   const number = reader.u32('how');
   const how = LEAVES.find((value) => value === number);
   if (how === undefined) {
-    throw reader.malformed(`${number} is no way to leave`);
+    throw reader.malformed(`${number} is no kind of departure`);
   }
   const reason = reader.string('reason');
   const round = reader.u32('round');

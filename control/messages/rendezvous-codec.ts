@@ -171,7 +171,7 @@ export function decodeLeft(payload: Uint8Array): Left {
   const rank = reader.u32('rank');
   const number = reader.u32('how');
   const how = Object.values(LeftHow).find((value) => value === number);
-  if (how === undefined) throw reader.malformed(`${number} is no way to leave`);
+  if (how === undefined) throw reader.malformed(`${number} is no kind of departure`);
   const reason = reader.string('reason');
   if (reason.length > MAX_REASON) throw reader.malformed(`a reason of ${reason.length} characters`);
   reader.end();

@@ -17,7 +17,7 @@ import { PlanError } from './validate.ts';
 /** Of all different rings and trees together: a small file must not fill the memory. */
 const MAX_ENTRIES = 2 ** 27;
 
-/** What they say of ranks and hosts is not checked: validatePlan does. */
+/** Does not check the decoded ranks and hosts; validatePlan does. */
 export function decodeChannels(reader: PlanReader, ranks: number, hosts: number): Channel[] {
   const section = (name: keyof typeof STRIDE & keyof typeof FIELDS): SectionReader =>
     reader.section(FIELDS[name], STRIDE[name], `${name}Table`);

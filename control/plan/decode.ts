@@ -1,4 +1,4 @@
-/** HostPlan bytes → what they say. For `--plan` with a binary file, inspection and tests; trusts nothing (PlanError). */
+/** Decodes HostPlan bytes for `--plan` with a binary file, inspection and tests; trusts nothing (PlanError). */
 import { DEVICES, EDGE_RECORD, HEADER, LOCAL_RECORD, SEGMENT_TOKEN_BYTES, STRIDE, TRANSPORTS } from './layout.ts';
 import { decodeChannels } from './decode-channels.ts';
 import { decodeHosts, decodePeers, decodeTuning } from './decode-shared.ts';

@@ -18,7 +18,7 @@ import {
 import type { CommPlan, TuningRow, Variant } from './types.ts';
 import { writeU64 } from './u64.ts';
 
-/** The sections in their order, and where the header says where they lie. */
+/** Sections in their order, with the offset of each one's location in the header. */
 export const SHARED_SECTIONS = [
   ['host', HEADER.hostTable],
   ['peer', HEADER.peerTable],

@@ -138,7 +138,7 @@ export const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll', 'll128'];
 export const DEVICES: readonly DeviceName[] = ['host', 'cuda'];
 export const TRANSPORTS: readonly TransportName[] = ['shm', 'socket', 'p2p', 'ib', 'plugin'];
 export { COLLECTIVES } from '../collectives.ts';
-/** Bit 1 << place. */
+/** The bit of each is 1 << its index. */
 export const PRECONDITIONS: readonly Precondition[] = [
   'registeredBuffers',
   'notCaptured',
@@ -153,13 +153,13 @@ export const NODE_BARRIER_BYTES = 128;
 export const CONNECTION_HEADER_BYTES = 256;
 /** Of a communicator of GPUs, one per local rank. */
 export const DEVICE_RECORD_BYTES = 384;
-/** Of a communicator of GPUs, one for each of a rank's ways to another, and to itself. */
+/** Size of a record for each pair of a GPU rank and a peer, itself included. */
 export const COPY_WORDS_BYTES = 128;
 export const AGREEMENT_RECORD_BYTES = 128;
 export const AGREEMENTS = 8;
-/** Of one direction between two GPUs on one channel: before its slots (native/plan/launch_format.h). */
+/** Header before the slots of one direction between two GPUs on one channel (native/plan/launch_format.h). */
 export const REGION_HEADER_BYTES = 512;
-/** What a GPU has beside the regions: of each connection each way, of each channel's ring, of each of its places. */
+/** State of a GPU beside the regions: per connection and direction, per channel's ring, and per ring entry. */
 export const GPU_STATE_BYTES = 32;
 export const RING_POSITION_BYTES = 56;
 export const RING_ENTRY_BYTES = 4;

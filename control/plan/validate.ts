@@ -82,7 +82,7 @@ function validateBuffer(name: string, { steps, stepBytes }: ConnectionBuffer): v
   check(stepBytes % STEP_ALIGNMENT === 0, `${name}.stepBytes: ${stepBytes} is no multiple of ${STEP_ALIGNMENT}`);
 }
 
-/** Credit for lines comes by halves of the slots, and a rank has three of them under way to its neighbour in a ring. */
+/** Minimum number of LL and LL128 slots: the receiver grants credit for halves of them, and a rank has three in flight to its ring neighbour. */
 const MIN_LINE_STEPS = 4;
 const GPU_STEP_ALIGNMENT = 128;
 

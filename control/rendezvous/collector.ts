@@ -217,10 +217,10 @@ export class Collector {
     const same = gathering.entries.get(entry.rank);
     if (size !== gathering.size) {
       const [first] = gathering.entries.values();
-      const phrase = first === undefined ? '' : `, ${this.#who(first)} says ${gathering.size}`;
+      const phrase = first === undefined ? '' : `, ${this.#who(first)} has ${gathering.size}`;
       return {
         result: NcclResult.invalidArgument,
-        sentence: `sizes differ in ${what}: ${this.#who(entry)} says ${size} ranks${phrase}`,
+        sentence: `sizes differ in ${what}: ${this.#who(entry)} has ${size} ranks${phrase}`,
       };
     }
     const agree =

@@ -7,7 +7,7 @@ import type { Gathering } from './collector.ts';
 import type { RendezvousFailure } from './failure.ts';
 import { describeDesertion } from './failure.ts';
 
-/** A shrink takes place although its communicator is broken; every other round fails with it. */
+/** False for shrinks, which complete on a broken communicator; every other round fails with it. */
 export function failsWithCommunicator({ round }: Key): boolean {
   return !isShrinkRound(round);
 }

@@ -26,7 +26,7 @@ export interface Location {
   readonly column: number;
 }
 
-/** Something is wrong with a topology; the message says where, what was found, and what was expected. */
+/** Error in a topology; the message has the location, the value and what was expected. */
 export class TopologyError extends Error {
   override readonly name = 'TopologyError';
 }

@@ -1,5 +1,5 @@
 /**
- * A topology file and what is detected become one (NCCL_TOPO_FILE). What the file says wins: where a device stands, its links, each attribute.
+ * A topology file and what is detected become one (NCCL_TOPO_FILE). The file has precedence: for a device's parent, its links and each attribute.
  * What it lacks is detected. Only who uses a device is always of this run: `rank` of a GPU and `dev` of a net, so GPUs that no rank uses and
  * nets that the host does not have keep none, and `host_hash`, which names the host.
  */
@@ -44,14 +44,14 @@ class Fusion {
     const known = this.#described ? this.#cpus.get(attribute.whole(cpu, 'numaid')) : this.#elementAt([cpu]);
     if (known !== undefined) fill(known, cpu);
     const hash = cpu.attributes.get('host_hash');
-    // A file may number the nodes in another way than the kernel; the processors are of one kind nevertheless.
+    // A file may number the nodes differently from the kernel; the processors are of one kind nevertheless.
     for (const other of this.#cpus.values()) {
       fill(other, cpu, ['affinity']);
       if (hash !== undefined) other.attributes.set('host_hash', hash);
     }
   }
 
-  /** `way`: detected elements from the processor down to the one whose children are to be added. */
+  /** Adds the children of the last element of `path`, which leads down from the processor through detected elements. */
   addBelow(...path: readonly Element[]): void {
     for (const child of elementsOf(path.at(-1) ?? this.system)) {
       if (child.name === 'pci') {
@@ -103,7 +103,7 @@ class Fusion {
     return this.system;
   }
 
-  /** Where in the file the last of these detected elements is; what the file lacks of the way there is made. */
+  /** Returns the file's element for the last detected element of `path`, and creates missing ones. */
   #elementAt(path: readonly Element[]): Element {
     const last = path.at(-1);
     if (last === undefined) return this.system;

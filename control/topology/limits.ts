@@ -1,4 +1,4 @@
-/** How much one host may have: what is worked out for each pair of its devices must end, whatever a file says. */
+/** Limits of one host's topology, so that work per pair of devices stays bounded for any file. */
 import { elementsOf, everyElement, locationOf, TopologyError } from './element.ts';
 import type { Element } from './element.ts';
 
@@ -19,7 +19,7 @@ const MAX_NVLINKS = 128;
 
 const REASON = 'a topology describes one host: leave out what belongs to others';
 
-/** @throws TopologyError that says what there is too much of */
+/** @throws TopologyError that names the exceeded limit */
 export function checkLimits(system: Element): void {
   const counts = new Map<string, number>();
   for (const one of everyElement(system)) {

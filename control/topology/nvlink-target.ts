@@ -2,7 +2,7 @@
 import * as attribute from './attribute.ts';
 import type { Element } from './element.ts';
 
-/** `isGpu`: whether the file has a GPU at that address, where it does not say what class the other end is of. */
+/** `isGpu` tests for a GPU at an address; it serves if the file lacks the class of the other end. */
 export function nvlinkTarget(link: Element, isGpu: (address: number) => boolean): 'gpu' | 'cpu' | 'nvswitch' {
   const target = attribute.textAttribute(link, 'tclass', '').toLowerCase();
   if (target === '') {

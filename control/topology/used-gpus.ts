@@ -28,7 +28,7 @@ export function withRanks(system: Element, count: number): Element {
   return withRanksOn(system, gpuElements(system).slice(0, count));
 }
 
-/** The same machine with a rank on each of these GPUs, by their place in the list, and none on the others. */
+/** The same machine with a rank on each of these GPUs, numbered by the list's order, and none on the others. */
 export function withRanksOn(system: Element, gpus: readonly Element[]): Element {
   const ranks = new Map(gpus.map((gpu, rank) => [gpu, rank]));
   const copy = (from: Element): Element => {

@@ -1,4 +1,4 @@
-/** What the guardian says of a failed start, as a failure for people. */
+/** Converts the guardian's report of a failed start to a failure. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { getSystemErrorMap } from 'node:util';

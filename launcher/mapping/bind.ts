@@ -1,4 +1,4 @@
-/** Which CPUs a rank may use, and which GPU is its own. Pure, from what the hosts say of themselves. */
+/** Binds ranks to CPUs and GPUs. A pure function of the hosts' topologies. */
 import type { Core, HostTopology } from '../../control/messages/topology.ts';
 import type { HostSlots, JobRequest, MappedRank, RankMap } from '../model/types.ts';
 import { dealsToObjects, type MappingRequest, type Topologies } from './map-ranks.ts';
@@ -16,7 +16,7 @@ export interface Binding {
 
 type BindingRequest = Pick<JobRequest, 'bindTo' | 'oversubscribe'>;
 
-/** Whether hosts must say what they have before their ranks can be started. */
+/** True if the launcher needs the hosts' topologies before it can start ranks. */
 export function needsTopology(
   request: MappingRequest & Pick<JobRequest, 'bindTo' | 'reportBindings' | 'isolateGpus'>,
 ): boolean {
@@ -93,7 +93,7 @@ function coresOfNuma({ rank, topology: { cores } }: Bound): readonly Core[] {
   return own.length > 0 ? own : cores;
 }
 
-/** Those that the host says are near; else those of its NUMA node; else all. */
+/** Cores that the host reports as near the GPU; else those of its NUMA node; else all. */
 function coresOfGpu({ host, topology, gpu }: Bound): readonly Core[] {
   if (gpu === null) throw refuse(`${host.name} has no GPU to bind ranks to`, 'use --bind-to core, numa or none there');
   const { cores, gpus } = topology;
@@ -114,7 +114,7 @@ function numaOf(cpus: readonly number[], { cores }: HostTopology): number | null
   return nodes.size === 1 ? (node ?? null) : null;
 }
 
-/** The binding as people are told of it: of a rank that is not bound, the CPUs that it may use anyway. */
+/** The binding for reports; for an unbound rank the CPUs that it may use. */
 export function reportedBinding({ cpus, numa, gpu }: Binding, host: string, topologies: Topologies) {
   const bound = cpus.length > 0;
   return { host, bound, cpus: bound ? cpus : allOf(topologies.get(host)?.cores ?? []), numa: bound ? numa : null, gpu };

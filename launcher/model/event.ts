@@ -21,7 +21,7 @@ export type JobEvent =
     })
   | (Base & { type: 'phase'; phase: Phase })
   | (Base & { type: 'host-connecting'; host: string })
-  /** Another remote shell than the requested one reaches the host; `message` says why. */
+  /** Another remote shell than the requested one reaches the host; `message` has the reason. */
   | (Base & { type: 'host-remote-shell'; host: string; message: string })
   /** What the connection to it is about to do; `step` is a few words for people. */
   | (Base & { type: 'host-step'; host: string; step: string })
@@ -44,10 +44,10 @@ export type JobEvent =
   | (Base & { type: 'waiting'; what: string; missing: readonly string[]; seconds: number })
   /** Ranks do not get on in an operation; `late`: who keeps them waiting, a sentence each. */
   | (Base & { type: 'hang' } & Hang)
-  /** A GPU's error, as NVIDIA's driver has told the kernel's log (Xid); `at`: when, by our clock. */
+  /** A GPU error that NVIDIA's driver wrote to the kernel's log (Xid); `at` is its time by our clock. */
   | (Base & { type: 'xid'; at: number } & HostXid)
   | (Base & { type: 'communicator'; ranks: number; hosts: number })
-  /** A host takes the variants of a communicator from a table of measured times; unless `measured`, it is to be made and `key` says of what. */
+  /** A host takes the variants of a communicator from a table of measured times; unless `measured`, the table is missing and `key` describes its content. */
   | (Base & { type: 'tuning'; host: string; ranks: number; file: string; key: string; measured: boolean })
   | (Base & { type: 'signal'; signal: NodeJS.Signals; forwarded: boolean })
   | (Base & { type: 'failure'; failure: Failure; primary: boolean })

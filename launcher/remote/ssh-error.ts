@@ -1,4 +1,4 @@
-/** What ssh says on stderr, as a failure with a remedy. Its exit status, 255 for everything, says nothing. */
+/** Converts ssh's stderr to a failure with a remedy. Its exit status is 255 for every error. */
 import type { HostUnreachableFailure } from '../model/failure.ts';
 import type { HostSlots } from '../model/types.ts';
 import { loginOf } from './shell/shell.ts';
@@ -12,7 +12,7 @@ interface KnownError {
   remedy(login: string): string;
 }
 
-/** The first that matches; the order matters where ssh says several things. */
+/** The first match counts; the order matters if ssh reports several errors. */
 const knownErrors: readonly KnownError[] = [
   {
     pattern: /could not resolve hostname|name or service not known|temporary failure in name resolution/i,

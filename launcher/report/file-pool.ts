@@ -7,7 +7,7 @@ const MAX_OPEN = 256;
 
 interface OpenFile {
   readonly handle: Promise<FileHandle>;
-  /** Writes under way. */
+  /** Number of pending writes. */
   users: number;
 }
 
@@ -63,7 +63,7 @@ export class FilePool {
   }
 }
 
-/** Why it is broken has been told. */
+/** Closes a file whose failure has been reported. */
 async function closeBroken({ handle }: OpenFile): Promise<void> {
   try {
     await (await handle).close();
@@ -72,7 +72,7 @@ async function closeBroken({ handle }: OpenFile): Promise<void> {
   }
 }
 
-/** With those above it. Node's own recursive mkdir never returns where the kernel says ENOENT below a directory that is there, as in /proc. */
+/** With those above it. Node's own recursive mkdir never returns if the kernel reports ENOENT below a directory that is there, as in /proc. */
 async function makeDirectory(path: string): Promise<void> {
   if (await isDirectory(path)) return;
   const parent = dirname(path);

@@ -3,7 +3,7 @@ import { printable } from '../../control/printable.ts';
 import type { JobEvent } from '../model/event.ts';
 import { counted, ranksText } from '../text/counted.ts';
 
-/** How far a host is that has not said hello. */
+/** Progress of a host before its hello. */
 interface Reaching {
   readonly step: string;
   /** Milliseconds since 1970: when it was first tried. */
@@ -82,12 +82,12 @@ export class LiveText {
     }
   }
 
-  /** A start tells by itself whom it waits for. */
+  /** True during the start, whose line shows the missing hosts itself. */
   get starting(): boolean {
     return this.#phase === 'start';
   }
 
-  /** At most `width` characters; empty where there is nothing to tell. `now`: milliseconds since 1970. */
+  /** At most `width` characters; empty if there is nothing to report. `now`: milliseconds since 1970. */
   line(width: number, now: number): string {
     switch (this.#phase) {
       case 'start':

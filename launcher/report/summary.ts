@@ -7,7 +7,7 @@ import { failureText } from './failure-text.ts';
 import { ranges } from '../text/ranges.ts';
 import { ranksText } from '../text/counted.ts';
 
-/** Failures beyond the primary one that are told one by one. */
+/** Maximum of failures shown one by one beyond the primary one. */
 const shownFailures = 8;
 
 /** One line of ours, as it stands on stderr, whatever others have put into `text`. */
@@ -15,7 +15,7 @@ export function ourLine(text: string, paint: Paint): string {
   return `${paint('dim', 'ncclrun:')} ${printable(text)}\n`;
 }
 
-/** The sentence, the place it is about and what to do next, each on a line of its own. Empty for a broken pipe: that ends quietly. */
+/** The sentence, its location and the remedy, each on a line of its own. Empty for a broken pipe, which ends quietly. */
 export function failureBlock(failure: Failure, paint: Paint): string {
   if (failure.type === 'interrupt' && failure.signal === 'SIGPIPE') return '';
   const { sentence, details, remedy } = failureText(failure);
@@ -27,7 +27,7 @@ export function failureBlock(failure: Failure, paint: Paint): string {
   return `${head}${body}  ${paint('yellow', 'next:')} ${next}\n`;
 }
 
-/** `told`: the primary failure that has been shown already, or null. */
+/** `shown` is the primary failure if it has been shown already, else null. */
 export function resultSummary(result: JobResult, shown: Failure | null, paint: Paint): string {
   const [primary, ...others] = result.failures;
   if (primary === undefined) return '';

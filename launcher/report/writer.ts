@@ -1,6 +1,6 @@
 /**
- * Writes to stdout or stderr without ever blocking the event loop (a blocked launcher is a silent one: hosts would think it dead),
- * in batches, and says when the system has taken the bytes.
+ * Writes to stdout or stderr without ever blocking the event loop (a blocked launcher sends no heartbeats, so its lease would expire),
+ * in batches, and resolves when the system has taken the bytes.
  */
 import type { Writable } from 'node:stream';
 import { printableLines } from '../../control/printable.ts';
@@ -60,13 +60,13 @@ export class Writer {
     return this.write(Buffer.from(printableLines(text)));
   }
 
-  /** As tell, of text that has colours of makePaint's. */
+  /** Like print, for text with colours of makePaint. */
   printPainted(text: string): Promise<void> {
     return this.write(Buffer.from(printablePainted(text)));
   }
 
   /**
-   * Writes the ranks' own bytes as they are; text of ours goes by tell.
+   * Writes the ranks' own bytes as they are; print writes text of ours.
    * `bytes`, which are the caller's again when this returns, with `prefix` (ASCII) at the start of every line; `atLineStart`: the first byte
    * begins a line. Rejects with a FailureError: interrupt when nobody reads any more (SIGPIPE) or the terminal is closed
    * (SIGHUP), output when the system refuses otherwise.
@@ -133,7 +133,7 @@ function failureOf(error: Error, stream: Writable | null): FailureError {
   if (code === 'EPIPE' || code === 'ECONNRESET' || code === 'ERR_STREAM_DESTROYED') {
     return new FailureError({ type: 'interrupt', signal: 'SIGPIPE' }, { cause: error });
   }
-  // What a closed terminal says to who writes there, perhaps before SIGHUP comes.
+  // A closed terminal returns EIO, perhaps before SIGHUP arrives.
   if (code === 'EIO' && stream !== null && 'isTTY' in stream && stream.isTTY === true) {
     return new FailureError({ type: 'interrupt', signal: 'SIGHUP' }, { cause: error });
   }

@@ -25,7 +25,7 @@ export interface SwitchPart {
 
 export interface GpuPart {
   readonly kind: 'gpu';
-  /** As CUDA numbers it; where the file does not say, or says one number twice: in the order of the file. */
+  /** CUDA's device number; the position in the file if the file lacks the number or repeats one. */
   readonly index: number;
   readonly busId: string;
   readonly link: PciLink;
@@ -67,7 +67,7 @@ export interface NicPart {
 export interface NetPart {
   readonly index: number;
   readonly name: string;
-  /** Mbit/s; null: the file does not say. */
+  /** Mbit/s; null if the file has none. */
   readonly megabits: number | null;
   readonly element: Element;
   readonly cpu: number;
@@ -76,7 +76,7 @@ export interface NetPart {
   readonly node: NetNode;
 }
 
-/** A GPU or NIC of which nothing is known but its place: in files that providers ship, for NCCL to fill in. */
+/** A GPU or NIC of which only the location is known, from files that providers ship for NCCL to complete. */
 export interface DevicePart {
   readonly kind: 'device';
   readonly what: 'GPU' | 'NIC' | 'device';
@@ -85,9 +85,9 @@ export interface DevicePart {
 }
 
 export interface PciLink {
-  /** Of PCI Express; null: the file does not say. */
+  /** Generation of PCI Express; null if the file has none. */
   readonly generation: number | null;
-  /** Lanes; null: the file does not say, 16 are taken. */
+  /** Number of lanes; null if the file has none, which counts as 16. */
   readonly width: number | null;
   readonly bandwidth: number;
 }

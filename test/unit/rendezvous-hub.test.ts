@@ -82,7 +82,7 @@ describe('a gather', () => {
     hub.receive(1, merged(key, 3, [entry(2)]));
     expect(failures(sent).map(({ host }) => host)).toEqual([0, 1]);
     expect(failures(sent)[0]?.sentence).toMatch(
-      /rank 2 \(node1, pid 1002\) says 3 ranks, rank 0 \(node0, pid 1000\) says 4/,
+      /rank 2 \(node1, pid 1002\) has 3 ranks, rank 0 \(node0, pid 1000\) has 4/,
     );
     hub.close();
   });

@@ -55,7 +55,7 @@ export class DeviceStream {
 
   /**
    * A graph of what `body` queues on this stream: it runs at each `launch`, not now. Arrays that it copies from are read at each launch.
-   * Promises of what it queues say nothing. Operations of the graph must be on this stream, and their buffers stay in use while it exists.
+   * Promises of captured operations report nothing. Operations of the graph must be on this stream, and their buffers stay in use while it exists.
    *
    * @throws UsageError for what cannot be part of a graph, or within another capture of the stream
    */

@@ -51,7 +51,7 @@ export const elementBytes: Readonly<Record<ElementType, number>> = {
   float8e5m2: 1,
 };
 
-/** By the name of the array's class; null: the array says nothing of its elements but their size. */
+/** Element types by the name of the array's class; null if the class determines only the element size. */
 const ofArray: Readonly<Record<string, ElementType | null>> = {
   Int8Array: 'int8',
   Uint8Array: 'uint8',
@@ -88,8 +88,8 @@ function roleName({ call, use }: Role): string {
 }
 
 /**
- * The number of the array's element type, or of `asked`, whose bits the array then holds. `buffer` is the array's, which takes V8 a while
- * to say.
+ * The number of the array's element type, or of `asked`, whose bits the array then holds. `buffer` is the array's; a
+ * parameter, because V8 takes long to return it.
  *
  * @throws UsageError for an array that the engine cannot use
  */

@@ -12,15 +12,15 @@ const CONNECTION = 1;
 /** Unsent bytes that wait for nothing more. */
 const FULL_BYTES = 64 * 1024;
 
-/** The process at the other end is gone; where there is none that we know, the bytes have ended. */
+/** Exit of the process at the other end; without a known process, the end of the stream. */
 export interface ChildExit {
-  /** Of a child of ours. */
+  /** Status of waitpid for our own child, else null. */
   readonly waitStatus: number | null;
-  /** The end of what a tool said on stderr. */
+  /** Last part of a tool's stderr. */
   readonly remarks: string;
 }
 
-/** A child that was let go has so long. */
+/** Time that a detached child may take to exit. */
 const EXIT_GRACE_MS = 2000;
 
 export class NativeLink implements Link {
@@ -35,9 +35,9 @@ export class NativeLink implements Link {
   #over = false;
 
   /**
-   * `serve` starts the server, at once. Throws what it throws: NativeError for a program that cannot be started.
-   * `gatherMs`: what is sent within this time of a write leaves together, in the next one. Each write over ssh costs two processes here and
-   * two there a turn: sixteen ranks that start and end one by one would cost more for being told of than for running.
+   * Calls `serve` to start the server. Throws its error: NativeError for a program that cannot start.
+   * `gatherMs`: frames sent within this time of a write leave together in the next one. Each write over ssh wakes two processes on either
+   * side: reports of sixteen ranks that start and exit one by one would cost more than the ranks themselves.
    */
   constructor(native: Native, serve: (onEvent: (event: LocalServerEvent) => void) => LocalServer, gatherMs = 0) {
     this.#native = native;
@@ -144,7 +144,7 @@ export class NativeLink implements Link {
     }
   }
 
-  /** Nothing that the other side says is heard any more. */
+  /** Disconnects, and ignores further frames of the other side. */
   #cut(problem: string): void {
     if (!this.#over) this.#native.localServerDisconnect(this.#server, CONNECTION);
     this.#closed(problem);

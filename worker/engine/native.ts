@@ -127,7 +127,7 @@ export interface NvmlMemory {
   readonly busId: string;
   readonly total: number;
   readonly free: number;
-  /** `used` null: NVML does not say. */
+  /** `used` is null if NVML does not report it. */
   readonly processes: readonly { readonly pid: number; readonly used: number | null }[];
 }
 
@@ -177,8 +177,8 @@ export interface Native {
   /** Runs a program of the PATH that reads nothing to its end; `output` is what it wrote, on stdout and stderr alike. */
   toolRun(words: readonly string[]): Promise<{ readonly waitStatus: number; readonly output: string }>;
   /**
-   * Whether this thread leaves SIGUSR1 pending. Node does so from its start to its end where the signal must not open a debugger
-   * (--disable-sigusr1), and then listens in vain.
+   * Sets whether this thread blocks SIGUSR1. Node blocks it for its lifetime where the signal must not open a debugger (--disable-sigusr1),
+   * so a handler would never run.
    */
   blockSigusr1(blocked: boolean): void;
 
@@ -207,7 +207,7 @@ export interface Native {
   guardianStart(words: readonly string[], onEvent: (event: LocalServerEvent) => void): LocalServer;
   /**
    * Starts a program of the PATH in a session of its own and serves the frames on its stdin and stdout as connection 1 of a server of its
-   * own; `changes` (NAME=value) to our environment are its alone. Its `died` comes with the wait status and the end of what it said on
+   * own; `changes` (NAME=value) to our environment are its alone. Its `died` carries the wait status and the last part of its
    * stderr.
    */
   toolStart(
@@ -280,22 +280,22 @@ export interface Native {
   commClose(comm: CommHandle): Promise<void>;
 
   // operation.cc
-  /** Before the first operation of a communicator: who is told of their ends, on the event loop, in the order in which they began. */
+  /** Sets the watcher before a communicator's first operation. The watcher receives completions on the event loop, in the order of the starts. */
   commWatch(comm: CommHandle, watcher: Watcher): void;
   /**
-   * Begins an operation. 0: it has ended, its buffers may be used again. Else its number among the operations of its communicator, of which
-   * the watcher will hear. What is small is given a moment (0.2 ms at most) to end.
+   * Begins an operation. Returns 0 if it has ended, so that its buffers are free; else its number among the communicator's operations, which
+   * the watcher will receive. Waits up to 0.2 ms for a small operation.
    */
   operate(...operation: Operation): number;
   /** Queues an operation, or adds it to the graph that is being captured. */
   streamOperate(...operation: StreamOperation): void;
-  /** Begins operations that make progress together, in whatever order they are listed; for each what `operate` would say, 0 of one on a stream. */
+  /** Begins operations that make progress together, in whatever order they are listed; returns for each the result of `operate`, 0 for one on a stream. */
   group(operations: readonly (Operation | StreamOperation)[]): readonly number[];
 
   // memory.cc
   /** Zeroed memory of the engine, freed when the buffer is collected. */
   memoryAllocate(bytes: number): ArrayBuffer;
-  /** Detaches such a buffer. Its memory stays until no operation is under way. */
+  /** Detaches such a buffer. Its memory stays until its pending operations have ended. */
   memoryFree(buffer: ArrayBuffer): void;
 
   // device.cc
@@ -331,7 +331,7 @@ export interface Native {
   captureEnd(stream: StreamHandle): GraphHandle;
   graphLaunch(graph: GraphHandle, stream: StreamHandle): void;
 
-  // topology.cc: where the library is missing, a sentence without its end that says why
+  // topology.cc: a string is the reason why the library is missing, without a final full stop
   /** Starts NVIDIA's driver, which may take seconds: on a thread of its own. */
   nvmlGpus(): Promise<readonly NvmlGpu[] | string>;
   /** In CUDA's order; starts CUDA's driver. */
@@ -340,7 +340,7 @@ export interface Native {
   verbsPorts(): readonly VerbsPort[] | string;
 
   // gpu_memory.cc
-  /** Of the GPUs whose memory NVML tells. Starts NVIDIA's driver on a thread of its own, but no context. A sentence: why it tells none. */
+  /** Memory of the GPUs that NVML reports; a string is the reason of a failure. Starts NVIDIA's driver on a thread of its own, but no context. */
   gpuMemory(): Promise<readonly NvmlMemory[] | string>;
 
   // xid_events.cc

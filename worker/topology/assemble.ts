@@ -63,7 +63,7 @@ class Assembly {
     return first ?? this.#cpu(numaNodes(this.#root)[0] ?? '-1');
   }
 
-  /** NUMA nodes without devices; not where devices do not say on which node they are, as in many virtual machines. */
+  /** Adds NUMA nodes without devices, unless devices lack their node, as in many virtual machines. */
   addEmptyCpus(): void {
     if (!this.#cpus.has('-1')) for (const numa of numaNodes(this.#root)) this.#cpu(numa);
     if (this.#cpus.size === 0) this.#cpu('-1');

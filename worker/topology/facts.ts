@@ -1,8 +1,8 @@
-/** What a machine's topology is made of beside sysfs: what NVML, CUDA, verbs and the system's network say. */
+/** Inputs of a machine's topology beside sysfs: facts from NVML, CUDA, verbs and the system's network. */
 
 export interface NvLink {
   readonly active: boolean;
-  /** PCI address at its other end as NVML writes it; null where NVML does not say. */
+  /** PCI address at its other end as NVML writes it; null if NVML does not report it. */
   readonly remote: string | null;
 }
 
@@ -29,7 +29,7 @@ export interface NetFacts {
   readonly port: number;
   /** Mbit/s. */
   readonly speed: number;
-  /** Microseconds, as it is to be written; null: nobody says. */
+  /** Microseconds in the form of the XML; null if unknown. */
   readonly latency: string | null;
   /** As it is to be written. */
   readonly guid: string;
@@ -41,7 +41,7 @@ export interface NetFacts {
 export interface MachineFacts {
   /** By their index. */
   readonly gpus: readonly GpuFacts[];
-  /** The place in this list is the device number that a net has. */
+  /** The index in this list is a net's device number. */
   readonly nets: readonly NetFacts[];
   /** As in `hostHash`; null: not to be written. */
   readonly hostHash: string | null;

@@ -1,4 +1,4 @@
-/** NCCL's files: what NCCL_TOPO_FILE says of this host, and what NCCL_TOPO_DUMP_FILE gets. */
+/** NCCL's topology files: reads NCCL_TOPO_FILE and writes NCCL_TOPO_DUMP_FILE. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readFileUpTo } from '../../control/read-file.ts';
@@ -14,7 +14,7 @@ import { messageOf } from '../../control/message-of.ts';
 /** More than any topology has; a device such as /dev/zero has no end. */
 const MAX_BYTES = 17 * 1024 * 1024;
 
-/** What virtual machines are told of the machine below them; NCCL reads it where no file is named. */
+/** A hypervisor's description of the physical machine; NCCL reads it if no file is named. */
 const VIRTUAL = 'var/run/nvidia-topologyd/virtualTopology.xml';
 
 /** A topology file's root, checked. @throws TopologyError with file, line, column and reason */
@@ -28,8 +28,8 @@ export function readGraphsFile(path: string): Element {
 }
 
 /**
- * What this host is: what the file at `file` says (null: none is named), completed by detection. What there is of NVIDIA's file about a virtual machine
- * counts as named.
+ * Returns this host's topology: that of `file` (null if none is named), completed by detection. NVIDIA's file about a virtual machine counts as
+ * named.
  * @throws TopologyError
  */
 export async function hostTopologySystem(

@@ -6,9 +6,9 @@ const driverDirectory = 'proc/driver/nvidia/gpus';
 export interface VisibleGpu {
   /** What CUDA_VISIBLE_DEVICES calls it: a number among all of the host, or a UUID. */
   readonly name: string;
-  /** Among all of the host; null: it is a part of one (MIG), or the host does not say. */
+  /** Index among the host's GPUs; null for a MIG instance, or if unknown. */
   readonly index: number | null;
-  /** PCI address as the driver writes it; null where the host does not say. */
+  /** PCI address as the driver writes it; null if unknown. */
   readonly address: string | null;
 }
 

@@ -1,4 +1,4 @@
-/** The number by which NCCL tells hosts apart, as its dumps have it (host_hash). */
+/** Number by which NCCL distinguishes hosts, as in its dumps (host_hash). */
 import { hostname } from 'node:os';
 import { readText } from './system-files.ts';
 

@@ -40,7 +40,7 @@ function gpuAt(root: string, address: string | null, allowed: readonly number[])
   if (address === null) return { cpus: [], numa: null };
   const directory = `sys/bus/pci/devices/${address.toLowerCase()}`;
   const near = new Set(parseCpuList(readText(root, `${directory}/local_cpulist`)));
-  // The kernel says -1 on machines with one NUMA node.
+  // The kernel reports -1 on machines with one NUMA node.
   const node = /^[0-9]+$/u.exec(readText(root, `${directory}/numa_node`))?.[0];
   return { cpus: allowed.filter((cpu) => near.has(cpu)), numa: node === undefined ? null : Number(node) };
 }

@@ -1,4 +1,4 @@
-/** What this host is, for the planner. Loaded only where ranks use GPUs, or a file says what the host is. */
+/** This host's topology for the planner. Loaded only if ranks use GPUs, or if a file describes the host. */
 import { knownMachine } from '../../control/planner/known-machine.ts';
 import type { AnnouncedMachine } from '../../control/planner/known-machine.ts';
 import type { Element } from '../../control/topology/element.ts';
@@ -26,7 +26,7 @@ export async function ownMachine(
   return system === null ? null : knownMachine({ topology: system, graphs }, { environment, dumpGraphs, problem });
 }
 
-/** Starting CUDA takes half a second, and says only what network cards may do; that the ranks say themselves. */
+/** Omits CUDA, which takes half a second to start and only adds what network cards may do, which the ranks report themselves. */
 function probesOf(native: Native): Probes {
   return {
     nvmlGpus: () => native.nvmlGpus(),

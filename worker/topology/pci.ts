@@ -1,8 +1,8 @@
-/** What sysfs says of a PCI device, as attributes of NCCL's `pci` element. */
+/** Reads a PCI device's attributes for NCCL's `pci` element from sysfs. */
 import { readText } from './system-files.ts';
 import type { PciDevice } from './walk.ts';
 
-/** In NCCL's order; files that are not there give no attribute. `otherwise`: the class where sysfs does not say it. */
+/** Attributes in NCCL's order, without those of missing files. `otherwise` is the class if sysfs has none. */
 export function pciAttributes(root: string, { busId, path }: PciDevice, otherwise: string): [string, string][] {
   const attributes: [string, string][] = [['busid', busId]];
   if (path === null) return [...attributes, ['class', otherwise], ['link_speed', ''], ['link_width', '0']];
@@ -15,7 +15,7 @@ export function pciAttributes(root: string, { busId, path }: PciDevice, otherwis
   return [...attributes, ['link_speed', linkSpeed(root, path)], ['link_width', String(linkWidth(root, path))]];
 }
 
-/** The lesser of the device's and its port's, as the kernel writes it; the device's where the port says none. */
+/** Lower speed of the device and its port, as the kernel writes it; the device's if the port has none. */
 function linkSpeed(root: string, path: string): string {
   const [device, port] = [path, `${path}/..`].map((at) => readText(root, `${at}/max_link_speed`));
   return transfers(port) < transfers(device) ? (port ?? '') : (device ?? '');
@@ -27,7 +27,7 @@ function transfers(speed = ''): number {
   return Number.isNaN(number) ? Infinity : number;
 }
 
-/** The lesser; 0 (which readers take for 16) where one of them does not say. */
+/** Smaller width of both; 0 (which readers take for 16) if one is unknown. */
 function linkWidth(root: string, path: string): number {
   const widths = [path, `${path}/..`].map((at) => Number.parseInt(readText(root, `${at}/max_link_width`), 10));
   return Math.min(...widths.map((width) => (Number.isNaN(width) ? 0 : width)));

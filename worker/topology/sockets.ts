@@ -6,7 +6,7 @@ import { listDirectory, readText } from './system-files.ts';
 import { realPath } from './walk.ts';
 
 const INTERFACES = 'sys/class/net';
-/** Where the driver says no speed, in Mbit/s, as NCCL's socket transport assumes. */
+/** Speed in Mbit/s if the driver reports none, as in NCCL's socket transport. */
 const UNKNOWN_SPEED = 10_000;
 const MAX_CONNECTIONS = 65_536;
 /** Bridges of containers and virtual machines; nothing of another host is behind them. */
@@ -43,7 +43,7 @@ function interfaces(root: string, chosen: string | undefined): string[] {
 }
 
 function isUp(root: string, name: string): boolean {
-  // Drivers that cannot tell say "unknown"; a file beside the interfaces (bonding_masters) says nothing.
+  // Drivers without link detection report "unknown"; a file beside the interfaces (bonding_masters) has no state.
   return ['up', 'unknown'].includes(readText(root, `${INTERFACES}/${name}/operstate`));
 }
 

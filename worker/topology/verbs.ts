@@ -49,7 +49,7 @@ function speedOf(root: string, { name, port, activeWidth, activeSpeed }: VerbsPo
   const lanes = WIDTHS[lowestBit(activeWidth)] ?? 0;
   const speed = lanes * (SPEEDS[lowestBit(activeSpeed)] ?? 0);
   if (speed > 0) return speed;
-  // Faster than the library's eight bits can say: "800 Gb/sec (4X XDR)".
+  // Faster than the library's eight bits can express: "800 Gb/sec (4X XDR)".
   return Number.parseFloat(readText(root, `sys/class/infiniband/${name}/ports/${port}/rate`)) * 1000 || 0;
 }
 

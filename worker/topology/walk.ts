@@ -1,5 +1,5 @@
 /**
- * The way of a PCI device up to its processor, as sysfs has it. A switch shows as two levels of bridges: the port that the device hangs on, and
+ * The path of a PCI device up to its processor in sysfs. A switch shows as two levels of bridges: the port that the device hangs on, and
  * above it the switch's own upstream port, which stands for the switch.
  */
 import { realpathSync } from 'node:fs';
@@ -16,7 +16,7 @@ export interface PciDevice {
 interface Walk {
   /** The device first, then the switches above it. */
   readonly devices: readonly PciDevice[];
-  /** NUMA node as the device says it, -1 where it says none. */
+  /** NUMA node of the device, -1 if it has none. */
   readonly numa: string;
 }
 

@@ -44,7 +44,7 @@ const octal = (value: number): string => `\\${value.toString(8).padStart(3, '0')
 const headerBegin = [0, 0, 0, 0, FRAME_VERSION, FrameKind.staging].map(octal).join('');
 const headerEnd = octal(0).repeat(7);
 
-/** n_say WORD SUBJECT: a StagingWord goes to the launcher. */
+/** n_say WORD SUBJECT: sends a StagingMessage to the launcher. */
 const SAY = `n_say() { printf "${headerBegin}\\00$1\\000\\00$2${headerEnd}"; };`;
 
 const installedOnly = oneLine(`
