@@ -47,9 +47,9 @@ Resources::~Resources() {
   if (pinned != nullptr) driver().memFreeHost(pinned);
 }
 
-// Waits until no kernel uses the resources. Peers' running kernels still store into this GPU's memory; a peer that
-// died, or keeps its communicator, is not waited for much longer than an abort takes.
-void Resources::rest() const {
+// Waits until no kernel uses the resources. Peers' running kernels still store into this GPU's memory; this rank waits
+// for a peer that died or keeps its communicator not much longer than an abort takes.
+void Resources::awaitIdle() const {
   const OnGpu here(gpu);
   if (order != nullptr) order->await();
   if (stream != nullptr) driver().streamSynchronize(stream);
@@ -71,7 +71,7 @@ thread_local bool onDriversThread = false;
 void freeSoon(Resources* resources) {
   std::timed_mutex& mutex = freeing();
   const auto free = [resources, &mutex] {
-    resources->rest();
+    resources->awaitIdle();
     std::lock_guard lock(mutex);
     delete resources;
   };
@@ -286,9 +286,9 @@ Status CudaDataPath::endProbe() {
 }
 
 // A graph may be launched after its communicator was destroyed.
-Status CudaDataPath::holdFor(Stream stream, uint64_t capture) {
+Status CudaDataPath::retainForGraph(Stream stream, uint64_t capture) {
   constexpr size_t kRemembered = 64;
-  if (capture == 0 || holding_.contains(capture)) return {};
+  if (capture == 0 || retainingCaptures_.contains(capture)) return {};
   const Driver& cuda = driver();
   Graph graph = nullptr;
   int active = kCaptureNone;
@@ -307,13 +307,13 @@ Status CudaDataPath::holdFor(Stream stream, uint64_t capture) {
     cuda.userObjectRelease(object, 1);
     return status;
   }
-  holding_.insert(capture);
-  if (holding_.size() > kRemembered) holding_.erase(holding_.begin());
+  retainingCaptures_.insert(capture);
+  if (retainingCaptures_.size() > kRemembered) retainingCaptures_.erase(retainingCaptures_.begin());
   return {};
 }
 
 // True if no running or captured operation uses mapped peer buffers.
-bool CudaDataPath::nothingUnderWay() const {
+bool CudaDataPath::areBuffersUnused() const {
   return !resources_->order->everCaptured() && resources_->order->query() == kSuccess;
 }
 
@@ -324,7 +324,7 @@ void CudaDataPath::tidyBuffers() {
   std::unique_lock alive(freeing(), std::try_to_lock);
   if (!alive.owns_lock()) return;
   const OnGpu here(resources_->gpu);
-  resources_->copies->tidy([this] { return nothingUnderWay(); });
+  resources_->copies->tidy([this] { return areBuffersUnused(); });
 }
 
 void CudaDataPath::forgetBuffer(const RegisteredBuffer& buffer) {
@@ -360,14 +360,14 @@ bool CudaDataPath::idle() const {
 // Predicts nothing where GPUs communicate through host memory, which the plan did not assume.
 Status CudaDataPath::predict(const Operation& operation, double& microseconds) const {
   Task task{.operation = operation};
-  Status status = chooseForm(plan(), provable(false) | addresses(), task);
+  Status status = chooseForm(plan(), provenRequirements(false) | negotiableRequirements(), task);
   microseconds = status.ok() && resources_->regions->why().empty() ? predictedMicroseconds(task) : 0;
   return status;
 }
 
 // The variant of a captured operation.
 Status CudaDataPath::form(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const {
-  return formAt(plan(), provable(true) | addresses(), collective, bytes, out);
+  return formAt(plan(), provenRequirements(true) | negotiableRequirements(), collective, bytes, out);
 }
 
 Status CudaDataPath::nodeBarrier() {

@@ -1,4 +1,5 @@
-// DataPath of GPUs: operations become kernels on the user's own streams, without a helper thread.
+// DataPath of GPUs, which launches each operation as kernels and copies on the user's own streams, without a helper
+// thread.
 #pragma once
 #include <future>
 #include <memory>
@@ -23,8 +24,8 @@
 namespace ncclrun::cuda {
 
 struct PinnedState {
-  uint32_t aborted;    // abort flag: not 0 ends every wait of this rank's kernels
-  uint32_t tornWords;  // words that the probe of 128-byte lines counted
+  uint32_t aborted;    // abort flag: a value other than 0 ends every wait of this rank's kernels
+  uint32_t tornWords;  // words of torn 128-byte lines that the probe counted
   uint64_t clock;      // the GPU's clock at the end of the probe
 };
 
@@ -33,22 +34,22 @@ struct PinnedState {
 struct Resources {
   Resources(const Gpu& onGpu, std::shared_ptr<ncclrunTelemetrySlot> slot) : gpu(onGpu), telemetry(std::move(slot)) {}
   ~Resources();
-  void rest() const;
+  void awaitIdle() const;
 
   const Gpu gpu;
-  const std::shared_ptr<ncclrunTelemetrySlot> telemetry;  // which kernels write to
+  const std::shared_ptr<ncclrunTelemetrySlot> telemetry;  // kernels write to it
   PlanView plan;
   Segment segment;
   Stream stream = nullptr;  // the engine's own stream
-  Event probed = nullptr;   // after the first kernel
+  Event probed = nullptr;   // recorded after the probe's kernel
   std::unique_ptr<LaunchOrder> order;
-  std::unique_ptr<SmShare> share;  // asks the order
+  std::unique_ptr<SmShare> share;  // uses the order
   std::unique_ptr<Regions> regions;
   Memory tables;
   PinnedPages sharedPages;  // of the segment: abort flag and copy flags
   std::unique_ptr<Interrupt> interrupt;
-  PinnedState* pinned = nullptr;         // pinned memory of the host
-  std::unique_ptr<DirectCopies> copies;  // null: not all GPUs can
+  PinnedState* pinned = nullptr;         // in pinned memory of the host
+  std::unique_ptr<DirectCopies> copies;  // null if not all GPUs support them
 };
 
 class CudaDataPath final : public DataPath {
@@ -94,19 +95,19 @@ class CudaDataPath final : public DataPath {
   Status beginProbe();
   Status endProbe();
   Status addCalls(std::span<const Operation> operations);
-  Status choose(std::span<const Operation> operations, uint32_t given, std::vector<Task>& tasks) const;
+  Status choose(std::span<const Operation> operations, uint32_t satisfied, std::vector<Task>& tasks) const;
   Status run(std::vector<Task>& tasks, DirectCopies::Announced copies, Stream stream, const Capture& capture);
-  bool allAreThere() const;
-  Status missing(std::span<const Operation> operations);
-  Status missing(const Operation& operation, uint32_t peer) const;
+  bool allPeersPresent() const;
+  Status checkPresent(std::span<const Operation> operations);
+  Status checkPresent(const Operation& operation, uint32_t peer) const;
   bool waitsFor(uint32_t peer, const Status& why, FailureScope& scope);
-  uint32_t provable(bool captured) const;
-  uint32_t addresses() const;  // the same of what the ranks may yet agree on
-  bool nothingUnderWay() const;
+  uint32_t provenRequirements(bool captured) const;
+  uint32_t negotiableRequirements() const;  // requirements that the ranks may still agree on
+  bool areBuffersUnused() const;
   void watchCopies(bool copies);
   void logCopies(const Task& first) const;
   void tidyBuffers();
-  Status holdFor(Stream stream, uint64_t capture);
+  Status retainForGraph(Stream stream, uint64_t capture);
   uint64_t deadline(std::span<const Task> tasks, bool captured) const;
   Interrupt& interrupt() const { return *resources_->interrupt; }
   const PlanView& plan() const { return resources_->plan; }
@@ -117,7 +118,7 @@ class CudaDataPath final : public DataPath {
   Telemetry telemetry_;
   CallCheck calls_;  // guarded by mutex_
   const double copyTimeout_;
-  std::future<Status> loading_;  // of the kernels
+  std::future<Status> loading_;  // result of loading the kernels
   std::unique_ptr<Launcher> launcher_;
   std::unique_ptr<Runner> runner_;
   std::vector<std::string> hostNames_;
@@ -125,8 +126,8 @@ class CudaDataPath final : public DataPath {
   GonePeers gonePeers_;
 
   mutable std::mutex mutex_;
-  std::set<uint64_t> holding_;     // captures whose graphs hold the resources, as far as remembered
-  std::vector<Task> unannounced_;  // of the call under way; kept for its memory
+  std::set<uint64_t> retainingCaptures_;  // the latest captures whose graphs hold the resources
+  std::vector<Task> unannounced_;         // tasks of the current call; a member to reuse its memory
   AwaitedPeers awaited_;
   Launch constants_{};
   Probe probe_ = Probe::none;

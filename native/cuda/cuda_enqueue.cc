@@ -1,4 +1,5 @@
-// How CudaDataPath queues operations: variants that all ranks can carry out, agreements with the others, launches.
+// How CudaDataPath queues operations: it chooses variants that all ranks can run, makes agreements with the other ranks
+// about copies, and launches kernels and copies.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -8,28 +9,28 @@
 #include "cuda/cuda_data_path.h"
 
 namespace ncclrun::cuda {
-// Requirements of variants that hold at every rank.
-uint32_t CudaDataPath::provable(bool captured) const {
+// Requirements of variants that this rank knows to hold at every rank.
+uint32_t CudaDataPath::provenRequirements(bool captured) const {
   return (hasLL128_ ? plan::kRequiresWholeLines : 0) | (captured ? 0 : plan::kRequiresNotCaptured);
 }
 
-uint32_t CudaDataPath::addresses() const {
+uint32_t CudaDataPath::negotiableRequirements() const {
   return resources_->copies != nullptr ? plan::kRequiresPublishedAddresses : 0;
 }
 
 // Chooses the variants on which all ranks can agree for the operations.
-Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t given, std::vector<Task>& tasks) const {
+Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t satisfied, std::vector<Task>& tasks) const {
   tasks.resize(operations.size());
   for (size_t i = 0; i < operations.size(); i++) {
     tasks[i].operation = operations[i];
-    const bool own = operations[i].collective == plan::Collective::sendRecv && operations[i].peer == setup_.rank;
-    const uint32_t also = !own && operations[i].count > 0 ? addresses() : 0;
-    NCCLRUN_TRY(chooseForm(plan(), given | also, tasks[i]));
+    const bool isSelf = operations[i].collective == plan::Collective::sendRecv && operations[i].peer == setup_.rank;
+    const uint32_t negotiable = !isSelf && operations[i].count > 0 ? negotiableRequirements() : 0;
+    NCCLRUN_TRY(chooseForm(plan(), satisfied | negotiable, tasks[i]));
   }
   return {};
 }
 
-// An announcement under way, and the variants that it is about.
+// A pending announcement and its tasks, with the variants that need the other ranks' consent.
 class CudaDataPath::PendingAnnouncement final : public Announcement {
  public:
   PendingAnnouncement(CudaDataPath& path, bool isCaptured) : captured(isCaptured), path_(path) {}
@@ -47,7 +48,7 @@ class CudaDataPath::PendingAnnouncement final : public Announcement {
   CudaDataPath& path_;
 };
 
-// Returns null if the operations cannot be queued; enqueue() then returns the error.
+// Returns null if there is nothing to announce or the operations cannot be queued; enqueue() then returns the error.
 std::unique_ptr<Announcement> CudaDataPath::announce(std::span<const Operation> operations, ncclrunStream_t stream) {
   if (resources_->copies == nullptr || interrupt().raised()) return nullptr;
   const OnGpu here(resources_->gpu);
@@ -55,7 +56,7 @@ std::unique_ptr<Announcement> CudaDataPath::announce(std::span<const Operation> 
   if (!LaunchOrder::captureOf(reinterpret_cast<Stream>(stream), capture).ok()) return nullptr;
   auto pending = std::make_unique<PendingAnnouncement>(*this, capture.id != 0);
   std::lock_guard lock(mutex_);
-  if (!choose(operations, provable(pending->captured), pending->tasks).ok()) return nullptr;
+  if (!choose(operations, provenRequirements(pending->captured), pending->tasks).ok()) return nullptr;
   pending->copies = resources_->copies->announce(pending->tasks);
   return pending->copies.empty() ? nullptr : std::move(pending);
 }
@@ -65,7 +66,7 @@ void CudaDataPath::consent(Announcement& announcement) {
   std::lock_guard lock(mutex_);
   const OnGpu here(resources_->gpu);
   resources_->copies->consent(pending.copies, deadline(pending.tasks, pending.captured),
-                              [&] { return nothingUnderWay(); });
+                              [&] { return areBuffersUnused(); });
 }
 
 Status CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
@@ -76,12 +77,12 @@ Status CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStrea
   };
   std::lock_guard lock(mutex_);
   if (std::all_of(operations.begin(), operations.end(), isEmpty)) return addCalls(operations);
-  NCCLRUN_TRY(missing(operations));
+  NCCLRUN_TRY(checkPresent(operations));
   const OnGpu here(resources_->gpu);
   const auto cudaStream = reinterpret_cast<Stream>(stream);
   Capture capture;
   NCCLRUN_TRY(resources_->order->before(cudaStream, capture));
-  NCCLRUN_TRY(holdFor(cudaStream, capture.id));
+  NCCLRUN_TRY(retainForGraph(cudaStream, capture.id));
   awaited_.add(operations, setup_.rank, [&] { return resources_->order->mark(cudaStream, capture); });
   if (announcement != nullptr) {
     auto& pending = static_cast<PendingAnnouncement&>(*announcement);
@@ -89,14 +90,14 @@ Status CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStrea
     Status status = run(pending.tasks, std::move(pending.copies), cudaStream, capture);
     return status.ok() ? addCalls(operations) : status;
   }
-  NCCLRUN_TRY(choose(operations, provable(capture.id != 0), unannounced_));
+  NCCLRUN_TRY(choose(operations, provenRequirements(capture.id != 0), unannounced_));
   DirectCopies::Announced copies;
   if (resources_->copies != nullptr) copies = resources_->copies->announce(unannounced_);
   Status status = run(unannounced_, std::move(copies), cudaStream, capture);
   return status.ok() ? addCalls(operations) : status;
 }
 
-// Counts the calls. An operation that could not be queued takes no number, and the program may try again.
+// Counts the calls. An operation that could not be queued gets no number, so the program may retry it.
 Status CudaDataPath::addCalls(std::span<const Operation> operations) {
   Status status;
   for (const Operation& one : operations) {
@@ -116,25 +117,25 @@ Status CudaDataPath::compareCalls() {
 
 Status CudaDataPath::run(std::vector<Task>& tasks, DirectCopies::Announced copies, Stream stream,
                          const Capture& capture) {
-  const uint32_t given = provable(capture.id != 0);
+  const uint32_t satisfied = provenRequirements(capture.id != 0);
   DirectCopies::Agreed agreed;
   if (!copies.empty()) {
     const uint64_t until = deadline(tasks, capture.id != 0);
-    resources_->copies->consent(copies, until, [&] { return nothingUnderWay(); });
+    resources_->copies->consent(copies, until, [&] { return areBuffersUnused(); });
     agreed = resources_->copies->settle(std::move(copies), until);
     watchCopies(!agreed.empty());
     if (!agreed.empty() && !std::exchange(loggedCopies_, true)) logCopies(tasks[agreed.begin()->first]);
   }
   for (size_t i = 0; i < tasks.size(); i++) {
     if ((tasks[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0 || agreed.contains(i)) continue;
-    NCCLRUN_TRY(chooseForm(plan(), given, tasks[i]));
+    NCCLRUN_TRY(chooseForm(plan(), satisfied, tasks[i]));
   }
   const Operation& last = tasks.back().operation;
   telemetry_.begin(last, tasks.back().bytes);
   launcher_->prepare(resources_->order->count(capture), capture.id != 0);
-  Status status = runner_->run(tasks, agreed, {stream, capture.id, given});
-  // Also after a failure, because operations queued before it use the connections. Not by a count if other
-  // communicators may soon query the order: a wait for a count may block other streams.
+  Status status = runner_->run(tasks, agreed, {stream, capture.id, satisfied});
+  // Order later launches behind this one even after a failure, because operations queued before it use the connections.
+  // Do not use a count if other communicators may soon query the order: a wait for a count may block other streams.
   const bool counts = status.ok() && agreed.empty() && !resources_->share->isWatched();
   Status ordered = resources_->order->after(stream, capture, counts ? launcher_->counted() : std::nullopt);
   if (status.ok()) status = std::move(ordered);
@@ -143,7 +144,7 @@ Status CudaDataPath::run(std::vector<Task>& tasks, DirectCopies::Announced copie
   return status;
 }
 
-// Starts the watching thread before the first copies, and as soon as any peer's buffers are mapped.
+// Starts the thread that ends waits of copies, before the first copies and as soon as any peer's buffers are mapped.
 void CudaDataPath::watchCopies(bool copies) {
   if (watchesCopies_ || (!copies && !resources_->copies->needsTidying())) return;
   watchesCopies_ = true;
@@ -156,8 +157,8 @@ void CudaDataPath::logCopies(const Task& first) const {
           Subsystem::coll);
 }
 
-// The deadline until which a call waits for the other ranks: about as long as the GPU takes for the operations, which
-// hides the wait; longer in a capture, which happens once. Shorter after failed agreements.
+// Deadline until which a call waits for the other ranks. It allows half of the time that the GPU takes for the
+// operations, which hides the wait; more in a capture, which happens once; less after failed agreements.
 uint64_t CudaDataPath::deadline(std::span<const Task> tasks, bool captured) const {
   constexpr double kMin = 30e3, kMax = 1e6, kCaptured = 20e6;
   double time = kMin;

@@ -19,7 +19,7 @@ using plan::Collective;
 using plan::Protocol;
 
 constexpr uint32_t kMaxThreads = 512;
-constexpr uint32_t kMinSimpleThreads = 128;  // three of its warps do not reduce
+constexpr uint32_t kMinSimpleThreads = 128;  // four warps, of which three do not reduce
 
 Routine routineOf(Collective collective, Algorithm algorithm, uint32_t ranks, bool sends) {
   const bool ring = algorithm == Algorithm::ring;
@@ -88,7 +88,7 @@ void Launcher::connect(Item& item, const Task& task) const {
     from(peer);
     to(peer);
   };
-  const auto eachOther = [&](auto&& connectWith) {
+  const auto forEachPeer = [&](auto&& connectWith) {
     for (uint32_t peer = 0; peer < ranks; peer++) {
       if (peer != rank_) connectWith(peer);
     }
@@ -120,12 +120,12 @@ void Launcher::connect(Item& item, const Task& task) const {
       return from(task.operation.peer);
     case Routine::reduceDirect:
     case Routine::gather:
-      return rank_ == item.root ? eachOther(from) : to(item.root);
+      return rank_ == item.root ? forEachPeer(from) : to(item.root);
     case Routine::broadcastDirect:
     case Routine::scatter:
-      return rank_ == item.root ? eachOther(to) : from(item.root);
+      return rank_ == item.root ? forEachPeer(to) : from(item.root);
     default:
-      return eachOther(both);
+      return forEachPeer(both);
   }
 }
 
@@ -136,7 +136,8 @@ Item Launcher::itemOf(const Task& task, const Shape& shape) const {
   item.receive = static_cast<char*>(operation.receive);
   item.count = operation.count * elementBytes(operation.type) / shape.elementBytes;
   item.chunk = std::max<uint64_t>(task.form.chunkBytes / shape.elementBytes, 1);
-  // Row 19 of the formulas; a line of LL128 carries 15 words, and four warps' lanes make 15 bytes each of it.
+  // The granularity of chunks is what the block's threads carry in one pass, as in NCCL: eight bytes per thread, where
+  // Simple does not count one warp; 15 bytes under LL128, whose lines of 120 bytes take eight threads.
   const uint32_t grainBytes = shape.protocol == Protocol::ll128
                                   ? shape.threads * 15
                                   : (shape.threads - (shape.protocol == Protocol::ll ? 0 : 32)) * 8;
@@ -149,8 +150,8 @@ Item Launcher::itemOf(const Task& task, const Shape& shape) const {
   return item;
 }
 
-// Adds an item whose channels are set. A step fits the smallest slot on them; the slots of protocol Simple are smaller
-// on narrow channels.
+// Adds an item whose channels are set. A step fits the smallest slot on these channels; the slots of protocol Simple
+// are smaller on narrow channels.
 void Launcher::addItem(Item item, const Shape& shape) {
   const Slots& slots = launch_.slots;
   const uint32_t last = item.firstChannel + item.blocks;
@@ -175,7 +176,7 @@ void Launcher::addItem(Item item, const Shape& shape) {
   launch_.items[launch_.itemCount++] = item;
 }
 
-// Whether the launch is a single-step launch, in which each block has a part of one item.
+// True if the launch can be a single-step launch, in which each block has a part of one item.
 bool Launcher::isSingleStep(const Shape& shape, uint32_t blocks) const {
   if (launch_.itemCount > 1 && !isOneWay(shape.routine)) return false;
   uint32_t next = 0;
@@ -187,8 +188,8 @@ bool Launcher::isSingleStep(const Shape& shape, uint32_t blocks) const {
   return next == blocks;
 }
 
-// `apart`: each queue of items has its own blocks.
-Status Launcher::flush(const Shape& shape, uint32_t blocks, bool apart, Stream stream) {
+// `separateQueues`: each queue of items has its own blocks.
+Status Launcher::flush(const Shape& shape, uint32_t blocks, bool separateQueues, Stream stream) {
   if (launch_.itemCount == 0) return {};
   launch_.elementBytes = shape.elementBytes;
   launch_.opIndex = shape.kernel.opIndex;
@@ -196,9 +197,10 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, bool apart, Stream s
   launch_.scalar = shape.scalar;
   launch_.divisor = shape.divisor;
   const std::span<Item> items(launch_.items, launch_.itemCount);
-  const uint32_t queues = apart ? countQueues(items) : 1;
+  const uint32_t queues = separateQueues ? countQueues(items) : 1;
   const uint32_t granted = share_.take(blocks, queues, captured_);
-  // With too few blocks, one-way operations take the kernels for any length: the peer understands both.
+  // If too few blocks are granted, one-way operations use the kernels for any length, with which a single-step launch
+  // of the peer is compatible.
   const bool singleStep = isSingleStep(shape, blocks) && (granted == blocks || !isOneWay(shape.routine));
   Status status;
   if (singleStep) {
@@ -208,7 +210,7 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, bool apart, Stream s
       status = launch(shape, true, std::min(granted, blocks - first), stream);
     }
   } else {
-    const uint32_t grid = apart ? divideWorkers(items, granted, blocks, queues) : shareWorkers(items, granted);
+    const uint32_t grid = separateQueues ? divideWorkers(items, granted, blocks, queues) : shareWorkers(items, granted);
     // A pull involves no other rank, so it has as many parts as there are blocks.
     if (shape.routine == Routine::reducePulled) launch_.items[0].blocks = launch_.items[0].workers;
     status = launch(shape, false, grid, stream);
@@ -226,7 +228,7 @@ Status Launcher::launch(const Shape& shape, bool singleStep, uint32_t grid, Stre
     if (!status.ok()) lastFunction_ = nullptr;
   }
   if (!status.ok()) return status;
-  // Pass only the items in use: all of them would take the GPU as long as a small kernel.
+  // Pass only the items in use: reading all of them would take the GPU as long as a small kernel.
   size_t bytes = offsetof(Launch, items) + launch_.itemCount * sizeof(Item);
   void* extra[] = {kParameterBuffer, &launch_, kParameterBytes, &bytes, kParametersEnd};
   status = statusOf(driver().launchKernel(lastFunction_, grid, 1, 1, shape.threads, 1, 1,
@@ -236,7 +238,7 @@ Status Launcher::launch(const Shape& shape, bool singleStep, uint32_t grid, Stre
   return status;
 }
 
-// Both ranks of a message compute the same number of blocks.
+// Maximum number of blocks of a message, of which both ranks compute the same.
 uint32_t Launcher::blocksOfMessage(uint32_t messages) const {
   const uint32_t channels = plan_.header().channels;
   return std::max((channels - plan_.header().copyChannels) / std::max(messages, 1u), 1u);
@@ -263,7 +265,7 @@ Status Launcher::checkCopies(std::span<const Task* const> sends, std::span<const
 
 // Runs messages in rounds, one launch each. All ranks of a group put the k-th messages of a pair into the same round,
 // so a launch waits only for the peers' launches of the same round and for nothing that this rank launches later.
-// `messages`: messages of a round, as far as all ranks know.
+// `messages`: number of messages of a round that all ranks assume.
 Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream) {
   const uint32_t ranks = plan_.header().ranks;
   std::vector<std::vector<const Task*>> sends(ranks), receives(ranks);
@@ -276,17 +278,17 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
   for (size_t first = 0; first < max; first += perRound) {
     uint32_t blocks = 0;
     Shape shape{};
-    // `to`: for a copy to itself, the receiving task.
+    // `to`: the receiving tasks if the rank sends to itself.
     const auto add = [&](const std::vector<const Task*>& queue, uint32_t limit,
                          const std::vector<const Task*>* to = nullptr) {
       uint32_t used = 0;
       for (size_t i = first; i < std::min(queue.size(), first + perRound); i++) {
         if (queue[i]->operation.count == 0) continue;
-        const Shape own = shapeOf(*queue[i]);
-        if (launch_.itemCount == 0) shape = own;
-        if (own.protocol != shape.protocol) shape.routine = Routine::mixed;
-        shape.threads = std::max(shape.threads, own.threads);
-        Item item = itemOf(*queue[i], own);
+        const Shape taskShape = shapeOf(*queue[i]);
+        if (launch_.itemCount == 0) shape = taskShape;
+        if (taskShape.protocol != shape.protocol) shape.routine = Routine::mixed;
+        shape.threads = std::max(shape.threads, taskShape.threads);
+        Item item = itemOf(*queue[i], taskShape);
         if (to != nullptr) {
           item.routine = Routine::copy;
           item.sendCount = 0;
@@ -295,7 +297,7 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
         item.blocks = uint16_t(std::min<uint32_t>(item.blocks, limit));
         item.firstBlock = uint16_t(blocks);
         used = std::max<uint32_t>(used, item.blocks);
-        addItem(item, own);
+        addItem(item, taskShape);
       }
       blocks += used;
     };
@@ -309,20 +311,20 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
   return {};
 }
 
-// True if a collective can run as messages: these must not take more SMs than the plan has channels. All ranks decide
+// True if a collective can run as messages, which must not take more SMs than the plan has channels. All ranks decide
 // alike.
 bool Launcher::isExpandable(const Task& task) const {
   const Collective collective = task.operation.collective;
   const auto& header = plan_.header();
-  const bool moves =
+  const bool onlyMovesData =
       collective == Collective::allToAll || collective == Collective::allGather || collective == Collective::broadcast;
   const uint32_t messages = collective == Collective::broadcast ? 1 : std::max(2 * (header.ranks - 1), 1u);
-  return moves && Algorithm(task.form.algorithm) == Algorithm::directOneShot &&
+  return onlyMovesData && Algorithm(task.form.algorithm) == Algorithm::directOneShot &&
          Protocol(task.form.protocol) == Protocol::simple && header.channels - header.copyChannels >= messages;
 }
 
-// Splits large collectives without reduction into sends, receives and copies on blocks of their own, which keep the
-// links busy in both directions.
+// Splits a large collective without reduction into sends, receives and copies, each with its own blocks, which keep
+// the links busy in both directions.
 bool Launcher::expand(const Task& task, std::vector<Task>& transfers) const {
   const auto& operation = task.operation;
   const uint32_t ranks = plan_.header().ranks;
@@ -365,14 +367,14 @@ bool Launcher::expand(const Task& task, std::vector<Task>& transfers) const {
   }
 }
 
-// True if the operation of a single rank is a plain copy, not multiplied by a scalar.
+// True if the operation of a communicator of one rank is a plain copy, not multiplied by a scalar.
 bool Launcher::isCopy(const Task& task) const {
   const auto& operation = task.operation;
   return plan_.header().ranks == 1 && operation.collective != Collective::barrier &&
          !(reduces(operation.collective) && operation.op == kPreMulSum);
 }
 
-// The driver copies in a fifth of the time of a general kernel.
+// Copies through the driver, which takes a fifth of the time of a general kernel.
 Status Launcher::copy(const Task& task, Stream stream) {
   const auto& operation = task.operation;
   if (operation.send == operation.receive) return {};
@@ -432,25 +434,25 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
       Status status = launch();
       std::vector<const Task*> all;
       for (const Task& transfer : transfers) all.push_back(&transfer);
-      const bool alone = operation.collective == Collective::broadcast;
-      if (status.ok()) status = sendAndReceive(all, alone ? 1 : messagesOfGroup, stream);
+      const bool isBroadcast = operation.collective == Collective::broadcast;
+      if (status.ok()) status = sendAndReceive(all, isBroadcast ? 1 : messagesOfGroup, stream);
       if (!status.ok()) return status;
       continue;
     }
-    const Shape own = shapeOf(task);
-    // Sharing a launch determines the channels, so all ranks have to decide alike: a user's scalar is local to a rank,
-    // and so is whether an all-to-all is in place.
-    const bool alone = operation.op == kPreMulSum || operation.collective == Collective::allToAll;
-    if (launch_.itemCount > 0 && (own != shape || alone || launch_.itemCount == kMaxItems)) {
+    const Shape taskShape = shapeOf(task);
+    // Sharing a launch determines the channels, so all ranks have to decide alike. A user's scalar is local to a rank,
+    // and so is whether an all-to-all is in place: these operations get their own launch.
+    const bool needsOwnLaunch = operation.op == kPreMulSum || operation.collective == Collective::allToAll;
+    if (launch_.itemCount > 0 && (taskShape != shape || needsOwnLaunch || launch_.itemCount == kMaxItems)) {
       NCCLRUN_TRY(launch());
     }
-    shape = own;
-    Item item = itemOf(task, own);
+    shape = taskShape;
+    Item item = itemOf(task, taskShape);
     if (isExpandable(task)) item.blocks = uint16_t(std::min<uint32_t>(item.blocks, blocksOfMessage(messagesOfGroup)));
     item.firstBlock = item.firstChannel = uint16_t(blocks % channels);
-    addItem(item, own);
+    addItem(item, taskShape);
     blocks += item.blocks;
-    if (!alone) continue;
+    if (!needsOwnLaunch) continue;
     NCCLRUN_TRY(launch());
   }
   return launch();

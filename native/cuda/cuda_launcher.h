@@ -62,7 +62,7 @@ class Launcher {
   uint32_t blocksOfMessage(uint32_t messages) const;
   Status checkCopies(std::span<const Task* const> sends, std::span<const Task* const> receives) const;
   bool isSingleStep(const Shape& shape, uint32_t blocks) const;
-  Status flush(const Shape& shape, uint32_t blocks, bool apart, Stream stream);
+  Status flush(const Shape& shape, uint32_t blocks, bool separateQueues, Stream stream);
   Status launch(const Shape& shape, bool singleStep, uint32_t grid, Stream stream);
 
   const Gpu gpu_;

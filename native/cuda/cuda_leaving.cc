@@ -12,8 +12,8 @@ void CudaDataPath::leave(uint64_t collectives) {
 
 void CudaDataPath::leaveAborted() { resources_->segment.leaveAborted(plan().peer(setup_.rank).localIndex); }
 
-// Why the peer takes no part in the operation; success if it may.
-Status CudaDataPath::missing(const Operation& operation, uint32_t peer) const {
+// Returns why the peer takes no part in the operation; success if it may take part.
+Status CudaDataPath::checkPresent(const Operation& operation, uint32_t peer) const {
   if (Status why = gonePeers_.why(peer); why.code == ncclRemoteError) return why;
   const Doorbell& bell = resources_->segment.doorbell(plan().peer(peer).localIndex);
   const uint64_t left = bell.left.load(std::memory_order_acquire);
@@ -27,8 +27,8 @@ Status CudaDataPath::missing(const Operation& operation, uint32_t peer) const {
                                 " did not before ncclCommFinalize"};
 }
 
-// Called for every call.
-bool CudaDataPath::allAreThere() const {
+// A fast check, which every call makes.
+bool CudaDataPath::allPeersPresent() const {
   if (gonePeers_.any()) return false;
   const Segment& segment = resources_->segment;
   uint64_t left = 0;
@@ -37,13 +37,13 @@ bool CudaDataPath::allAreThere() const {
   return left == 0;
 }
 
-Status CudaDataPath::missing(std::span<const Operation> operations) {
-  if (allAreThere()) return {};
+Status CudaDataPath::checkPresent(std::span<const Operation> operations) {
+  if (allPeersPresent()) return {};
   for (const Operation& operation : operations) {
     const bool isCollective = operation.collective != plan::Collective::sendRecv;
     for (uint32_t peer = 0; peer < plan().header().ranks; peer++) {
       if (peer == setup_.rank || (!isCollective && peer != operation.peer)) continue;
-      Status why = missing(operation, peer);
+      Status why = checkPresent(operation, peer);
       if (why.ok()) continue;
       if (why.code == ncclRemoteError) telemetry_.lost(peer);
       return why;
@@ -52,7 +52,7 @@ Status CudaDataPath::missing(std::span<const Operation> operations) {
   return {};
 }
 
-// A replayed graph has operations that no count knows.
+// The operations of replayed graphs are not counted.
 bool CudaDataPath::waitsFor(uint32_t peer, const Status& why, FailureScope& scope) {
   scope = FailureScope::alone;
   if (resources_->order->passedMark()) awaited_.passedMark();

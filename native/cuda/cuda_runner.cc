@@ -119,7 +119,7 @@ Status Runner::reduceParts(const Task& task, const DirectCopies::Reached& reache
   if (left.operation.count > 0) tasks.push_back(left);
   for (Task& one : tasks) {
     one.operation.chosenAs = kOwnBytes;
-    NCCLRUN_TRY(chooseForm(plan_, where.given, one));
+    NCCLRUN_TRY(chooseForm(plan_, where.satisfied, one));
   }
   return launcher_.run(tasks, where.stream);
 }

@@ -14,11 +14,11 @@ class Runner {
   Runner(const PlanView& plan, uint32_t rank, Launcher& launcher, DirectCopies* copies)
       : plan_(plan), rank_(rank), launcher_(launcher), copies_(copies) {}
 
-  // The target stream. `given`: requirements of variants by kernels that hold there.
+  // Target stream. `satisfied`: requirements of variants of kernels that hold on it.
   struct Where {
     Stream stream;
     uint64_t capture;  // 0: none
-    uint32_t given;
+    uint32_t satisfied;
   };
   // Messages together first, then the collectives in order.
   Status run(std::span<const Task> tasks, const DirectCopies::Agreed& agreed, const Where& where);

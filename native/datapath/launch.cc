@@ -44,7 +44,7 @@ uint64_t deciding(const Operation& operation, uint32_t ranks) {
 }
 
 // Called for every operation: words are only made where something is wrong.
-Status chooseForm(const PlanView& plan, uint32_t given, Task& task) {
+Status chooseForm(const PlanView& plan, uint32_t satisfied, Task& task) {
   const auto device = plan::Device(plan.header().device);
   const auto& operation = task.operation;
   const auto name = [&] { return std::string(nameOf(operation.collective)); };
@@ -67,7 +67,7 @@ Status chooseForm(const PlanView& plan, uint32_t given, Task& task) {
     if (size > record.upToBytes) continue;
     for (uint32_t i = 0; i < record.formCount; i++) {
       task.form = plan.form(record.firstForm + i);
-      if ((task.form.requires_ & ~given) == 0) return {};  // a variant of the device: PlanView has checked it
+      if ((task.form.requires_ & ~satisfied) == 0) return {};  // a variant of the device: PlanView has checked it
     }
     break;
   }
@@ -75,11 +75,11 @@ Status chooseForm(const PlanView& plan, uint32_t given, Task& task) {
           name() + " of " + std::to_string(task.bytes) + " bytes: the plan has no form for it on " + which()};
 }
 
-Status formAt(const PlanView& plan, uint32_t given, plan::Collective collective, uint64_t bytes, ncclrunForm& out) {
+Status formAt(const PlanView& plan, uint32_t satisfied, plan::Collective collective, uint64_t bytes, ncclrunForm& out) {
   Task task;
   task.operation.collective = collective;
   task.operation.chosenAs = bytes;
-  NCCLRUN_TRY(chooseForm(plan, given, task));
+  NCCLRUN_TRY(chooseForm(plan, satisfied, task));
   out = {task.form.algorithm, task.form.protocol, task.form.channels, task.form.threads, kOwnBytes};
   for (uint32_t row = plan.firstTuning(collective); row < plan.header().tuningTable.count; row++) {
     const auto record = plan.tuning(row);

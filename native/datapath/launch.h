@@ -39,12 +39,12 @@ class Launcher {
 // Bytes that decide about an operation's form.
 uint64_t deciding(const Operation& operation, uint32_t ranks);
 
-// Fills in task.form: the first listed form whose preconditions are among `given` (bits of plan::kRequires…), in the
-// row of the operation's collective and size. ncclInvalidUsage if the plan has none.
-Status chooseForm(const PlanView& plan, uint32_t given, Task& task);
+// Fills in task.form: the first listed variant whose requirements are all in `satisfied` (bits of plan::kRequires…), in
+// the row of the operation's collective and size. Returns ncclInvalidUsage if the plan has none.
+Status chooseForm(const PlanView& plan, uint32_t satisfied, Task& task);
 
 // What it would choose for operations of so many bytes.
-Status formAt(const PlanView& plan, uint32_t given, plan::Collective collective, uint64_t bytes, ncclrunForm& out);
+Status formAt(const PlanView& plan, uint32_t satisfied, plan::Collective collective, uint64_t bytes, ncclrunForm& out);
 
 // What the plan predicts for the task's form and bytes; 0 where it predicts nothing.
 double predictedMicroseconds(const Task& task);
