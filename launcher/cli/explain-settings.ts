@@ -1,4 +1,4 @@
-/** Each setting, where its value comes from, and which weaker places say something else. */
+/** Each setting with its source, and the overridden values of other sources. */
 import { nearest } from '../text/nearest.ts';
 import { isSetting, type Option } from '../model/option.ts';
 import { placeOf } from './refusal.ts';
@@ -37,7 +37,7 @@ interface ExplainedSetting {
   readonly origin: SettingOrigin | null;
   /** `-n`, `NCCLRUN_NP`, `ncclrun.json:2:9`, `default`. */
   readonly source: string | null;
-  /** What weaker places say, the strongest of them first; defaults are not told. */
+  /** Overridden values in order of precedence, without defaults. */
   readonly overridden: readonly { readonly source: string; readonly values: readonly string[] }[];
 }
 

@@ -35,7 +35,7 @@ function rowsOf(run: readonly HostSlots[]): Row[] {
   });
 }
 
-/** Where the host comes from, and where its number of slots does unless that is the same place. */
+/** Origin of the host, and of its number of slots if that differs. */
 function originText({ origin }: HostSlots): string {
   const { host, text, kind } = origin;
   if (kind === 'localhost-unlimited' || /^(stated|no count) at /u.test(text)) return host;

@@ -121,7 +121,7 @@ function checkedExport(text: string, settings: Settings<JobOptionName>): string 
   throw usageError(`${source} is "${text}"`, "VAR, VAR=value or 'PREFIX*' is wanted");
 }
 
-/** The option's kind has checked it already; this tells the compiler. */
+/** Narrows the type; the option's kind has checked the value already. */
 function oneOf<const T extends string>(choices: readonly T[], text: string | null): T | null {
   return choices.find((choice) => choice === text) ?? null;
 }

@@ -18,11 +18,11 @@ interface LaunchOptions {
   readonly verbose: boolean;
   readonly eventsFile: string | null;
   readonly reportFile: string | null;
-  /** What has been told on stderr already, for --events. */
+  /** Notices that stderr has already shown, for --events. */
   readonly notices: readonly string[];
 }
 
-/** Runs the job, tells of it, and returns its exit status. Rejects with a FailureError where a report cannot be written. */
+/** Runs and reports the job; returns its exit status. Rejects with a FailureError if it cannot write a report. */
 export async function launch(request: JobRequest, options: LaunchOptions): Promise<number> {
   const streams = standardStreams();
   const reporters: Reporter[] = [plainReporter(streams, request, options), ...(await fileReporters(request, options))];
@@ -34,7 +34,7 @@ export async function launch(request: JobRequest, options: LaunchOptions): Promi
   return reportUnwritten(reporters, streams, result.exitCode);
 }
 
-/** Of a command whose job measures: everything but the measurement is told to `others`. */
+/** Reporters of a command whose job measures: `others` receives everything but the measurement. */
 interface MeasuringReporters {
   readonly json: boolean;
   readonly streams: StandardStreams;

@@ -3,7 +3,7 @@ import { printableLine } from '../../control/printable.ts';
 import type { CommandLine, Option } from '../model/option.ts';
 import type { Settings } from './settings.ts';
 
-/** Options that say how to start or to print, not what the job is. */
+/** Options of start and output, which do not define the job. */
 const left = new Set(['dry-run', 'explain', 'json', 'verbose', 'help', 'version']);
 
 /** Words that, given to ncclrun, mean the same wherever they are typed. */

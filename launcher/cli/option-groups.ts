@@ -27,7 +27,7 @@ export function argumentText({ argument, kind }: Option): string {
   return kind.type === 'optional-choice' ? `[=${argument}]` : ` ${argument}`;
 }
 
-/** ` (default: 5)` where the help does not say it already. */
+/** ` (default: 5)` if the help lacks it. */
 export function defaultText(option: Option): string {
   return option.default === null || option.help.includes('(default') ? '' : ` (default: ${option.default})`;
 }

@@ -43,7 +43,7 @@ export type DefaultedName = Exclude<NameWith<string>, NameWith<null>>;
 
 export const runCommandLine: CommandLine = { command: 'run', options: jobOptions, words: 'program' };
 
-/** config takes what a job takes, but its --explain tells of settings instead of hosts. */
+/** config takes the options of a job, but its --explain prints settings instead of hosts. */
 export const configCommandLine: CommandLine = {
   command: 'config',
   options: [

@@ -13,7 +13,7 @@ interface OutputRequest {
   readonly merge: boolean;
 }
 
-/** What a file's name may end in, to be the only place the output goes to. */
+/** Suffix of a file name that makes the file the only destination of the output. */
 const nocopy = ':nocopy';
 const words = ['tag', 'timestamp', 'merge', 'dir=', 'file='] as const;
 const fields: Readonly<Record<string, PatternPart>> = {

@@ -8,7 +8,7 @@ import type { PatternPart } from '../model/output-pattern.ts';
 const FIELD = '\0';
 
 /**
- * Null, or a clause that says how. `directory` is absolute and has no symbolic links. What a field may stand for is anything but a slash, so every entry
+ * Null, or a clause with the reason. `directory` is absolute and has no symbolic links. What a field may stand for is anything but a slash, so every entry
  * of a directory counts that the pattern fits.
  */
 export function whyOutside(directory: string, parts: readonly PatternPart[]): string | null {

@@ -13,7 +13,7 @@ const harmless = ['NCCLRUN_DEVICE'];
 const telling =
   /(?:PATH|HOME|DIR|FILE|LIB|LIBS|LIBRARY|PRELOAD|PLUGINS?|HOOKS?|MODULES?|STARTUP|PROFILE|OPTIONS|OPTS|CONFIG|CMD|COMMAND|SHELL|EDITOR|PAGER|BROWSER|FLAGS|DRIVERS)(?:_|$)/iu;
 
-/** Others that load code, start programs or find files, whose names do not tell. */
+/** Other variables that load code, start programs or find files, although their names do not show it. */
 const others = [
   'BASHOPTS',
   'BASH_ENV',

@@ -58,7 +58,7 @@ function whyElsewhere(parts: readonly PatternPart[], { directory, uid }: Project
   return whyOthers(fixed, { directory, uid });
 }
 
-/** None of what is no value of --output: that is said where the value is used. */
+/** None for an invalid value of --output: its user reports the error. */
 function outputPatterns(value: string): (readonly PatternPart[])[] {
   try {
     return outputRequest([value], null).files.map(({ parts }) => parts);

@@ -10,7 +10,7 @@ interface ReadCommandLine<Name extends string> {
   /** `help` and `version` stand before everything else, even before settings that are wrong. */
   readonly asked: 'help' | 'version' | null;
   readonly settings: Settings<Name>;
-  /** The places that the settings come from, the strongest first. */
+  /** Sources of the settings in order of precedence. */
   readonly layers: readonly SettingsLayer[];
   /** The settings files, the stronger one first, with what of them is not obeyed. */
   readonly files: readonly ReadSettings[];

@@ -1,4 +1,4 @@
-/** A settings file, or a setting in one, that is not obeyed. It fails no job: a line says so, and `ncclrun config --explain` does. */
+/** A settings file, or a setting in one, that ncclrun ignores. It fails no job: a line on stderr and `ncclrun config --explain` report it. */
 import { printableLine } from '../../control/printable.ts';
 import type { SourcePosition } from '../model/failure.ts';
 import type { Option } from '../model/option.ts';
@@ -21,7 +21,7 @@ export function refusalTexts(files: readonly ReadSettings[]): string[] {
   return files.flatMap(({ refusals }) => refusals.map((refusal) => refusalText(refusal, userFile)));
 }
 
-/** What was ignored, why, and what to do instead, in one line. `userFile`: the user's own settings file, or null where there is no place for one. */
+/** One line with what is ignored, the reason and the remedy. `userFile` is the user's own settings file, or null if there can be none. */
 function refusalText(refusal: Refusal, userFile: string | null): string {
   const text =
     refusal.kind === 'file'

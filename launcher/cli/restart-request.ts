@@ -5,7 +5,7 @@ import type { Settings } from './settings.ts';
 /** Where restarts are wanted and no number is given. */
 const USUAL_RESTARTS = 3;
 
-/** A number of restarts means that they are wanted, unless something else is said. */
+/** A number of restarts enables restarts, unless another option disables them. */
 export function maxRestarts(settings: Settings<JobOptionName>): number {
   const policy = settings.text('on-failure');
   const given = settings.integer('max-restarts');

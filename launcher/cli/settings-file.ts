@@ -60,7 +60,7 @@ function refusalOf(read: Exclude<TrustedRead, { kind: 'missing' | 'content' }>, 
   }
 }
 
-/** `project`: of a project file. Throws a FailureError (usage) that points at the place in the file. */
+/** `project` is true for a project file. Throws a FailureError (usage) with the position in the file. */
 export function layerOfJson(
   content: string,
   path: string,

@@ -1,4 +1,4 @@
-/** One value per option from five places: flag, NCCLRUN_* environment, ./ncclrun.json, the user's config.json, default. */
+/** One value per option from five sources: flag, NCCLRUN_* environment, ./ncclrun.json, the user's config.json, default. */
 import type { SourcePosition } from '../model/failure.ts';
 import { nearest } from '../text/nearest.ts';
 import type { Option, OptionKind } from '../model/option.ts';

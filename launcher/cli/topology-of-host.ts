@@ -1,4 +1,4 @@
-/** What another host is: it runs `ncclrun topo` as a job of one rank, so every way to a host serves, and hosts without ncclrun get it. */
+/** Topology of another host: runs `ncclrun topo` there as a job of one rank, so every remote shell works, and staging copies ncclrun if needed. */
 import { join } from 'node:path';
 import { printableLine } from '../../control/printable.ts';
 import { element } from '../../control/topology/element.ts';
@@ -15,7 +15,7 @@ import type { StandardStreams } from '../report/standard-streams.ts';
 
 type Detected = Awaited<ReturnType<typeof localTopology>>;
 
-/** `settings`: how hosts are reached. A number: the job failed, has said so, and this is the exit status. Throws a FailureError. */
+/** `settings` has the options of remote shells. Returns the exit status of a job that failed and reported it. Throws a FailureError. */
 export async function otherHost(
   host: string,
   settings: Settings<JobOptionName>,
@@ -31,7 +31,7 @@ export async function otherHost(
   return exitCode === 0 ? read(answer.text(), host) : exitCode;
 }
 
-/** The rank's stdout; everything else is told as in any job. */
+/** Collects the rank's stdout; reports everything else as in any job. */
 class Answer implements Reporter {
   readonly #inner: Reporter;
   readonly #chunks: Uint8Array[] = [];

@@ -78,7 +78,7 @@ export function explainSsh(
   return { ...base, cause: 'shell', detail: how, remedy: `try: ${trial}` };
 }
 
-/** ssh frames its worst news with lines of @, and says of our dialler's failure what only its authors understand. */
+/** Lines to omit: the frames of @ around ssh's warnings, and its internal messages about our dialler's failure. */
 const noise = /^@+$|^mm_receive_fd:|^proxy dialer did not pass back/;
 
 const LINE_CHARACTERS = 400;

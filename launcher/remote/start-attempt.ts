@@ -212,7 +212,7 @@ export class StartAttempt {
     });
   }
 
-  /** Not every shell knows that the command runs, but the command may say so itself. */
+  /** Reports a step once, because both the shell and the command may report that the command runs. */
   #report(step: string): void {
     if (step !== this.#step) this.#options.handler.step(step);
     this.#step = step;

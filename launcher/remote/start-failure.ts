@@ -56,7 +56,7 @@ export async function explainStart(
   return explainSsh(slots, exit, shell.trial(slots, true));
 }
 
-/** `remarks`: what the host said on stderr. */
+/** `remarks` is the host's stderr. */
 function hungFailure(host: string, remarks: string): AgentFailure {
   const why = WATCHDOG.exec(remarks)?.[1] ?? 'its watchdog ended it';
   return {

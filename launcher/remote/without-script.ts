@@ -1,6 +1,6 @@
 /**
- * A shell that says what it runs would bury its news under the line of shell that we gave it. It is known by its letters and digits in a row,
- * because whoever repeats it may have quoted, folded or indented it.
+ * Removes our script from the messages of a shell that repeats it, because it would hide the error. It compares only letters and digits, because
+ * shells may quote, fold or indent the script.
  */
 
 /** So many of them in a row are ours. */
@@ -8,18 +8,18 @@ const RUN = 20;
 /** A line folded off the script's end is shorter, but not than this. */
 const SHORT_RUN = 4;
 
-/** `said` with … in the place of what is the script's, and without the lines that are nothing else. */
-export function withoutScript(said: string, script: string): string {
-  if (said === '') return said;
+/** `stderr` with … for parts of the script, and without lines that are only the script. */
+export function withoutScript(stderr: string, script: string): string {
+  if (stderr === '') return stderr;
   const ours = lettersOf(script).text;
   const runs = new Set(Array.from({ length: Math.max(0, ours.length - RUN + 1) }, (_, at) => ours.slice(at, at + RUN)));
   let repeated = false;
-  const lines = said.split('\n').map((line) => {
+  const lines = stderr.split('\n').map((line) => {
     const left = cut(line, runs);
     repeated ||= left !== line;
     return left;
   });
-  if (!repeated) return said;
+  if (!repeated) return stderr;
   const isOurs = (text: string) => text.length >= SHORT_RUN && ours.includes(text);
   const kept = lines.filter((line) => {
     const { text } = lettersOf(line);

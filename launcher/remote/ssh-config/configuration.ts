@@ -1,7 +1,7 @@
 /**
- * The user's ssh configuration, as `ssh -G` explains it. Asking costs a process per host. So ssh is asked once, for no host in
- * particular and before the hosts are wanted, and says which files it has read; beyond that it is asked for one host of each kind that
- * those files tell apart (host-blocks.ts), and for every host only where they are not plain.
+ * The user's ssh configuration from `ssh -G`, which costs a process per call. The launcher calls it early, once for no particular host, to
+ * learn which files ssh reads. Later it calls it for one host of each kind that those files distinguish (host-blocks.ts), and for every
+ * host only if the files are not plain.
  */
 import { readFileSync } from 'node:fs';
 import { Limiter } from '../shell/limiter.ts';
