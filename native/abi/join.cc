@@ -110,7 +110,7 @@ ncclResult_t shrink(const char* function, ncclComm_t comm, const int* excluded, 
     return fail(ncclInvalidArgument, "%s: shrinkFlags is 0x%x; there is NCCL_SHRINK_DEFAULT and NCCL_SHRINK_ABORT",
                 function, static_cast<unsigned>(flags));
   }
-  if (Status status = parent->divisible(function, true); !status.ok()) return fail(status);
+  if (Status status = parent->checkSplittable(function, true); !status.ok()) return fail(status);
   LeftOut leftOut;
   if (Status status = readExcluded(excluded, count, flags, *parent, leftOut); !status.ok()) {
     return refuse(function, status);

@@ -23,17 +23,17 @@ Communicator::Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank,
     : membership_{id, 0, size, rank}, settings_(settings), gpu_(gpu) {}
 
 Communicator::~Communicator() {
-  dataPath_.reset();  // before the plan that it uses
+  dataPath_.reset();  // it uses the plan, so it ends first
   Telemetry(telemetry_.get()).left();
 }
 
-bool Communicator::settled() const {
+bool Communicator::isSettled() const {
   const State now = state();
   return now == State::ready || now == State::finalized || now == State::revoked || now == State::failed ||
          now == State::aborted;
 }
 
-bool Communicator::enter(State from, State to) {
+bool Communicator::transition(State from, State to) {
   {
     std::lock_guard lock(mutex_);
     if (state() != from) return false;
@@ -52,18 +52,18 @@ void Communicator::failWith(Status status, bool notifyOthers) {
     if (now == State::failed || now == State::aborted || now == State::revoked || now == State::finalized) return;
     notify = notifyOthers && joined_;
     path = dataPath_.get();
-    if (now == State::wiring || now == State::closing)
-      Telemetry(telemetry_.get()).rested();  // it waits for nobody any more
+    if (now == State::connecting || now == State::synchronizing)
+      Telemetry(telemetry_.get()).rested();  // this rank no longer waits for others
     status_ = std::move(status);
     state_.store(State::failed, std::memory_order_release);
   }
   logWarning(failure());
   changed_.notify_all();
-  if (path != nullptr) path->abort(statusNow(), FailureScope::all);
+  if (path != nullptr) path->abort(currentStatus(), FailureScope::all);
   if (notify) sendLeave(LeaveHow::failed, failure());
 }
 
-Status Communicator::statusNow() {
+Status Communicator::currentStatus() {
   std::lock_guard lock(mutex_);
   return status_;
 }
@@ -75,10 +75,10 @@ Status Communicator::reportedStatus() {
     path = dataPath_.get();
   }
   if (path != nullptr) path->asyncError();
-  return statusNow();
+  return currentStatus();
 }
 
-std::string Communicator::failure() { return statusNow().sentence; }
+std::string Communicator::failure() { return currentStatus().sentence; }
 
 std::string Communicator::context() {
   std::lock_guard lock(mutex_);
@@ -90,12 +90,12 @@ std::string Communicator::context() {
 Status Communicator::waitReady() {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return settled() || (callerCloses_ && state() == State::closing); });
+    changed_.wait(lock, [this] { return isSettled() || (callerRunsBarrier_ && state() == State::synchronizing); });
   }
-  if (state() == State::closing) {
-    runClosing();
+  if (state() == State::synchronizing) {
+    runSetupBarrier();
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return settled(); });
+    changed_.wait(lock, [this] { return isSettled(); });
   }
   return reportedStatus();
 }
@@ -103,15 +103,15 @@ Status Communicator::waitReady() {
 Status Communicator::asyncError() {
   switch (state()) {
     case State::joining:
-    case State::wiring:
-    case State::closing:
+    case State::connecting:
+    case State::synchronizing:
     case State::finalizing:
       return {ncclInProgress, {}};
     case State::ready:
       if (Status status = dataPath_->asyncError(); !status.ok()) failWith(std::move(status), false);
       if (!settings_.blocking && mayBeFull() && state() == State::ready && dataPath_->full())
         return {ncclInProgress, {}};
-      return statusNow();
+      return currentStatus();
     case State::revoked:
       return {};
     case State::finalized:
@@ -127,7 +127,7 @@ bool Communicator::hasSameId(const Communicator& other) const {
          sameId(membership_.id, other.membership_.id);
 }
 
-bool Communicator::earlier(const Communicator& one, const Communicator& other) {
+bool Communicator::precedes(const Communicator& one, const Communicator& other) {
   return std::memcmp(&one.membership_.id, &other.membership_.id, sizeof(ncclUniqueId)) < 0;
 }
 
@@ -151,8 +151,8 @@ DataPath* Communicator::ready(const char* function) {
       fail(ncclInvalidUsage, "%s: the communicator was finalized; only ncclCommDestroy may follow", function);
       return nullptr;
     case State::joining:
-    case State::wiring:
-    case State::closing:
+    case State::connecting:
+    case State::synchronizing:
       fail(ncclInvalidUsage,
            "%s: the communicator is still being set up; wait until ncclCommGetAsyncError no longer says ncclInProgress",
            function);
@@ -184,7 +184,7 @@ void Communicator::consent(Announcement& announcement) {
 ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStream_t stream,
                                    std::unique_ptr<Announcement> announcement) {
   std::lock_guard lock(queueMutex_);
-  if (ready("ncclGroupEnd") == nullptr) return statusNow().ok() ? ncclInvalidUsage : statusNow().code;
+  if (ready("ncclGroupEnd") == nullptr) return currentStatus().ok() ? ncclInvalidUsage : currentStatus().code;
   if (settings_.blocking && mayBeFull()) {
     if (Status status = dataPath_->awaitRoom(); !status.ok()) return fail(status);
   }
@@ -204,7 +204,7 @@ ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStrea
   return !settings_.blocking && mayBeFull() && dataPath_->full() ? ncclInProgress : ncclSuccess;
 }
 
-// The stream that a default stream's handle stands for on the host device.
+// Resolves the handle of a default stream: on the host device each rank has its own default stream.
 ncclrunStream_t Communicator::slotOf(ncclrunStream_t stream) const {
   if (!isDefaultStream(stream) || gpu_.has_value()) return stream;
   useDefaultStreamSlot(defaultStreamSlot_);
@@ -218,18 +218,18 @@ Status Communicator::order(ncclrunStream_t later, ncclrunStream_t earlier) {
 }
 
 Status Communicator::finalize() {
-  if (!enter(State::ready, State::finalizing)) {
+  if (!transition(State::ready, State::finalizing)) {
     if (state() == State::failed || state() == State::aborted) return reportedStatus();
     if (state() == State::revoked) {
       return {ncclInvalidUsage, "ncclCommFinalize: the communicator was revoked; call ncclCommDestroy"};
     }
     return {ncclInvalidUsage,
-            settled() || state() == State::finalizing
+            isSettled() || state() == State::finalizing
                 ? "ncclCommFinalize: the communicator was finalized before"
                 : "ncclCommFinalize: the communicator is still being set up; wait until ncclCommGetAsyncError no "
                   "longer says ncclInProgress, or call ncclCommAbort"};
   }
-  if (stepFinalizing()) return statusNow();
+  if (stepFinalizing()) return currentStatus();
   if (!settings_.blocking) {
     ControlThread::get().repeat([self = shared_from_this()] { return self->stepFinalizing(); });
     return {ncclInProgress, {}};
@@ -237,10 +237,10 @@ Status Communicator::finalize() {
   auto pause = kFirstPause;
   while (!stepFinalizing()) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, pause, [this] { return settled(); });
+    changed_.wait_for(lock, pause, [this] { return isSettled(); });
     pause = std::min(pause * 2, kLastPause);
   }
-  return statusNow();
+  return currentStatus();
 }
 
 bool Communicator::stepFinalizing() {
@@ -255,12 +255,12 @@ bool Communicator::stepFinalizing() {
       std::lock_guard lock(mutex_);
       differing_ = status;
     }
-    ControlThread::get().runSoon(kLeaveTimeout,
-                                 [self = shared_from_this(), status] { self->sendFailing(status, FailureScope::all); });
+    ControlThread::get().runSoon(
+        kLeaveTimeout, [self = shared_from_this(), status] { self->reportFailure(status, FailureScope::all); });
     failWith(std::move(status), false);
     return true;
   }
-  if (!enter(State::finalizing, State::finalized)) return true;
+  if (!transition(State::finalizing, State::finalized)) return true;
   {
     std::lock_guard lock(queueMutex_);
     dataPath_->leave(called_.hashed);
@@ -273,8 +273,8 @@ Status Communicator::close(Status& differing) {
   const bool finalizes = state() == State::ready;
   switch (state()) {
     case State::joining:
-    case State::wiring:
-    case State::closing:
+    case State::connecting:
+    case State::synchronizing:
       return {
           ncclInvalidUsage,
           "ncclCommDestroy: the communicator is still being set up; wait until ncclCommGetAsyncError no longer says "
@@ -291,16 +291,16 @@ Status Communicator::close(Status& differing) {
   }
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return settled() && state() != State::ready; });
+    changed_.wait(lock, [this] { return isSettled() && state() != State::ready; });
     if (finalizes) differing = differing_;
   }
-  const LeaveHow how = leaving(FailureScope::alone, LeaveHow::failedAlone, LeaveHow::failed);
+  const LeaveHow how = leaveHow(FailureScope::alone, LeaveHow::failedAlone, LeaveHow::failed);
   if (state() == State::failed) sendLeave(how, failure());
   if (state() == State::revoked) sendLeave(how, dataPath_->asyncError().sentence);
   return {};
 }
 
-Status Communicator::divisible(const char* function, bool broken) {
+Status Communicator::checkSplittable(const char* function, bool broken) {
   if (!usesAgent_) {
     return {
         ncclInvalidUsage,
@@ -308,19 +308,20 @@ Status Communicator::divisible(const char* function, bool broken) {
                        "or one of its like made",
                        function)};
   }
-  // The state is read once: a communicator that fails from here on still divides where a failed one does.
+  // Read the state once: if the communicator fails meanwhile, it counts as the state that was read.
   const State now = state();
   if (now == State::revoked || now == State::ready) return {};
   if (broken && now == State::failed) {
     std::lock_guard lock(mutex_);
-    return dataPath_ != nullptr ? Status{} : status_;  // it never was
+    return dataPath_ != nullptr ? Status{} : status_;  // without a data path it never became ready
   }
-  return ready(function) != nullptr ? Status{}
-                                    : Status{statusNow().ok() ? ncclInvalidUsage : statusNow().code, lastError()};
+  return ready(function) != nullptr
+             ? Status{}
+             : Status{currentStatus().ok() ? ncclInvalidUsage : currentStatus().code, lastError()};
 }
 
 Status Communicator::revoke(const char* function) {
-  NCCLRUN_TRY(divisible(function, true));
+  NCCLRUN_TRY(checkSplittable(function, true));
   const std::string sentence = context() + " called " + function;
   DataPath* path = nullptr;
   {
@@ -348,7 +349,7 @@ void Communicator::abort(const std::string& reason, FailureScope scope) {
   {
     std::lock_guard lock(mutex_);
     if (state() == State::aborted) return;
-    // Who aborts because a connection was lost, or another rank broke it, breaks nothing that was whole.
+    // A rank that aborts because a connection was lost or another rank broke the communicator is not to blame for it.
     if (state() != State::failed) status_ = dataPath_ == nullptr ? Status{} : dataPath_->asyncError();
     whole = status_.ok();
     if (whole) status_ = {ncclInvalidUsage, sentence};
@@ -356,22 +357,23 @@ void Communicator::abort(const std::string& reason, FailureScope scope) {
     state_.store(State::aborted, std::memory_order_release);
   }
   changed_.notify_all();
-  if (path != nullptr) path->abort(statusNow(), FailureScope::alone);
-  const LeaveHow how = whole ? leaving(scope, LeaveHow::abortedAlone, LeaveHow::aborted)
-                             : leaving(FailureScope::alone, LeaveHow::failedAlone, LeaveHow::failed);
-  // The agent first: a peer that learns of it from the segment may end at once, and the agent has to know then who is
-  // to blame for that.
+  if (path != nullptr) path->abort(currentStatus(), FailureScope::alone);
+  const LeaveHow how = whole ? leaveHow(scope, LeaveHow::abortedAlone, LeaveHow::aborted)
+                             : leaveHow(FailureScope::alone, LeaveHow::failedAlone, LeaveHow::failed);
+  // Notify the agent before the local peers: a peer that sees the abort in the segment may end at once, and the agent
+  // must know by then which rank is to blame.
   sendLeave(how, whole && !reason.empty() ? reason : failure());
   if (how == LeaveHow::abortedAlone) path->leaveAborted();
 }
 
-// Before it is set up all ranks wait for each other.
-LeaveHow Communicator::leaving(FailureScope scope, LeaveHow alone, LeaveHow other) {
+// Returns `alone` if only this rank leaves. Until a communicator is ready all ranks wait for each other, so that a rank
+// that leaves ends it for all.
+LeaveHow Communicator::leaveHow(FailureScope scope, LeaveHow alone, LeaveHow other) {
   std::lock_guard lock(mutex_);
-  return setUp_ && scope == FailureScope::alone ? alone : other;
+  return wasReady_ && scope == FailureScope::alone ? alone : other;
 }
 
-void Communicator::brokenByAgent(const AbortedMessage& message) {
+void Communicator::onAborted(const AbortedMessage& message) {
   const bool ours = sameId(message.id, membership_.id) && message.epoch == membership_.epoch;
   if (ours) failWith(message.status, false);
 }
@@ -387,23 +389,24 @@ void Communicator::peerGone(const PeerGoneMessage& message) {
   if (path != nullptr) path->peerGone(message.rank, message.status, message.waited);
 }
 
-// On the control thread: an operation failed here. Where the ranks' calls differ, as a step that came says, the others
-// need not wait until they find out by themselves; else the ranks that wait for this one must be notified.
-void Communicator::sendFailing(const Status& status, FailureScope scope) {
+// Reports to the agent that an operation of this rank failed; runs on the control thread. If a received step shows that
+// the ranks' calls differ, the agent ends the operations of all ranks; else it notifies the ranks that wait for this
+// one.
+void Communicator::reportFailure(const Status& status, FailureScope scope) {
   const bool alone = scope == FailureScope::alone;
   {
     std::lock_guard lock(mutex_);
-    const bool ownEnd = state() == State::aborted || state() == State::revoked;  // which is reported as what it is
-    if ((status.code != ncclInvalidUsage && !alone) || ownEnd || sentLeave_ || sentFailing_) return;
-    sentFailing_ = true;
+    const bool ownEnd = state() == State::aborted || state() == State::revoked;  // abort() and revoke() report these
+    if ((status.code != ncclInvalidUsage && !alone) || ownEnd || sentLeave_ || failureReported_) return;
+    failureReported_ = true;
   }
   AgentClient::get().notify(
       FrameKind::leave,
       encodeLeave(membership_, alone ? LeaveHow::brokenAlone : LeaveHow::differed, status.sentence, kJoinRound));
 }
 
-// Once, and only if the agent knows that this rank joins. Waits a moment for the frame to be on its way, because the
-// process may end next.
+// Notifies the agent that this rank leaves: once, and only if the agent knows that this rank joins. Waits up to
+// kLeaveTimeout until the frame is sent, because the process may end next.
 void Communicator::sendLeave(LeaveHow how, const std::string& reason) {
   {
     std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// The way of a communicator from the first call to `ready`.
+// Set-up of a communicator, from the first call to `ready`.
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -16,7 +16,7 @@
 namespace ncclrun {
 namespace {
 
-constexpr uint32_t kSetUpRound = 0;  // of the agent's gather that closes the set-up across hosts
+constexpr uint32_t kSetUpRound = 0;  // round of the agent's gather that ends the set-up across hosts
 
 Status mapPlan(int descriptor, Mapping& mapping) {
   struct stat facts {};
@@ -53,8 +53,8 @@ Status Communicator::fromPlan(std::vector<std::byte> plan, int segmentFd, uint32
   return {};
 }
 
-Status Communicator::part(Communicator& parent, Split split, const CommSettings& settings,
-                          std::shared_ptr<Communicator>& out) {
+Status Communicator::makeChild(Communicator& parent, Split split, const CommSettings& settings,
+                               std::shared_ptr<Communicator>& out) {
   out = std::make_shared<Communicator>(ncclUniqueId{}, 1, 0, settings, parent.gpu_);
   out->defaultStreamSlot_ = parent.defaultStreamSlot_;
   out->hasMembership_.store(false, std::memory_order_release);
@@ -65,36 +65,36 @@ Status Communicator::part(Communicator& parent, Split split, const CommSettings&
 Status Communicator::split(Communicator& parent, int colour, int order, const CommSettings& settings,
                            std::shared_ptr<Communicator>& out) {
   constexpr const char* kName = "ncclCommSplit";
-  NCCLRUN_TRY(parent.divisible(kName, false));
-  // All ranks that split a revoked one have revoked it: the agents let them, though it is broken.
+  NCCLRUN_TRY(parent.checkSplittable(kName, false));
+  // All ranks that split a revoked communicator have revoked it, so the agents treat this split as a shrink.
   const bool revoked = parent.state() == State::revoked;
-  return part(parent, {kName, parent.membership_, parent.shared_from_this(), revoked, 0, colour, order, {}}, settings,
-              out);
+  return makeChild(parent, {kName, parent.membership_, parent.shared_from_this(), revoked, 0, colour, order, {}},
+                   settings, out);
 }
 
-// Not earlier: a group that fails begins none of its splits, and the other ranks count none.
-void Communicator::takeRound() {
-  if (!split_ || split_->numbers == nullptr) return;
-  Communicator& parent = *split_->numbers;
+// Called by start() and not before: a group that fails begins none of its splits, and the other ranks count none.
+void Communicator::takeRoundNumber() {
+  if (!split_ || split_->numberingParent == nullptr) return;
+  Communicator& parent = *split_->numberingParent;
   split_->round =
       split_->shrinks ? kShrinkRound + parent.shrinks_.fetch_add(1) : kSplitRound + parent.splits_.fetch_add(1);
-  split_->numbers.reset();
+  split_->numberingParent.reset();
 }
 
 Status Communicator::shrink(Communicator& parent, LeftOut leftOut, const CommSettings& settings,
                             std::shared_ptr<Communicator>& out) {
   constexpr const char* kName = "ncclCommShrink";
-  NCCLRUN_TRY(parent.divisible(kName, true));
-  return part(parent, {kName, parent.membership_, parent.shared_from_this(), true, 0, 0, 0, std::move(leftOut)},
-              settings, out);
+  NCCLRUN_TRY(parent.checkSplittable(kName, true));
+  return makeChild(parent, {kName, parent.membership_, parent.shared_from_this(), true, 0, 0, 0, std::move(leftOut)},
+                   settings, out);
 }
 
-void Communicator::start(bool callerCloses) {
-  callerCloses_ = callerCloses;
-  takeRound();
+void Communicator::start(bool callerRunsBarrier) {
+  callerRunsBarrier_ = callerRunsBarrier;
+  takeRoundNumber();
   if (!usesAgent_) {
-    enter(State::joining, State::wiring);
-    ControlThread::get().repeat([self = shared_from_this()] { return self->stepWiring(); });
+    transition(State::joining, State::connecting);
+    ControlThread::get().repeat([self = shared_from_this()] { return self->stepConnecting(); });
     return;
   }
   ControlThread::get().post([self = shared_from_this()] {
@@ -133,11 +133,11 @@ void Communicator::onWelcome(const Status& status, const WelcomeMessage& welcome
                              [self = shared_from_this()](Answer answer) { self->onPlan(std::move(answer)); });
 }
 
-// True: the communicator goes on.
-bool Communicator::place(const Answer& answer) {
+// Takes a split's membership from the plan. Returns false if the plan cannot be read or the user has aborted.
+bool Communicator::adoptMembership(const Answer& answer) {
   if (!split_) return true;
-  Membership hasMembership = membership_;
-  if (!decodePlan(answer.payload, hasMembership)) {
+  Membership decoded = membership_;
+  if (!decodePlan(answer.payload, decoded)) {
     failWith({ncclInternalError, context() + ": the agent of this host sent a plan that this engine cannot read"},
              true);
     return false;
@@ -145,10 +145,10 @@ bool Communicator::place(const Answer& answer) {
   bool aborted;
   {
     std::lock_guard lock(mutex_);
-    membership_ = hasMembership;
+    membership_ = decoded;
     hasMembership_.store(true, std::memory_order_release);
     aborted = state() == State::aborted;
-    joined_ = true;  // also after an abort told as long as it was a split: the others may have got their plan before
+    joined_ = true;  // even if an abort left the split's round: the other ranks may have received their plan before
   }
   if (aborted) sendLeave(LeaveHow::aborted, {});
   return !aborted;
@@ -159,28 +159,28 @@ void Communicator::onPlan(Answer answer) {
   if (!answer.status.ok()) {
     {
       std::lock_guard lock(mutex_);
-      joined_ = false;  // refused: nobody counts on us
+      joined_ = false;  // the agent has refused this rank
     }
     return failWith({answer.status.code, context() + ": " + answer.status.sentence}, false);
   }
   if (excluded()) {
     {
       std::lock_guard lock(mutex_);
-      joined_ = false;  // nobody counts on us any more
+      joined_ = false;  // the round is complete
     }
-    enter(State::joining, State::finalized);
+    transition(State::joining, State::finalized);
     return;
   }
-  if (!place(answer)) return;
+  if (!adoptMembership(answer)) return;
   if (state() != State::joining) return;
   if (Status status = openPlan(answer); !status.ok()) {
     return failWith({status.code, context() + ": " + status.sentence}, true);
   }
-  if (!enter(State::joining, State::wiring)) return;
-  // For the other ranks, one way or another, until it is ready: an agent that cannot tell how a rank died looks whether
-  // others wait.
+  if (!transition(State::joining, State::connecting)) return;
+  // This rank waits for the other ranks until the communicator is ready. An agent that does not know how a rank died
+  // checks whether others wait.
   Telemetry(telemetry_.get()).waitingIdly(nowNanoseconds());
-  ControlThread::get().repeat([self = shared_from_this()] { return self->stepWiring(); });
+  ControlThread::get().repeat([self = shared_from_this()] { return self->stepConnecting(); });
 }
 
 Status Communicator::openPlan(Answer& answer) {
@@ -197,9 +197,9 @@ Status Communicator::openPlan(Answer& answer) {
       .telemetry = telemetry_,
       .failed =
           [weak = weak_from_this()](const Status& status, FailureScope scope) {
-            // Not here: the last reference must not go on a thread that an operation runs on.
+            // Post it, because a thread that runs an operation must not drop the last reference.
             ControlThread::get().post([weak, status, scope] {
-              if (const auto self = weak.lock(); self != nullptr) self->sendFailing(status, scope);
+              if (const auto self = weak.lock(); self != nullptr) self->reportFailure(status, scope);
             });
           },
   };
@@ -221,13 +221,13 @@ void Communicator::becomeReady(State from) {
   Telemetry(telemetry_.get()).rested();  // first: from then on operations write it
   {
     std::lock_guard lock(mutex_);
-    setUp_ = true;
+    wasReady_ = true;
   }
-  enter(from, State::ready);
+  transition(from, State::ready);
 }
 
-bool Communicator::stepWiring() {
-  if (state() != State::wiring) return true;
+bool Communicator::stepConnecting() {
+  if (state() != State::connecting) return true;
   Status status = dataPath_->connect();
   if (status.ok() || status.code == ncclInProgress) {
     if (Status broken = dataPath_->asyncError(); !broken.ok()) status = std::move(broken);
@@ -236,41 +236,41 @@ bool Communicator::stepWiring() {
   if (!status.ok()) {
     failWith({status.code, context() + ": " + status.sentence}, true);
   } else if (usesAgent_) {
-    beginClosing();
+    beginSetupBarrier();
   } else {
-    becomeReady(State::wiring);  // a plan given by hand: nobody says that its ranks are there at the same time
+    becomeReady(State::connecting);  // no barrier: the ranks of a plan given by hand may start at different times
   }
   return true;
 }
 
-void Communicator::beginClosing() {
-  if (!enter(State::wiring, State::closing) || callerCloses_) return;
+void Communicator::beginSetupBarrier() {
+  if (!transition(State::connecting, State::synchronizing) || callerRunsBarrier_) return;
   try {
-    startThread("ncclrun-setup", [self = shared_from_this()] { self->runClosing(); }).detach();
+    startThread("ncclrun-setup", [self = shared_from_this()] { self->runSetupBarrier(); }).detach();
   } catch (const std::system_error& error) {
     failWith({ncclSystemError, context() + ": cannot start a thread: " + error.what()}, true);
   }
 }
 
-void Communicator::runClosing() {
+void Communicator::runSetupBarrier() {
   if (Status failed = dataPath_->nodeBarrier(); !failed.ok()) {
     Status status = dataPath_->asyncError();
     if (status.ok()) status = std::move(failed);
     return failWith({status.code, context() + ": " + status.sentence}, true);
   }
   if (hosts_ == 1) {
-    becomeReady(State::closing);
+    becomeReady(State::synchronizing);
     return;
   }
-  ControlThread::get().post([self = shared_from_this()] { self->finishClosing(); });
+  ControlThread::get().post([self = shared_from_this()] { self->finishSetupBarrier(); });
 }
 
-void Communicator::finishClosing() {
+void Communicator::finishSetupBarrier() {
   AgentClient::get().request(
       FrameKind::gather, encodeBarrier(membership_, kSetUpRound), FrameKind::table, 0,
       [self = shared_from_this()](const Answer& answer) {
         if (answer.status.ok()) {
-          self->becomeReady(State::closing);
+          self->becomeReady(State::synchronizing);
         } else {
           self->failWith({answer.status.code, self->context() + ": " + answer.status.sentence}, false);
         }

@@ -135,7 +135,7 @@ ncclResult_t Group::enqueueAll(const std::vector<Queued>& queued) {
   std::vector<Batch> batches = batchesOf(queued);
   if (batches.size() > 1) {
     std::stable_sort(batches.begin(), batches.end(), [](const Batch& one, const Batch& other) {
-      return Communicator::earlier(*one.communicator, *other.communicator);
+      return Communicator::precedes(*one.communicator, *other.communicator);
     });
     for (Batch& batch : batches)
       batch.announcement = batch.communicator->announce(batch.operations, batch.streams.front());

@@ -31,7 +31,7 @@ void Registry::forAll(Tell&& notify) {
 Registry::Registry() : last_(kFirstHandle) {
   ControlThread::get().post([this] {
     AgentClient::get().onAborted([this](const AbortedMessage& message) {
-      forAll([&](Communicator& communicator) { communicator.brokenByAgent(message); });
+      forAll([&](Communicator& communicator) { communicator.onAborted(message); });
     });
     AgentClient::get().onPeerGone([this](const PeerGoneMessage& message) {
       forAll([&](Communicator& communicator) { communicator.peerGone(message); });

@@ -40,7 +40,7 @@ Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunS
   Stream* const queue = Stream::find(stream);
   if (queue == nullptr) return noSuchStream(stream);
   Launch launch;
-  uint32_t nextChannel = 0;  // the rings of a group's operations go round the channels
+  uint32_t nextChannel = 0;  // the ring operations of a group take the channels round-robin
   launch.more.resize(operations.size() - 1);
   for (size_t i = 0; i < operations.size(); i++) {
     Task& task = i == 0 ? launch.first : launch.more[i - 1];
@@ -65,13 +65,13 @@ Status HostCommunicator::awaitRoom() {
   if (!full()) return {};
   std::unique_lock lock(mutex_);
   roomWaiters_++;
-  // A quarter, so that a caller who is ahead is not woken for each operation that ends.
+  // Wait until the queue is a quarter full, so that not every operation that ends wakes a caller who runs ahead.
   room_.wait(lock, [this] { return issued_ - nextTicket_ <= kQueueDepth / 4 || closed_ || interrupt_->raised(); });
   roomWaiters_--;
   return interrupt_->raised() ? interrupt_->status() : Status{};
 }
 
-// With the lock held.
+// The caller holds the lock.
 void HostCommunicator::wakeIfRoom() {
   pending_.store(uint32_t(issued_ - nextTicket_), std::memory_order_relaxed);
   if (roomWaiters_ > 0 && (issued_ - nextTicket_ <= kQueueDepth / 4 || closed_ || interrupt_->raised()))
@@ -99,7 +99,7 @@ Status HostCommunicator::run(const Launch& launch, BorrowedThread* borrowed) {
   std::unique_lock lock(mutex_);
   if (nextTicket_ != launch.ticket && borrowed != nullptr && borrowed->isBorrowed()) {
     lock.unlock();
-    borrowed->yield();  // and continues on a thread that may sleep
+    borrowed->yield();  // the launch continues on a thread that may sleep
     lock.lock();
   }
   while (nextTicket_ != launch.ticket) {
@@ -114,7 +114,7 @@ Status HostCommunicator::run(const Launch& launch, BorrowedThread* borrowed) {
     SpinWait spin(*interrupt_, ownBell(), spinNanoseconds(), borrowed, connections_.get());
     status = interrupt_->raised() ? interrupt_->status() : addCalls(launch);
     if (status.ok()) status = runner_->run(launch, spin, telemetry_);
-    // The other ranks of the operation wait for what this one cannot do.
+    // The other ranks wait for this one, which cannot run the operation.
     if (status.code == ncclInternalError) interrupt_->raise(status);
     if (!status.ok() && interrupt_->raised() && setup_.failed) setup_.failed(status, interrupt_->scope());
     lock.lock();

@@ -43,7 +43,7 @@ class HostCommunicator final : public Launcher {
   const Connections& connections() const { return *connections_; }
   uint32_t rank() const { return setup_.rank; }
   const char* hostName(uint32_t index) const;
-  // After it returns no launch touches plan, connections or users' buffers any more.
+  // Ends the communicator. After it returns, no launch touches the plan, the connections or users' buffers.
   void close();
 
   Status run(const Launch& launch, BorrowedThread* borrowed) override;
@@ -71,12 +71,12 @@ class HostCommunicator final : public Launcher {
 
   mutable std::mutex mutex_;
   std::condition_variable ticketChanged_;
-  uint64_t issued_ = 0;      // tickets given out
+  uint64_t issued_ = 0;      // number of tickets issued
   uint64_t nextTicket_ = 0;  // the ticket that may run
-  uint32_t waiters_ = 0;     // on turnChanged_
+  uint32_t waiters_ = 0;     // on ticketChanged_
   std::condition_variable room_;
   uint32_t roomWaiters_ = 0;          // on room_
-  std::atomic<uint32_t> pending_{0};  // issued_ - turn_
+  std::atomic<uint32_t> pending_{0};  // issued_ - nextTicket_
   bool busy_ = false;                 // a launch is running
   bool closed_ = false;
 };
