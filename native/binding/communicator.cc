@@ -56,7 +56,7 @@ std::function<ncclResult_t()> closing(const std::shared_ptr<Comm>& comm) {
 
 // Nobody can call anything of it any more. One with operations under way ends with its environment.
 void collected(const std::shared_ptr<Settler>& settler, const std::shared_ptr<Comm>& comm) {
-  const bool used = comm->underWay > 0 || comm->queued || !comm->endings.allEnded();
+  const bool used = comm->underWay > 0 || comm->queued || !comm->completions.allEnded();
   if (used || (comm->state != Comm::State::open && comm->state != Comm::State::aborted)) return;
   settler->inBackground([settler, comm, close = closing(comm)] {
     close();
@@ -119,7 +119,7 @@ void Comm::stopNow() {
     ncclCommAbort(comm);
     return closing.wait();
   }
-  if (state == State::open && underWay == 0 && !queued && endings.allEnded()) {
+  if (state == State::open && underWay == 0 && !queued && completions.allEnded()) {
     ncclCommFinalize(comm);
     ncclCommDestroy(comm);
   } else if (state != State::aborted && state != State::closed) {

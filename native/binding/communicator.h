@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "binding/endings.h"
+#include "binding/completions.h"
 #include "binding/settler.h"
 #include "ncclrun.h"
 
@@ -24,13 +24,13 @@ struct Comm {
   size_t size = 0;
   int gpu = -1;  // -1: on the host device
   State state = State::open;
-  size_t underWay = 0;   // promises
-  bool queued = false;   // an operation on a device stream has no promise yet
-  uint64_t stop = 0;     // Settler::forget
-  uint64_t watcher = 0;  // Settler::wake, for the endings
-  uint64_t gone = 0;     // Settler::wake, once it was closed because it was collected
-  Endings endings;       // of operations
-  bool holds = false;    // the event loop, because operations are under way
+  size_t underWay = 0;      // promises
+  bool queued = false;      // an operation on a device stream has no promise yet
+  uint64_t stop = 0;        // Settler::forget
+  uint64_t watcher = 0;     // Settler::wake, for the completions
+  uint64_t gone = 0;        // Settler::wake, once it was closed because it was collected
+  Completions completions;  // of operations
+  bool holds = false;       // keeps the event loop alive, because operations are in progress
 
   std::shared_future<void> closing;
 

@@ -51,7 +51,7 @@ bool Connection::read() {
       if (disconnecting_) incoming_.clear();
       cutFrames();
       if (leftAtExit_) *leftAtExit_ -= std::min(*leftAtExit_, static_cast<size_t>(got));
-      if (events_.tooMany()) return false;
+      if (events_.isFull()) return false;
       continue;
     }
     if (got < 0 && error == EAGAIN) return true;
@@ -115,7 +115,7 @@ void Connection::died() {
   }
   // Whoever holds its socket now (a child) may write without end: that is not waited for.
   if (!read() && *leftAtExit_ > 0) return;
-  if (events_.tooMany()) return;
+  if (events_.isFull()) return;
   readRemarks();
   remarks_.reset();
   life_.forget();
@@ -125,8 +125,8 @@ void Connection::died() {
 }
 
 // Called on the thread that reaps it, and before: the number cannot be another's already. Children lead a session.
-void Connection::kill(bool withItsOwn) const {
-  if (child_ > 0 && life_.known()) ::kill(withItsOwn ? -child_ : child_, SIGKILL);
+void Connection::kill(bool withProcessGroup) const {
+  if (child_ > 0 && life_.known()) ::kill(withProcessGroup ? -child_ : child_, SIGKILL);
 }
 
 void Connection::reportExit() {

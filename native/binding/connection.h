@@ -1,5 +1,5 @@
-// One process that speaks to a local server: its socket (or two pipes), its life, its unread and unsent bytes. Lives on
-// the server's thread.
+// A process connected to a local server: its socket (or two pipes), its life, its unread and unsent bytes. Used on the
+// server's thread only.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -13,7 +13,7 @@
 
 namespace ncclrun::binding {
 
-// How many descriptors one frame can carry.
+// Maximum number of descriptors of a frame.
 inline constexpr size_t kMaxDescriptors = 16;
 
 struct OutgoingFrame {
@@ -24,8 +24,8 @@ struct OutgoingFrame {
 
 class Connection {
  public:
-  // Where nothing is known of the process's life, the end of the stream has to stand for its end.
-  // `child` is its pid if we have to reap it, else 0.
+  // If the process's life is unknown, the end of the stream counts as its exit. `child`: its pid if it is a child that
+  // this process must reap, else 0.
   Connection(uint32_t number, Descriptor socket, ProcessLife life, pid_t child, size_t maxPayloadBytes,
              ServerEvents& events)
       : number_(number),
@@ -36,33 +36,34 @@ class Connection {
         maxPayloadBytes_(maxPayloadBytes),
         events_(events) {}
 
-  // Takes in some of what has arrived and tells of frames, and of the end. False: there may be more.
+  // Reads some of the bytes that have arrived and reports complete frames and the end of the stream. Returns false if
+  // there may be more.
   bool read();
-  // The process has exited: its remaining frames come first. Called again until the exit is reported.
+  // Handles the process's exit: reports its remaining frames first. Called again until the exit is reported.
   void died();
   void queue(OutgoingFrame frame);
   void write();
-  // Ends the connection once everything queued is sent. No `closed` follows.
+  // Ends the connection once all queued frames are sent. No `closed` event follows.
   void disconnect();
 
   uint32_t number() const { return number_; }
-  // Where we write if that is not the socket: then descriptors cannot travel. Both do not block.
+  // Sets a separate descriptor for writing, over which no descriptors can be passed. Both are non-blocking.
   void setOutput(Descriptor output) { output_ = std::move(output); }
-  // The stderr of a child: its end is reported with the child's exit. Does not block.
+  // Sets a child's stderr, whose last bytes are reported with the child's exit. It is non-blocking.
   void setRemarks(Descriptor remarks) { remarks_ = std::move(remarks); }
   void readRemarks();
 
   int socket() const { return socket_.get(); }  // -1: closed
   int output() const { return output_.valid() ? output_.get() : socket_.get(); }
-  // Our child, and `withItsOwn` what it started in its group; another's process is left alone.
-  void kill(bool withItsOwn) const;
+  // Kills the process if it is a child of this process; `withProcessGroup`: also its process group.
+  void kill(bool withProcessGroup) const;
   const ProcessLife& life() const { return life_; }
   int remarks() const { return remarks_.get(); }
   bool unsent() const { return !outgoing_.empty(); }
-  // Nothing more can come of it.
+  // True if neither frames nor an exit can follow.
   bool over() const { return !socket_.valid() && !life_.known(); }
 
-  uint32_t watched = 0;  // epoll events that the server has asked for on the socket
+  uint32_t watched = 0;  // epoll events that the server watches on the socket
 
  private:
   void cutFrames();
@@ -77,7 +78,7 @@ class Connection {
   Descriptor remarks_;
   std::string remarksEnd_;
   ProcessLife life_;
-  std::optional<size_t> leftAtExit_;  // bytes that the process had written and we had not read
+  std::optional<size_t> leftAtExit_;  // unread bytes at the process's exit
   const bool lifeKnown_;
   const pid_t child_;
   size_t maxPayloadBytes_;

@@ -1,4 +1,4 @@
-// Operations for Node: each goes to its communicator's own stream and comes back as a promise.
+// Operations for Node: each runs on its communicator's own stream, where it settles a promise, or on a device stream.
 #include <map>
 #include <memory>
 #include <string>
@@ -14,7 +14,7 @@
 namespace ncclrun::binding {
 namespace {
 
-// OperationKind of worker/engine/native.ts, in its order.
+// Twin of OperationKind in worker/engine/native.ts, in its order.
 enum class Kind : uint32_t {
   barrier,
   send,
@@ -27,7 +27,7 @@ enum class Kind : uint32_t {
   allToAll,
   gather,
   scatter,
-  kinds
+  count
 };
 
 // How many times `count` elements a rank's buffers hold.
@@ -51,13 +51,13 @@ constexpr Extents kExtents[] = {
     {Extent::one, Extent::perRank},      // gather
     {Extent::perRank, Extent::one},      // scatter
 };
-static_assert(std::size(kExtents) == static_cast<size_t>(Kind::kinds));
+static_assert(std::size(kExtents) == static_cast<size_t>(Kind::count));
 
-constexpr size_t kArguments = 9;         // of Operation in native.ts
-constexpr size_t kStreamArguments = 10;  // of StreamOperation
+constexpr size_t kArguments = 9;         // length of Operation in native.ts
+constexpr size_t kStreamArguments = 10;  // length of StreamOperation
 
 struct Operation {
-  Comm* comm;  // the arguments keep it
+  Comm* comm;  // the call's arguments keep it alive
   Kind kind;
   void* send;
   void* receive;
@@ -66,14 +66,14 @@ struct Operation {
   ncclRedOp_t op;
   int peer;
   std::vector<uint8_t> factor;  // of a pre-multiplied sum, else empty
-  // Of a StreamOperation: the rest keeps what it uses.
+  // Set for a StreamOperation only; `held` and `kept` keep alive what it uses.
   std::shared_ptr<DeviceStream> stream = nullptr;
   std::shared_ptr<Comm> held = nullptr;
   Kept kept = {};
 };
 
-// [memory, offset] on the stream's device.
-void* place(const Napi::Value& value, const char* name, Operation& operation, size_t parts) {
+// Reads a buffer that is given as [memory, offset] on the stream's device.
+void* deviceBuffer(const Napi::Value& value, const char* name, Operation& operation, size_t parts) {
   const auto pair = value.As<Napi::Array>();
   const auto block = objectArgument<DeviceBlock>(pair.Get(0u), name);
   const auto offset = integerArgument<uint64_t>(pair.Get(1u), name);
@@ -85,13 +85,13 @@ void* place(const Napi::Value& value, const char* name, Operation& operation, si
   return static_cast<char*>(memory->address) + offset;
 }
 
-// The memory of a typed array that must hold `count` elements per extent; null for a rank that has no such buffer. That
-// its elements have the operation's size was checked before (worker/engine/elements.ts): asking for their type would
-// take as long as all the rest of this.
-void* buffer(const Napi::Value& value, const char* name, Operation& operation, Extent extent) {
+// Reads a typed array that must hold `count` elements per extent, or a device buffer. Returns null if the rank has no
+// such buffer. worker/engine/elements.ts has checked that the elements have the operation's size: reading their type
+// here would double the time of this function.
+void* bufferArgument(const Napi::Value& value, const char* name, Operation& operation, Extent extent) {
   if (extent == Extent::none) return nullptr;
   if (operation.stream != nullptr && value.IsArray())
-    return place(value, name, operation, extent == Extent::perRank ? operation.comm->size : 1);
+    return deviceBuffer(value, name, operation, extent == Extent::perRank ? operation.comm->size : 1);
   void* data = nullptr;
   size_t length = 0;
   if (napi_get_typedarray_info(value.Env(), value, nullptr, &length, &data, nullptr, nullptr) != napi_ok) {
@@ -117,7 +117,7 @@ Operation read(Napi::Env env, At&& at, std::shared_ptr<DeviceStream> stream = nu
   const auto type = integerArgument<uint32_t>(at(5), "type");
   const auto op = integerArgument<uint32_t>(at(6), "operator");
   operation.peer = integerArgument<int32_t>(at(7), "peer");
-  if (kind >= static_cast<uint32_t>(Kind::kinds)) throw wrongArgument(env, "kind", "an OperationKind");
+  if (kind >= static_cast<uint32_t>(Kind::count)) throw wrongArgument(env, "kind", "an OperationKind");
   if (type >= ncclNumTypes) throw wrongArgument(env, "type", "an ncclDataType_t");
   if (op > ncclMaxRedOp) throw wrongArgument(env, "operator", "an ncclRedOp_t");
   operation.kind = static_cast<Kind>(kind);
@@ -128,12 +128,12 @@ Operation read(Napi::Env env, At&& at, std::shared_ptr<DeviceStream> stream = nu
     if (bytes.size() != elementBytes(operation.type)) throw wrongArgument(env, "factor", "one element");
     operation.factor.assign(bytes.begin(), bytes.end());
   }
-  operation.send = buffer(at(2), "send", operation, kExtents[kind].send);
-  operation.receive = buffer(at(3), "receive", operation, kExtents[kind].receive);
+  operation.send = bufferArgument(at(2), "send", operation, kExtents[kind].send);
+  operation.receive = bufferArgument(at(3), "receive", operation, kExtents[kind].receive);
   return operation;
 }
 
-ncclResult_t queueWith(const Operation& one, ncclRedOp_t op) {
+ncclResult_t enqueueWith(const Operation& one, ncclRedOp_t op) {
   ncclComm_t comm = one.comm->comm;
   const cudaStream_t stream = one.stream == nullptr ? one.comm->queue() : one.stream->queue();
   switch (one.kind) {
@@ -159,25 +159,26 @@ ncclResult_t queueWith(const Operation& one, ncclRedOp_t op) {
       return ncclGather(one.send, one.receive, one.count, one.type, one.peer, comm, stream);
     case Kind::scatter:
       return ncclScatter(one.send, one.receive, one.count, one.type, one.peer, comm, stream);
-    case Kind::kinds:
+    case Kind::count:
       break;
   }
   return ncclInternalError;
 }
 
-ncclResult_t queue(Operation& one) {
-  if (one.factor.empty()) return queueWith(one, one.op);
+ncclResult_t enqueue(Operation& one) {
+  if (one.factor.empty()) return enqueueWith(one, one.op);
   ncclRedOp_t op = ncclNumOps;
   ncclResult_t result =
       ncclRedOpCreatePreMulSum(&op, one.factor.data(), one.type, ncclScalarHostImmediate, one.comm->comm);
   if (result != ncclSuccess) return result;
-  result = queueWith(one, op);
+  result = enqueueWith(one, op);
   const ncclResult_t destroyed = ncclRedOpDestroy(op, one.comm->comm);
   return result == ncclSuccess ? destroyed : result;
 }
 
-// Work on the calling thread that the event loop does not notice; about as long as a few small operations.
-constexpr size_t kBriefBytes = 32 << 10;
+// Largest operation that runs on the calling thread, which is the event loop's: it takes about as long as a few small
+// operations.
+constexpr size_t kInlineBytes = 32 << 10;
 
 size_t bytesOf(const Operation& one) {
   const auto parts = [&](Extent extent) {
@@ -187,22 +188,22 @@ size_t bytesOf(const Operation& one) {
   return one.count * elementBytes(one.type) * (parts(extents.send) + parts(extents.receive));
 }
 
-// The engine's sentence for what broke the communicator, else the operation's own.
-std::string sentenceOf(const Comm& comm, const Endings::Failure& failure) {
+// Returns the engine's sentence for the error that broke the communicator, else the operation's own.
+std::string sentenceOf(const Comm& comm, const Completions::Failure& failure) {
   ncclResult_t broken = ncclSuccess;
   ncclCommGetAsyncError(comm.comm, &broken);
   return broken == ncclSuccess || broken == ncclInProgress ? failure.sentence : ncclGetLastError(comm.comm);
 }
 
-void tell(Napi::Env env, Comm& comm, const Napi::FunctionReference& watcher) {
-  const bool more = comm.endings.want();
-  const uint64_t ended = comm.endings.ended();
+void reportCompletions(Napi::Env env, Comm& comm, const Napi::FunctionReference& watcher) {
+  const bool more = comm.completions.requestWake();
+  const uint64_t ended = comm.completions.ended();
   if (!more && comm.holds) {
     comm.holds = false;
     Settler::of(env)->release(env);
   }
   auto failures = Napi::Array::New(env);
-  for (const auto& failure : comm.endings.takeFailures(ended)) {
+  for (const auto& failure : comm.completions.takeFailures(ended)) {
     auto pair = Napi::Array::New(env, 2);
     pair.Set(0u, Napi::Number::New(env, static_cast<double>(failure.number)));
     pair.Set(1u, ncclError(env, failure.result, sentenceOf(comm, failure)).Value());
@@ -211,18 +212,18 @@ void tell(Napi::Env env, Comm& comm, const Napi::FunctionReference& watcher) {
   watcher.Call({Napi::Number::New(env, static_cast<double>(ended)), failures});
 }
 
-// The number of what was queued on the communicator's stream, for the watcher; 0: it has ended.
-uint64_t begin(Napi::Env env, Comm& comm, ncclResult_t queued, size_t bytes) {
-  if (queued == ncclSuccess && bytes <= kBriefBytes) {
-    const ncclResult_t result = comm.endings.tryNow(comm.stream);
+// Returns the number by which the watcher knows what was queued on the communicator's stream; 0 if it has ended.
+uint64_t beginTracking(Napi::Env env, Comm& comm, ncclResult_t queued, size_t bytes) {
+  if (queued == ncclSuccess && bytes <= kInlineBytes) {
+    const ncclResult_t result = comm.completions.runNow(comm.stream);
     if (result == ncclSuccess) return 0;
     if (result != ncclInProgress)
       throw ncclError(env, result, sentenceOf(comm, {0, result, ncclGetLastError(nullptr)}));
   }
-  const uint64_t number = comm.endings.begin(comm.stream, queued);
+  const uint64_t number = comm.completions.begin(comm.stream, queued);
   if (!comm.holds) Settler::of(env)->hold(env);
   comm.holds = true;
-  if (!comm.endings.want()) comm.endings.wake();
+  if (!comm.completions.requestWake()) comm.completions.wake();
   return number;
 }
 
@@ -233,8 +234,8 @@ Operation readOnStream(Napi::Env env, At&& at) {
   return read(env, at, stream);
 }
 
-// The stream keeps what the operation uses until it has come so far, or its graph does.
-void hold(const Operation& operation) {
+// Keeps alive what the operation uses until the stream has executed it, or as long as the graph that captures it.
+void retain(const Operation& operation) {
   DeviceStream& stream = *operation.stream;
   stream.kept.insert(stream.kept.end(), operation.kept.begin(), operation.kept.end());
   if (stream.capturing) {
@@ -244,32 +245,32 @@ void hold(const Operation& operation) {
   }
 }
 
-// The stream of the host device whose graph the group becomes a part of; null: it runs.
-DeviceStream* recorderOf(Napi::Env env, const std::vector<Operation>& operations) {
-  DeviceStream* recorder = nullptr;
+// Returns the stream of the host device that captures the group into its graph; null if the group runs now.
+DeviceStream* captureStreamOf(Napi::Env env, const std::vector<Operation>& operations) {
+  DeviceStream* captureStream = nullptr;
   for (const Operation& operation : operations)
     if (operation.stream != nullptr && operation.stream->gpu < 0 && operation.stream->capturing)
-      recorder = operation.stream.get();
+      captureStream = operation.stream.get();
   for (const Operation& operation : operations)
-    if (recorder != nullptr && operation.stream.get() != recorder)
+    if (captureStream != nullptr && operation.stream.get() != captureStream)
       throw ncclError(env, ncclInvalidUsage, "a group in a graph has operations of the captured stream only");
-  return recorder;
+  return captureStream;
 }
 
 struct Queued {
-  ncclResult_t ended;   // of the group
-  ncclResult_t queued;  // of the operations
-  std::string sentence;
+  ncclResult_t ended;    // result of ncclGroupEnd()
+  ncclResult_t queued;   // result of queueing the operations
+  std::string sentence;  // error of `queued`
 };
 
 Queued queueAll(std::vector<Operation>& operations) {
   Queued result{ncclSuccess, ncclGroupStart(), {}};
   for (Operation& operation : operations) {
     if (result.queued != ncclSuccess) break;
-    result.queued = queue(operation);
+    result.queued = enqueue(operation);
     if (result.queued != ncclSuccess) result.sentence = ncclGetLastError(operation.comm->comm);
   }
-  result.ended = ncclGroupEnd();  // ends the group whatever happened in it
+  result.ended = ncclGroupEnd();  // required even if an operation has failed
   return result;
 }
 
@@ -286,20 +287,20 @@ Napi::Value commWatch(const Napi::CallbackInfo& call) {
   if (!call[1].IsFunction()) throw wrongArgument(call.Env(), "watcher", "a function");
   const auto settler = Settler::of(call.Env());
   const auto watcher = std::make_shared<Napi::FunctionReference>(Napi::Persistent(call[1].As<Napi::Function>()));
-  comm->watcher = settler->onWake([comm, watcher](Napi::Env env) { tell(env, *comm, *watcher); });
-  comm->endings.wake = [settler, number = comm->watcher] { settler->wake(number); };
+  comm->watcher = settler->onWake([comm, watcher](Napi::Env env) { reportCompletions(env, *comm, *watcher); });
+  comm->completions.wake = [settler, number = comm->watcher] { settler->wake(number); };
   return call.Env().Undefined();
 }
 
 napi_value operate(napi_env env, napi_callback_info call) {
   napi_value arguments[kArguments];
   size_t count = kArguments;
-  napi_get_cb_info(env, call, &count, arguments, nullptr, nullptr);  // what is missing is undefined
+  napi_get_cb_info(env, call, &count, arguments, nullptr, nullptr);  // Node fills in undefined for missing arguments
   try {
     Operation operation = read(env, [&](size_t i) { return Napi::Value(env, arguments[i]); });
     Comm& comm = *operation.comm;
-    check(env, queue(operation), comm.comm);
-    return Napi::Number::New(env, static_cast<double>(begin(env, comm, ncclSuccess, bytesOf(operation))));
+    check(env, enqueue(operation), comm.comm);
+    return Napi::Number::New(env, static_cast<double>(beginTracking(env, comm, ncclSuccess, bytesOf(operation))));
   } catch (const Napi::Error& error) {
     error.ThrowAsJavaScriptException();
     return nullptr;
@@ -311,8 +312,8 @@ Napi::Value streamOperate(const Napi::CallbackInfo& call) {
   Operation operation = readOnStream(env, [&](size_t i) { return call[i]; });
   const auto comm = operation.held;
   const auto stream = operation.stream;
-  hold(operation);
-  check(env, stream->submit([operation]() mutable { return queue(operation); }), comm->comm);
+  retain(operation);
+  check(env, stream->submit([operation]() mutable { return enqueue(operation); }), comm->comm);
   return env.Undefined();
 }
 
@@ -328,11 +329,11 @@ Napi::Value group(const Napi::CallbackInfo& call) {
     const auto at = [&](size_t index) { return values.Get(static_cast<uint32_t>(index)); };
     operations.push_back(values.Length() == kStreamArguments ? readOnStream(env, at) : read(env, at));
   }
-  DeviceStream* const recorder = recorderOf(env, operations);
+  DeviceStream* const captureStream = captureStreamOf(env, operations);
   for (const Operation& operation : operations)
-    if (operation.stream != nullptr) hold(operation);
-  if (recorder != nullptr) {
-    recorder->submit([operations]() mutable { return queueAll(operations).queued; });
+    if (operation.stream != nullptr) retain(operation);
+  if (captureStream != nullptr) {
+    captureStream->submit([operations]() mutable { return queueAll(operations).queued; });
     return zeros(env, operations.size());
   }
 
@@ -347,9 +348,9 @@ Napi::Value group(const Napi::CallbackInfo& call) {
     numbers[operation.comm] = 0;
     bytes += bytesOf(operation);
   }
-  // Whoever tries one of several communicators would hold up the others.
+  // Polling for the operations of one communicator would delay those of the others.
   if (numbers.size() > 1) bytes = SIZE_MAX;
-  for (auto& [comm, number] : numbers) number = begin(env, *comm, ended, bytes);
+  for (auto& [comm, number] : numbers) number = beginTracking(env, *comm, ended, bytes);
   if (numbers.empty() && ended != ncclSuccess) throw ncclError(env, ended, ncclGetLastError(nullptr));
   Napi::Array result = zeros(env, operations.size());
   for (uint32_t i = 0; i < operations.size(); ++i)

@@ -1,4 +1,4 @@
-// What a server's thread tells the event loop, and how it gets there.
+// Events that a server's thread reports to the event loop, and their queue.
 #pragma once
 #include <sys/types.h>
 
@@ -22,13 +22,13 @@ struct ServerEvent {
   int waitStatus = -1;           // died, if it was a child of ours
   FrameHeader header = {};       // frame
   std::vector<uint8_t> payload;  // frame
-  std::string text;              // closed, refused: why; died: the end of what a child said on stderr
+  std::string text;              // closed, refused: reason; died: end of a child's stderr
 };
 
-// Events on their way to the event loop. One wake-up carries all that gathered meanwhile.
+// Queue of events for the event loop, which takes all pending events at one wake-up.
 class ServerEvents {
  public:
-  // `wake` is called from the server's thread when an event is there and nobody is about to take it.
+  // The server's thread calls `wake` when an event arrives while the event loop rests.
   explicit ServerEvents(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   void add(ServerEvent event) {
@@ -41,7 +41,7 @@ class ServerEvents {
     lock.unlock();
     if (first) wake_();
   }
-  // The next event; false: there is none. `resume` becomes true where the server may read again.
+  // Takes the next event; returns false if there is none. Sets `resume` if the server may read again.
   bool take(ServerEvent& event, bool& resume) {
     std::lock_guard lock(mutex_);
     if (events_.empty()) return false;
@@ -54,20 +54,21 @@ class ServerEvents {
     }
     return true;
   }
-  // The event loop has taken what was there. False: more came meanwhile, for which nobody will wake it.
+  // Called when the event loop has taken all events. Returns false if more have arrived meanwhile: then no wake-up
+  // follows, and the event loop must take them.
   bool rest() {
     std::lock_guard lock(mutex_);
     isAwaited_ = !events_.empty();
     return !isAwaited_;
   }
-  // More than the event loop should have before it: the server stops reading until half of it is taken.
-  bool tooMany() const {
+  // True if too many events are pending: the server stops reading until the event loop has taken half of them.
+  bool isFull() const {
     std::lock_guard lock(mutex_);
     return isFull_;
   }
 
  private:
-  // Bytes of payload, and what each event takes here and on the event loop, however small it is.
+  // Maximum of pending bytes, and the overhead of each event, however small it is.
   static constexpr size_t kMaxBytes = 8u << 20;
   static constexpr size_t kEventBytes = 512;
   static size_t costOf(const ServerEvent& event) { return kEventBytes + event.payload.size() + event.text.size(); }
@@ -76,7 +77,7 @@ class ServerEvents {
   std::deque<ServerEvent> events_;
   size_t bytes_ = 0;
   bool isFull_ = false;
-  bool isAwaited_ = false;  // the event loop is woken, and has not said since that it rests
+  bool isAwaited_ = false;  // the event loop has been woken and has not called rest() since
   std::function<void()> wake_;
 };
 

@@ -20,22 +20,22 @@
 namespace ncclrun::binding {
 namespace {
 
-// What epoll says is ready: a connection's number and one of these.
-enum Ready : uint64_t { kListener, kWakeUp, kSocket, kLife, kRemarks };
+// What epoll reports as ready: the tag holds a connection's number and one of these.
+enum Ready : uint64_t { kListener, kWakeUp, kSocket, kExit, kRemarks };
 constexpr int kReadyBits = 3;
-constexpr int kLivesMs = 20;  // between two looks at processes without a pidfd
-constexpr int kAccepts = 64;  // in a row: who connects without end does not keep the thread from the others
+constexpr int kExitPollMs = 20;  // interval at which the thread polls processes without a pidfd
+constexpr int kMaxAccepts = 64;  // per event, so that a flood of connections does not starve the others
 uint64_t tagOf(uint32_t number, Ready ready) { return uint64_t{number} << kReadyBits | ready; }
 
-// 0 or errno. A descriptor that is not valid is left alone.
+// Returns 0 or errno. Ignores an invalid descriptor.
 int makeNonBlocking(const Descriptor& descriptor) {
   if (!descriptor.valid()) return 0;
   const int flags = fcntl(descriptor.get(), F_GETFL);
   return flags < 0 || fcntl(descriptor.get(), F_SETFL, flags | O_NONBLOCK) < 0 ? errno : 0;
 }
 
-// No descriptor is left, to us or to the machine.
-bool isWant(int error) { return error == EMFILE || error == ENFILE; }
+// True if the process or the machine has no descriptor left.
+bool isOutOfDescriptors(int error) { return error == EMFILE || error == ENFILE; }
 
 }  // namespace
 
@@ -105,7 +105,7 @@ int ServerThread::serveStreams(Descriptor input, Descriptor output) {
   return startThread();
 }
 
-// The thread takes no signals: they are the event loop's. 0 or errno.
+// Starts the thread with all signals blocked, because the event loop handles them. Returns 0 or errno.
 int ServerThread::startThread() {
   sigset_t all;
   sigset_t before;
@@ -135,7 +135,7 @@ void ServerThread::stop() {
 }
 
 void ServerThread::send(uint32_t connection, OutgoingFrame frame) {
-  // std::function wants to copy what it holds; a frame is moved.
+  // std::function requires a copyable closure, but a frame can only be moved.
   auto held = std::make_shared<OutgoingFrame>(std::move(frame));
   post([this, connection, held] {
     if (Connection* found = find(connection)) found->queue(std::move(*held));
@@ -150,13 +150,13 @@ void ServerThread::disconnect(uint32_t connection) {
   });
 }
 
-void ServerThread::killChild(bool withItsOwn) {
-  post([this, withItsOwn] {
-    if (Connection* child = find(1)) child->kill(withItsOwn);
+void ServerThread::killChild(bool withProcessGroup) {
+  post([this, withProcessGroup] {
+    if (Connection* child = find(1)) child->kill(withProcessGroup);
   });
 }
 
-// One that was reaped is no child of ours, and is not found.
+// waitid() fails for a child that has been reaped.
 pid_t ServerThread::stoppedChild() const {
   siginfo_t state = {};
   const pid_t child = child_;
@@ -179,16 +179,16 @@ void ServerThread::wake() {
 
 void ServerThread::run() {
   while (!stopping_.load()) {
-    if (events_.tooMany()) {  // until the event loop has taken them, only it may wake us
+    if (events_.isFull()) {  // sleep until the event loop has drained the queue
       pollfd wakeUp = {.fd = wakeUp_.get(), .events = POLLIN, .revents = 0};
       poll(&wakeUp, 1, -1);
       runCommands();
       continue;
     }
     epoll_event ready[64];
-    const int count = epoll_wait(epoll_.get(), ready, 64, asksForLives_ ? kLivesMs : -1);
+    const int count = epoll_wait(epoll_.get(), ready, 64, pollsForExits_ ? kExitPollMs : -1);
     for (int i = 0; i < count; ++i) serve(ready[i].data.u64, ready[i].events);
-    if (asksForLives_) lookAtLives();
+    if (pollsForExits_) pollExits();
   }
   runCommands();
 }
@@ -200,7 +200,7 @@ void ServerThread::serve(uint64_t tag, uint32_t events) {
   if (ready == kWakeUp) return runCommands();
   Connection* connection = find(number);
   if (connection == nullptr) return;
-  if (ready == kLife) {
+  if (ready == kExit) {
     connection->died();
   } else if (ready == kRemarks) {
     connection->readRemarks();
@@ -211,13 +211,13 @@ void ServerThread::serve(uint64_t tag, uint32_t events) {
   settle(number);
 }
 
-// A process whose end is told, or is not told yet because it still had something to say, is asked about again.
-void ServerThread::lookAtLives() {
+// Polls the processes without a pidfd. An ended process stays in the list until its unread frames have been reported.
+void ServerThread::pollExits() {
   std::vector<uint32_t> ended;
-  asksForLives_ = false;
+  pollsForExits_ = false;
   for (auto& [number, connection] : connections_) {
-    if (!connection.life().mustBeAsked()) continue;
-    asksForLives_ = true;
+    if (!connection.life().needsPolling()) continue;
+    pollsForExits_ = true;
     if (!connection.life().hasEnded()) continue;
     connection.died();
     ended.push_back(number);
@@ -237,25 +237,25 @@ void ServerThread::runCommands() {
 }
 
 void ServerThread::acceptSome() {
-  for (int accepted = 0; accepted < kAccepts; ++accepted) {
+  for (int accepted = 0; accepted < kMaxAccepts; ++accepted) {
     Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.valid()) {
       admit(std::move(socket));
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (!isWant(errno) || !refuseConnection(errno)) return;
+    if (!isOutOfDescriptors(errno) || !refuseConnection(errno)) return;
   }
 }
 
-// There is no descriptor for one who has come: better to send him away than to be woken for him for ever. False: not
-// even that could be done, so nobody can come any more, and those who wait are told.
+// Refuses a connection for which there is no descriptor; else epoll would report the listener as ready for ever.
+// Returns false if even that failed; then the listener is closed, so that waiting processes get an error.
 bool ServerThread::refuseConnection(int error) {
   events_.add({.type = ServerEvent::Type::refused, .connection = 0, .payload = {}, .text = strerror(error)});
   spare_.reset();
   errno = 0;
   const bool came = Descriptor(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)).valid();
-  if (!came && isWant(errno)) listener_.reset();
+  if (!came && isOutOfDescriptors(errno)) listener_.reset();
   spare_.reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   return listener_.valid();
 }
@@ -264,7 +264,7 @@ void ServerThread::admit(Descriptor socket) {
   ucred peer = {};
   socklen_t size = sizeof peer;
   if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return;
-  if (peer.uid != geteuid() && peer.uid != 0) return;  // the mode of the file says so too; this is for who changes it
+  if (peer.uid != geteuid() && peer.uid != 0) return;  // even if somebody has changed the mode of the socket's file
 
   events_.add({.type = ServerEvent::Type::connected,
                .connection = lastNumber_ + 1,
@@ -283,12 +283,12 @@ Connection& ServerThread::serveNew(Descriptor socket, ProcessLife life, pid_t ch
   connection.watched = EPOLLIN;
   watch(connection.socket(), EPOLLIN, tagOf(number, kSocket), EPOLL_CTL_ADD);
   const ProcessLife& watched = connection.life();
-  if (watched.descriptor() >= 0) watch(watched.descriptor(), EPOLLIN, tagOf(number, kLife), EPOLL_CTL_ADD);
-  asksForLives_ = asksForLives_ || watched.mustBeAsked();
+  if (watched.descriptor() >= 0) watch(watched.descriptor(), EPOLLIN, tagOf(number, kExit), EPOLL_CTL_ADD);
+  pollsForExits_ = pollsForExits_ || watched.needsPolling();
   return connection;
 }
 
-// After anything happened to a connection: asks for what it needs next, or forgets it.
+// Called after every event of a connection: updates the epoll events that it needs, or removes it.
 void ServerThread::settle(uint32_t number) {
   Connection* connection = find(number);
   if (connection == nullptr) return;
@@ -300,7 +300,7 @@ void ServerThread::settle(uint32_t number) {
   if (connection->socket() < 0 || wanted == connection->watched) return;
   if (connection->output() == connection->socket()) {
     watch(connection->socket(), wanted, tagOf(number, kSocket), EPOLL_CTL_MOD);
-  } else {  // only the output may have to be waited for
+  } else {  // the output is a separate descriptor, watched only while frames are unsent
     const bool wait = connection->unsent();
     watch(connection->output(), EPOLLOUT, tagOf(number, kSocket), wait ? EPOLL_CTL_ADD : EPOLL_CTL_DEL);
   }
@@ -308,8 +308,8 @@ void ServerThread::settle(uint32_t number) {
 }
 
 Connection* ServerThread::find(uint32_t number) {
-  const auto place = connections_.find(number);
-  return place == connections_.end() ? nullptr : &place->second;
+  const auto found = connections_.find(number);
+  return found == connections_.end() ? nullptr : &found->second;
 }
 
 void ServerThread::watch(int fd, uint32_t events, uint64_t tag, int operation) {

@@ -1,4 +1,4 @@
-// A Unix socket served by a thread of its own: accepts processes of our user, reports their frames and exits, sends
+// A thread that serves a Unix socket: it accepts processes of the same user, reports their frames and exits, and sends
 // them frames.
 #pragma once
 #include <sys/types.h>
@@ -24,27 +24,27 @@ class ServerThread {
   ServerThread(size_t maxPayloadBytes, ServerEvents& events) : maxPayloadBytes_(maxPayloadBytes), events_(events) {}
   ~ServerThread() { stop(); }
 
-  // Listens and starts the thread. 0 or errno.
+  // Listens and starts the thread. Returns 0 or errno.
   int listen(const std::string& path);
-  // On a socket that listens already; it is ours from now on.
+  // Takes over a socket that listens already and starts the thread.
   int listen(Descriptor listener);
-  // Serves one child of ours instead, as connection 1, and reaps it. 0 or errno.
+  // Serves one child process instead, as connection 1, and reaps it. Returns 0 or errno.
   int serveChild(ChildProcess child);
-  // Serves the other end of two pipes or sockets, as connection 1. 0 or errno.
+  // Serves the other end of two pipes or sockets, as connection 1. Returns 0 or errno.
   int serveStreams(Descriptor input, Descriptor output);
-  // Sends what is queued if the sockets take it at once, ends the thread and all connections, removes the socket. May
+  // Sends queued frames as far as the sockets have room, ends the thread and all connections, removes the socket. May
   // be called again.
   void stop();
 
-  // SIGKILL to the child, if it is still there.
-  void killChild(bool withItsOwn);
-  // The child's number if a signal has stopped it, else 0.
+  // Sends SIGKILL to the child if it is still alive; `withProcessGroup`: also to its process group.
+  void killChild(bool withProcessGroup);
+  // Returns the child's pid if a signal has stopped it, else 0.
   pid_t stoppedChild() const;
 
-  // From any thread; never blocks on a peer. A connection that is gone meanwhile loses the frame.
+  // Queues a frame. Called from any thread; never blocks on a peer. If the connection has ended, the frame is dropped.
   void send(uint32_t connection, OutgoingFrame frame);
   void disconnect(uint32_t connection);
-  // The event loop has taken events that were too many.
+  // Resumes reading after the event loop has drained a full queue of events.
   void resume() { wake(); }
 
  private:
@@ -56,7 +56,7 @@ class ServerThread {
 
   void run();
   void runCommands();
-  void lookAtLives();
+  void pollExits();
   void acceptSome();
   bool refuseConnection(int error);
   void admit(Descriptor socket);
@@ -72,7 +72,7 @@ class ServerThread {
   Descriptor listener_;
   Descriptor epoll_;
   Descriptor wakeUp_;
-  Descriptor spare_;  // given up for a moment to refuse connections when descriptors have run out
+  Descriptor spare_;  // closed for a moment to accept and refuse a connection when descriptors have run out
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   std::atomic<pid_t> child_{0};
@@ -80,9 +80,9 @@ class ServerThread {
   std::mutex mutex_;
   std::vector<Command> commands_;
 
-  std::map<uint32_t, Connection> connections_;  // of the thread
+  std::map<uint32_t, Connection> connections_;  // used by the thread only
   uint32_t lastNumber_ = 0;
-  bool asksForLives_ = false;  // some of them have no pidfd
+  bool pollsForExits_ = false;  // some process has no pidfd
 };
 
 }  // namespace ncclrun::binding

@@ -222,8 +222,8 @@ export interface Native {
    * After its `closed`, or once all is sent that came before a disconnect, its `died` comes.
    */
   streamsServe(input: number, output: number, onEvent: (event: LocalServerEvent) => void): LocalServer;
-  /** SIGKILL to the guardian or tool, if it is still there, and `withItsOwn` to what it started in its process group. */
-  childKill(server: LocalServer, withItsOwn: boolean): void;
+  /** SIGKILL to the guardian or tool, if it is still there, and `withProcessGroup` to what it started in its process group. */
+  childKill(server: LocalServer, withProcessGroup: boolean): void;
   /** The process number of the guardian or tool if a signal has stopped it, else 0. */
   childStopped(server: LocalServer): number;
   localServerSend(

@@ -21,7 +21,7 @@ constexpr uint64_t kHelloTimeout = 10 * kSecond;  // for a hello
 constexpr uint64_t kRetry = kSecond / 10;         // after an accept that the system refused
 constexpr uint64_t kStarving = 10 * kSecond;      // so long it may refuse every one
 
-bool isWant(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
+bool isOutOfResources(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 
 }  // namespace
 
@@ -110,7 +110,7 @@ void Listener::acceptAll() {
 
 void Listener::refused(int error) {
   const uint64_t now = nowNanoseconds();
-  if (!isWant(error)) {
+  if (!isOutOfResources(error)) {
     refusedSince_ = 0;
   } else if (refusedSince_ == 0) {
     refusedSince_ = now;
