@@ -1,6 +1,6 @@
 /**
- * The bootstrap socket of one host: engines introduce themselves, join communicators, gather and send to each other under a key. What
- * concerns other hosts goes to the launcher; what comes back goes to the engines.
+ * Serves the bootstrap socket of one host. Engines introduce themselves, join communicators, and gather and send to each other under a key. The
+ * agent forwards requests that concern other hosts to the launcher, and the launcher's answers to the engines.
  */
 import { FrameKind, MAX_PAYLOAD_BYTES } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -38,29 +38,32 @@ import type { OwnTables } from './tuning.ts';
 
 interface BootstrapOptions {
   readonly native: Native;
-  /** The path of a socket to make, or the descriptor of one that listens. */
+  /** Path of a socket to create, or descriptor of a listening socket. */
   readonly socket: string | number;
   readonly hostIndex: number;
   readonly hostName: string;
   readonly hostCount: number;
-  /** Ranks of the job, on all hosts. */
+  /** Number of ranks of the job on all hosts. */
   readonly rankCount: number;
-  /** Ranks of the job on this host. */
+  /** Number of ranks of the job on this host. */
   readonly localRankCount: number;
   readonly jobId: string;
   readonly epoch: number;
-  /** Communicators that lie wholly on this host are planned here. */
+  /** True if this agent plans communicators whose ranks are all on this host. */
   readonly plansLocally: boolean;
-  /** The ranks', as far as the planner looks at it. */
+  /** Variables of the ranks' environment that the planner reads. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly machine?: OwnMachine;
   readonly tables?: OwnTables;
   sendUp(frame: Frame): void;
-  /** The last process that was connected is gone. */
+  /** Called when the last connected process is gone. */
   onDeserted?(): void;
 }
 
-/** The ranks of several hosts come together at the launcher, so it should get contributions soon; those of one host mostly complete here. */
+/**
+ * Time after which the agent sends the contributions of an incomplete gather to the launcher. With several hosts the launcher completes gathers and
+ * should get contributions soon; with one host most gathers complete at the agent.
+ */
 const FLUSH_AFTER_MS = { oneHost: 500, severalHosts: 1 } as const;
 
 export class Bootstrap {
@@ -76,16 +79,16 @@ export class Bootstrap {
   readonly #completion: Completion;
   readonly #requests: EngineRequests;
   readonly #announcement: Announcement;
-  /** Shared parts of plans whose own part is still to come. */
+  /** Shared parts of plans, by key, until this host's own part arrives. */
   readonly #planBodies = new Map<string, Uint8Array>();
 
-  /** Throws NativeError if the socket cannot be made. */
+  /** Throws NativeError if the socket cannot be created. */
   constructor(options: BootstrapOptions) {
     this.#options = options;
     const { native, hostIndex, hostName, hostCount, rankCount, epoch, jobId, machine, tables } = options;
     const planner = new Planner(null, options.environment);
     this.#announcement = new Announcement(
-      () => (hostCount > 1 ? (machine?.('host') ?? null) : null), // GPUs of several hosts are not connected yet
+      () => (hostCount > 1 ? (machine?.('host') ?? null) : null), // communicators across hosts run on the host device
       (frame) => options.sendUp(frame),
     );
     const sendUp = (frame: Frame): void => this.#announcement.send(frame);
@@ -119,7 +122,7 @@ export class Bootstrap {
     const pendingGathers = this.#gathers(sendUp);
     this.#pendingGathers = pendingGathers;
     const departures = new Departures({ hostName, communicators, pendingGathers, mailbox });
-    const introduced = (): void => void machine?.('cuda'); // is looked for while the engine makes its connections
+    const introduced = (): void => void machine?.('cuda'); // reads the GPUs while the engine sets up its connections
     const parts = { channel, engines, communicators, pendingGathers, mailbox, departures };
     this.#requests = new EngineRequests({ ...parts, introduced });
   }
@@ -144,7 +147,7 @@ export class Bootstrap {
     this.#engines.rankSpawned(rank, pid);
   }
 
-  /** Call it before the exit is reported: the launcher must know who waits for the rank, and whose fault its failure is. */
+  /** The caller reports the exit to the launcher afterwards, which must know by then which ranks wait for this one and which rank is to blame. */
   rankEnded(rank: number, exited: Exited): void {
     this.#communicators.rankEnded(rank);
     const cause = this.#blameRecords.causeOf(rank, exited);
@@ -153,7 +156,7 @@ export class Bootstrap {
     this.#processExits.rankEnded(rank, exited);
   }
 
-  /** A rendezvous frame of the launcher; other kinds are ignored. Throws ProtocolError if it is malformed. */
+  /** Handles a rendezvous frame from the launcher and ignores other kinds. Throws ProtocolError if the frame is malformed. */
   receive(frame: Frame): void {
     if (this.#announcement.receive(frame)) return undefined;
     switch (frame.kind) {
@@ -195,12 +198,12 @@ export class Bootstrap {
     }
   }
 
-  /** What every engine of this host does, or did last. */
+  /** Telemetry pages of all engines of this host: the current operation of each, or the last. */
   telemetry(): TelemetryPage[] {
     return this.#engines.telemetry();
   }
 
-  /** Keys and communicators that are remembered; 0 when the last has ended. */
+  /** Number of remembered keys and communicators; 0 when the last has ended. */
   get size(): number {
     return this.#pendingGathers.size + this.#communicators.size + this.#planBodies.size;
   }
@@ -237,7 +240,7 @@ export class Bootstrap {
     return this.#processExits.engineDied(engine);
   }
 
-  /** No answer can be delivered any more. */
+  /** Handles the end of a connection, after which the engine receives no answers. */
   #closed(connection: number): void {
     const engine = this.#engines.get(connection);
     if (engine === undefined) return this.#engines.forget(connection);

@@ -222,7 +222,7 @@ export interface Native {
    * After its `closed`, or once all is sent that came before a disconnect, its `died` comes.
    */
   streamsServe(input: number, output: number, onEvent: (event: LocalServerEvent) => void): LocalServer;
-  /** SIGKILL to the guardian or tool, if it is still there, and `withProcessGroup` to what it started in its process group. */
+  /** Sends SIGKILL to the guardian or tool if it is still alive; `withProcessGroup`: also to its process group. */
   childKill(server: LocalServer, withProcessGroup: boolean): void;
   /** The process number of the guardian or tool if a signal has stopped it, else 0. */
   childStopped(server: LocalServer): number;

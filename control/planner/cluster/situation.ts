@@ -23,7 +23,7 @@ export function situationOf({ shapes, ranks, hosts, ring, tree }: Cluster, block
     tree,
     hasPlainTree: shapes.some((shape) => shape.tree.pattern === 'tree'),
     collnet: chains.length === shapes.length ? agree(chains) : null,
-    links: Math.min(...shapes.map(linksOf)),
+    linkBandwidth: Math.min(...shapes.map(linksOf)),
     blocks,
   };
 }

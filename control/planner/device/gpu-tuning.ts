@@ -2,7 +2,7 @@
 import { COLLECTIVES } from '../../plan/layout.ts';
 import type { CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
-import { bestOf, choicesFor, preferredChoices, pulls, timeOf } from '../tuning/choices.ts';
+import { bestOf, choicesFor, preferredChoices, isPulled, timeOf } from '../tuning/choices.ts';
 import type { Choice } from '../tuning/choices.ts';
 import { PULLS } from '../tuning/constants.ts';
 import type { Situation } from '../tuning/network.ts';
@@ -144,7 +144,7 @@ function channelsFor(
   step: AlgorithmAndProtocol,
   { ranks, channels, copyChannels }: ChannelBudget,
 ): number {
-  if (step.algorithm === 'copyEngine') return pulls(collective) ? Math.min(channels, PULLS.blocks) : 1;
+  if (step.algorithm === 'copyEngine') return isPulled(collective) ? Math.min(channels, PULLS.blocks) : 1;
   if (collective === 'barrier') return 1;
   return isInPairs(collective, step, { ranks, channels, copyChannels })
     ? channelsOfMessage(collective, ranks, channels - copyChannels)
@@ -204,7 +204,7 @@ function copiesOf(collective: CollectiveName, { copies, upToBytes, begin }: RowS
   if (copies === null) return [];
   const step = { upToBytes, begin, algorithm: copies.algorithm, protocol: copies.protocol, choice: copies, copies };
   const channels = channelsFor(collective, step, budget);
-  const effort = { channels, threads: pulls(collective) ? THREADS : MIN_THREADS };
+  const effort = { channels, threads: isPulled(collective) ? THREADS : MIN_THREADS };
   return [{ ...variantOf(step, effort, budget.ranks), requires: ['publishedAddresses'] }];
 }
 

@@ -5,7 +5,7 @@ import { rankCountByGpu } from '../input/input.ts';
 import type { PlanInput } from '../input/input.ts';
 import type { Decisions } from '../plan.ts';
 import type { Preferences } from '../input/preferences.ts';
-import { generationOf, UNKNOWN_LINKS } from '../tuning/constants.ts';
+import { generationOf, DEFAULT_LINK_BANDWIDTH } from '../tuning/constants.ts';
 import type { Situation } from '../tuning/network.ts';
 import type { ChannelSet } from '../channel-set.ts';
 import { gpuBuffersFor, isLater } from './gpu-buffers.ts';
@@ -57,7 +57,7 @@ export function decisionSituation(channelSet: ChannelSet, ranks: number, blocks:
 function unknownMachine(ranks: number, blocks: number): Situation {
   const none: Agreement = {
     channels: 1,
-    inside: UNKNOWN_LINKS * 1000,
+    inside: DEFAULT_LINK_BANDWIDTH * 1000,
     between: 0,
     typeInside: 'SYS',
     typeBetween: 'SYS',
@@ -74,7 +74,7 @@ function unknownMachine(ranks: number, blocks: number): Situation {
     tree: none,
     hasPlainTree: false,
     collnet: null,
-    links: UNKNOWN_LINKS,
+    linkBandwidth: DEFAULT_LINK_BANDWIDTH,
     blocks,
   };
 }

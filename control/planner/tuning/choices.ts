@@ -1,6 +1,6 @@
-/** For each size the variant that is predicted to be fastest. */
+/** Chooses, for each size, the algorithm and protocol that the model predicts to be fastest. */
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
-import { COPIES_MAY_FROM_BYTES, COPIES_MAY_TAKE, PULLS_MAY_TAKE } from './constants.ts';
+import { COPY_TOLERANCE_FROM_BYTES, COPY_TOLERANCE, PULL_TOLERANCE } from './constants.ts';
 import type { NetworkAlgorithm } from './constants.ts';
 import { isPreferred } from '../input/preferences.ts';
 import type { Preferences } from '../input/preferences.ts';
@@ -15,20 +15,26 @@ export interface Choice {
 }
 
 const PROTOCOLS: readonly ProtocolName[] = ['ll', 'll128', 'simple'];
-const INSIDE: readonly AlgorithmName[] = ['directOneShot', 'directTwoShot', 'ring', 'tree', 'copyEngine'];
-const NETWORK: readonly NetworkAlgorithm[] = ['ring', 'tree', 'collnet'];
+const INTRA_HOST_ALGORITHMS: readonly AlgorithmName[] = [
+  'directOneShot',
+  'directTwoShot',
+  'ring',
+  'tree',
+  'copyEngine',
+];
+const NETWORK_ALGORITHMS: readonly NetworkAlgorithm[] = ['ring', 'tree', 'collnet'];
 
-/** All that there are; inside a host ncclrun's own variants, else rings, trees and CollNet. */
+/** All choices with their predictions: inside a host ncclrun's own algorithms, else rings, trees and CollNet. */
 export function choicesFor(collective: CollectiveName, situation: Situation): Choice[] {
-  const isInside = situation.hosts === 1 && situation.links > 0;
+  const isInside = situation.hosts === 1 && situation.linkBandwidth > 0;
   return PROTOCOLS.flatMap((protocol) =>
     isInside
-      ? INSIDE.map((algorithm) => ({
+      ? INTRA_HOST_ALGORITHMS.map((algorithm) => ({
           algorithm,
           protocol,
           prediction: predictInside(collective, algorithm, protocol, situation),
         }))
-      : NETWORK.map((algorithm) => ({
+      : NETWORK_ALGORITHMS.map((algorithm) => ({
           algorithm,
           protocol,
           prediction: predictNetwork(collective, algorithm, protocol, situation),
@@ -38,16 +44,19 @@ export function choicesFor(collective: CollectiveName, situation: Situation): Ch
   );
 }
 
-/** Moves that the engine makes messages of, which have few channels with large slots. */
-const IN_MESSAGES: readonly CollectiveName[] = ['allGather', 'allToAll', 'sendRecv'];
+/** Collectives that the engine runs as messages, which have few channels with large slots. */
+const AS_MESSAGES: readonly CollectiveName[] = ['allGather', 'allToAll', 'sendRecv'];
 
-/** Uses protocol Simple between pairs on all channels, where its slots are small (device/gpu-buffers.ts); rings have large ones. */
-function isCramped(collective: CollectiveName, { algorithm, protocol }: Choice): boolean {
+/** True if the choice uses protocol Simple between pairs on all channels, whose slots are small (device/gpu-buffers.ts); rings have large slots. */
+function hasSmallSlots(collective: CollectiveName, { algorithm, protocol }: Choice): boolean {
   if (protocol !== 'simple' || algorithm === 'ring' || algorithm === 'copyEngine') return false;
-  return algorithm !== 'directOneShot' || !IN_MESSAGES.includes(collective);
+  return algorithm !== 'directOneShot' || !AS_MESSAGES.includes(collective);
 }
 
-/** Those that the user wants (NCCL_ALGO, NCCL_PROTO); all, where none of them is left. Without those that rings do better with the engine's buffers. */
+/**
+ * The choices that the user allows (NCCL_ALGO, NCCL_PROTO), or all if they exclude every one; without choices with small slots where a ring of protocol
+ * Simple is available, which is faster.
+ */
 export function preferredChoices(
   collective: CollectiveName,
   choices: readonly Choice[],
@@ -59,32 +68,32 @@ export function preferredChoices(
   );
   const all = wanted.length === 0 ? choices : wanted;
   const hasRing = all.some(({ algorithm, protocol }) => algorithm === 'ring' && protocol === 'simple');
-  return hosts === 1 && ranks > 2 && hasRing ? all.filter((choice) => !isCramped(collective, choice)) : all;
+  return hosts === 1 && ranks > 2 && hasRing ? all.filter((choice) => !hasSmallSlots(collective, choice)) : all;
 }
 
-/** Microseconds. */
+/** Predicted time in microseconds. */
 export function timeOf({ prediction }: Choice, bytes: number): number {
   const { microseconds, bytesPerMicrosecond, fill } = prediction;
   const filled = fill === null ? 0 : fill.microseconds * Math.min(1, bytes / fill.bytes);
   return microseconds + bytes / bytesPerMicrosecond + filled;
 }
 
-/** Whether its variant `copyEngine` has kernels too, which read what they reduce where it lies. */
-export function pulls(collective: CollectiveName): boolean {
+/** True if algorithm `copyEngine` also runs kernels, which pull the operands: they read them directly from the other ranks' buffers. */
+export function isPulled(collective: CollectiveName): boolean {
   return collective === 'allReduce' || collective === 'reduceScatter';
 }
 
-/** How much longer than the fastest its variant `copyEngine` may take. */
-function mayTakeOf(collective: CollectiveName, bytes: number): number {
-  if (bytes < COPIES_MAY_FROM_BYTES) return 1;
-  if (pulls(collective)) return PULLS_MAY_TAKE;
-  return collective === 'gather' || collective === 'scatter' ? 1 : COPIES_MAY_TAKE;
+/** Factor by which algorithm `copyEngine` may be slower than the fastest and still be chosen. */
+function toleranceOf(collective: CollectiveName, bytes: number): number {
+  if (bytes < COPY_TOLERANCE_FROM_BYTES) return 1;
+  if (isPulled(collective)) return PULL_TOLERANCE;
+  return collective === 'gather' || collective === 'scatter' ? 1 : COPY_TOLERANCE;
 }
 
-/** The fastest, or copy engines that take little longer; null where nothing is known. */
+/** The fastest choice, or copy engines that take little longer; null if there are no choices. */
 export function bestOf(collective: CollectiveName, choices: readonly Choice[], bytes: number): Choice | null {
-  const mayTake = mayTakeOf(collective, bytes);
-  const cost = (choice: Choice): number => timeOf(choice, bytes) / (choice.algorithm === 'copyEngine' ? mayTake : 1);
+  const tolerance = toleranceOf(collective, bytes);
+  const cost = (choice: Choice): number => timeOf(choice, bytes) / (choice.algorithm === 'copyEngine' ? tolerance : 1);
   return choices.reduce<Choice | null>(
     (best, choice) => (best === null || cost(choice) < cost(best) ? choice : best),
     null,

@@ -1,14 +1,14 @@
 /**
- * Times and bandwidths of the tuning model, by the generation of the GPUs. Between hosts and over PCI Express they are those of NCCL's model (NCCL 2.27
- * to 2.30, src/graph/tuning.cc); inside a host over NVLink they were measured with ncclrun's own kernels on two H100 (docs/performance-gpus.md),
- * and for other generations are those, with the bandwidth of their links: estimates.
+ * Times and bandwidths of the tuning model, by the generation of the GPUs. The values between hosts and over PCI Express are NCCL's (NCCL 2.27 to 2.30,
+ * src/graph/tuning.cc). The values inside a host over NVLink were measured with ncclrun's kernels on two H100 (docs/performance-gpus.md); other
+ * generations use them with the bandwidth of their links, as estimates.
  */
 import type { AlgorithmName, ProtocolName } from '../../plan/types.ts';
 
 type ByProtocol<Value> = Readonly<Record<ProtocolName, Value>>;
 export type NetworkAlgorithm = 'ring' | 'tree' | 'collnet';
 
-/** Microseconds before the first byte. */
+/** Microseconds until the first byte arrives. */
 export const BASE_LATENCY: Readonly<Record<NetworkAlgorithm, ByProtocol<number>>> = {
   ring: { ll: 6.6, ll128: 14, simple: 8.4 },
   tree: { ll: 6.8, ll128: 14, simple: 8.4 },
@@ -36,45 +36,45 @@ export const STEP_LATENCY: Readonly<
   },
 };
 
-/** For one host, two, and more. */
+/** Values for one host, two hosts, and more. */
 type ByHosts = readonly [number, number, number];
 
 export interface Generation {
   readonly name: 'Volta' | 'Ampere' | 'Hopper' | 'Blackwell';
   /** GB/s of all channels together under protocol LL, inside a host. */
   readonly llInside: number;
-  /** GB/s of a channel. */
-  readonly ring128: ByHosts;
-  readonly tree128: ByHosts;
+  /** GB/s of one channel. */
+  readonly ringLL128: ByHosts;
+  readonly treeLL128: ByHosts;
   readonly treeSimple: ByHosts;
 }
 
 const VOLTA: Generation = {
   name: 'Volta',
   llInside: 39,
-  ring128: [20, 20, 20],
-  tree128: [20, 20, 20],
+  ringLL128: [20, 20, 20],
+  treeLL128: [20, 20, 20],
   treeSimple: [26.5, 18.5, 10],
 };
 const AMPERE: Generation = {
   name: 'Ampere',
   llInside: 87.7,
-  ring128: [20, 20, 20],
-  tree128: [20, 20, 20],
+  ringLL128: [20, 20, 20],
+  treeLL128: [20, 20, 20],
   treeSimple: [24, 23.6, 17.8],
 };
 const HOPPER: Generation = {
   name: 'Hopper',
   llInside: 141,
-  ring128: [36.7, 36.7, 36.7],
-  tree128: [36.7, 36.7, 29],
+  ringLL128: [36.7, 36.7, 36.7],
+  treeLL128: [36.7, 36.7, 29],
   treeSimple: [38.7, 41.4, 36],
 };
 const BLACKWELL: Generation = {
   name: 'Blackwell',
   llInside: 282,
-  ring128: [40, 40, 40],
-  tree128: [55.6, 31.67, 20],
+  ringLL128: [40, 40, 40],
+  treeLL128: [55.6, 31.67, 20],
   treeSimple: [70, 42.8, 24],
 };
 
@@ -84,34 +84,36 @@ export function generationOf(computeCapability: number): Generation {
   return computeCapability >= 80 ? AMPERE : VOLTA;
 }
 
-/** GB/s of all channels under LL between hosts, by the processors, which copy flags: two hosts, more. */
+/** GB/s of all channels under LL between two hosts and between more, by the processors, which check and copy the flags. */
 export const LL_BETWEEN_HOSTS = { amd: [22.5, 19], other: [39, 20.4] } as const;
 
 /**
- * What an operation does to data decides how fast it is. `exchange`: every rank's go to others, as they are; `spread`: one rank's do, or all go to one
- * rank; `reduce`: all go to one rank, which adds them up.
+ * The traffic pattern of an operation decides how fast it is. `exchange`: every rank sends data to the others; `spread`: one rank sends to all, or all
+ * send to one; `reduce`: all send to one rank, which reduces.
  */
 export type TrafficPattern = 'allReduce' | 'reduceScatter' | 'reduce' | 'exchange' | 'spread';
-/** Those of kernels. */
+/** Algorithms inside a host that kernels run. */
 export type InsideAlgorithm = Exclude<AlgorithmName, 'collnet' | 'copyEngine'>;
 
-/** Between two ranks. */
+/** Cost of an operation between two ranks. */
 export interface IntraHostCost {
-  /** Before the first byte. */
+  /** Microseconds until the first byte arrives. */
   readonly microseconds: number;
-  /** Of a GPU's NVLinks, what is used in the long run. */
+  /** Fraction of the bandwidth of a GPU's NVLinks that large operations reach. */
   readonly share: number;
-  /** What it takes until all channels are busy, reached with so many bytes. */
+  /** Additional time until all channels are busy, and the number of bytes from which all of it applies. */
   readonly fillMicroseconds: number;
   readonly fillBytes: number;
 }
 
 /**
- * Inside a host over NVLink: fitted to some 600 measured times of two H100, 8 bytes to 512 MiB, operations of a graph, such that the worst is off least, a
- * form the less the slower it is: by 3 to 34 %, in the mean by 1 to 15 % (test/unit/fixtures/forms-two-h100.tsv; scripts/fit-costs.ts fits them
- * to other times). Three differ by cost, all under LL128: what a one-shot all_reduce and a reduce_scatter take more where they are no launches of one
- * turn stands in their fill, so that two-shot is chosen where that still is one, and a reduce is slower there than a line can say. Of an all_reduce by
- * trees under Simple only small ones were measured: those are of two H200. Microseconds, share, and the fill in microseconds and KiB.
+ * Costs inside a host over NVLink: microseconds, share, and the fill in microseconds and KiB. scripts/fit-costs.ts fitted them to some 600 measured times
+ * of two H100, of operations in a graph with 8 bytes to 512 MiB (test/unit/fixtures/forms-two-h100.tsv). The fit minimizes the largest error, with less
+ * weight for slower variants: the largest errors are 3 to 34 %, the mean errors 1 to 15 %.
+ *
+ * Three rows of LL128 are not plain fits. A one-shot all_reduce and a reduce_scatter take longer where they no longer are single-step launches; their fill
+ * contains that time, so that the planner chooses two-shot where that still is a single-step launch. A reduce is slower there than the model can express.
+ * The times of an all_reduce by trees under Simple are those of two H200, and of small sizes only.
  */
 export const INTRA_HOST_COSTS: Readonly<
   Record<TrafficPattern, Readonly<Partial<Record<InsideAlgorithm, ByProtocol<IntraHostCost>>>>>
@@ -143,16 +145,16 @@ export const INTRA_HOST_COSTS: Readonly<
 };
 
 /**
- * Multiprocessors that reach those shares; fewer have less in proportion. Simple: as measured with 8 and 16 of them (docs/performance-gpus.md); the
- * others, whose threads look at every line, are estimates.
+ * Number of SMs that reach these shares; fewer reach proportionally less. The value of Simple follows from measurements with 8 and 16 SMs
+ * (docs/performance-gpus.md); those of LL and LL128, whose threads poll every line, are estimates.
  */
 export const FILLING_BLOCKS: ByProtocol<number> = { ll: 40, ll128: 40, simple: 24 };
 
-/** Microseconds of each further cost-over around a ring or down a tree, and of each further peer at once: estimates. */
-export const FURTHER: ByProtocol<number> = { ll: 1.1, ll128: 1.2, simple: 4.3 };
-export const FURTHER_PEER = 0.2;
-/** Microseconds of a barrier of two ranks, in a graph. */
-export const BARRIER = 2.4;
+/** Microseconds of each further hop around a ring or down a tree, and of each further peer of a direct algorithm: estimates. */
+export const HOP_LATENCY: ByProtocol<number> = { ll: 1.1, ll128: 1.2, simple: 4.3 };
+export const PEER_LATENCY = 0.2;
+/** Microseconds of a barrier of two ranks in a graph. */
+export const BARRIER_LATENCY = 2.4;
 
 type Numbers = readonly [microseconds: number, share: number, fillMicroseconds: number, fillKibibytes: number];
 function costs(ll: Numbers, ll128: Numbers, simple: Numbers): ByProtocol<IntraHostCost> {
@@ -165,21 +167,23 @@ function costs(ll: Numbers, ll128: Numbers, simple: Numbers): ByProtocol<IntraHo
   return { ll: cost(ll), ll128: cost(ll128), simple: cost(simple) };
 }
 
-/** Copy engines, of what the NVLinks carry; and what is waited for before a copy and behind it: less where it is the only one. */
+/**
+ * Copy engines: `share` of the NVLinks' bandwidth, and `latency` of the waits before and after a copy in microseconds, which is less for a single message.
+ */
 export const COPY_ENGINES = { latency: 20, messageLatency: 15, share: 1.055 } as const;
 /**
- * Kernels that read the others' operands where they lie: of two H100, as above; how many blocks read as much as more of them would, and how
- * many there are at most.
+ * Kernels that pull operands from the other ranks' buffers, measured on two H100. `fillingBlocks`: number of blocks beyond which more blocks are not
+ * faster; `blocks`: maximum number of blocks.
  */
 export const PULLS = { latency: 33, share: 0.918, fillingBlocks: 10, blocks: 16 } as const;
-/** They take a fourth of the SMs: for so much longer than the fastest they may take. */
-export const PULLS_MAY_TAKE = 1.02;
+/** Pulls use a fourth of the SMs, so the planner chooses them up to this factor slower than the fastest variant. */
+export const PULL_TOLERANCE = 1.02;
 /**
- * What copy engines alone do leaves the SMs to the program: of as many bytes as a program computes beside, it may take so much longer than
- * the fastest. Not of a gather or scatter, where NCCL's kernels would be faster.
+ * Copy engines leave the SMs to the program, so from a size at which programs overlap computation the planner chooses them up to this factor slower than
+ * the fastest variant. It does not for gather and scatter, where NCCL's kernels would be faster.
  */
-export const COPIES_MAY_TAKE = 1.17;
-export const COPIES_MAY_FROM_BYTES = 24 * 2 ** 20;
+export const COPY_TOLERANCE = 1.17;
+export const COPY_TOLERANCE_FROM_BYTES = 24 * 2 ** 20;
 
-/** GB/s that GPUs send to each other where nobody knows how: between what PCI Express and NVLinks carry. */
-export const UNKNOWN_LINKS = 100;
+/** GB/s assumed between GPUs of unknown topology: between the bandwidths of PCI Express and NVLink. */
+export const DEFAULT_LINK_BANDWIDTH = 100;

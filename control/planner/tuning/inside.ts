@@ -1,48 +1,59 @@
 /** Predicted times of the variants by which the GPUs of one host reach each other. */
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
-import { BARRIER, COPY_ENGINES, FILLING_BLOCKS, FURTHER, FURTHER_PEER, INTRA_HOST_COSTS, PULLS } from './constants.ts';
+import {
+  BARRIER_LATENCY,
+  COPY_ENGINES,
+  FILLING_BLOCKS,
+  HOP_LATENCY,
+  PEER_LATENCY,
+  INTRA_HOST_COSTS,
+  PULLS,
+} from './constants.ts';
 import type { TrafficPattern } from './constants.ts';
 import type { Prediction, Situation } from './network.ts';
 
-/** null: there is no such variant. `bytes` as in network.ts. */
+/** Returns null if there is no such variant. `bytes` as in network.ts. */
 export function predictInside(
   collective: CollectiveName,
   algorithm: AlgorithmName,
   protocol: ProtocolName,
   situation: Situation,
 ): Prediction | null {
-  const { ranks, hosts, links, blocks } = situation;
-  if (hosts > 1 || links === 0 || ranks < 2 || algorithm === 'collnet') return null;
+  const { ranks, hosts, linkBandwidth, blocks } = situation;
+  if (hosts > 1 || linkBandwidth === 0 || ranks < 2 || algorithm === 'collnet') return null;
   if (collective === 'barrier') return predictBarrier(algorithm, protocol, ranks);
   if (collective === 'allReduce' && algorithm === 'copyEngine')
-    return protocol === 'simple' ? predictHalves(situation) : null;
+    return protocol === 'simple' ? predictPulledAllReduce(situation) : null;
   const sent = sentShare(collective, algorithm, ranks);
   if (sent === null) return null;
   if (algorithm === 'copyEngine') {
     if (protocol !== 'simple') return null;
     if (collective === 'reduceScatter') {
       const share = PULLS.share * Math.min(1, blocks / PULLS.fillingBlocks);
-      return { microseconds: PULLS.latency, bytesPerMicrosecond: (links * share * 1000) / sent, fill: null };
+      return { microseconds: PULLS.latency, bytesPerMicrosecond: (linkBandwidth * share * 1000) / sent, fill: null };
     }
-    const bytesPerMicrosecond = (links * COPY_ENGINES.share * 1000) / sent;
+    const bytesPerMicrosecond = (linkBandwidth * COPY_ENGINES.share * 1000) / sent;
     const microseconds = collective === 'sendRecv' ? COPY_ENGINES.messageLatency : COPY_ENGINES.latency;
     return { microseconds, bytesPerMicrosecond, fill: null };
   }
   const cost = INTRA_HOST_COSTS[patternOf(collective)][algorithm]?.[protocol];
   if (cost === undefined) return null;
-  const more =
+  const furtherLatency =
     algorithm === 'ring' || algorithm === 'tree'
-      ? FURTHER[protocol] * (hops(collective, algorithm, ranks) - hops(collective, algorithm, 2))
-      : FURTHER_PEER * (ranks - 2);
+      ? HOP_LATENCY[protocol] * (hops(collective, algorithm, ranks) - hops(collective, algorithm, 2))
+      : PEER_LATENCY * (ranks - 2);
   return {
-    microseconds: cost.microseconds + more,
-    bytesPerMicrosecond: (links * cost.share * Math.min(1, blocks / FILLING_BLOCKS[protocol]) * 1000) / sent,
+    microseconds: cost.microseconds + furtherLatency,
+    bytesPerMicrosecond: (linkBandwidth * cost.share * Math.min(1, blocks / FILLING_BLOCKS[protocol]) * 1000) / sent,
     fill: { microseconds: cost.fillMicroseconds, bytes: cost.fillBytes / sent },
   };
 }
 
-/** Each rank's part is reduced where all others' lie, and then copied to all, who have met by then: that is half of what a copy waits for. */
-function predictHalves(situation: Situation): Prediction | null {
+/**
+ * Each rank pulls and reduces its part, then copies it to all other ranks. A copy waits for the ranks before it and after it; here the ranks have
+ * synchronized already, which saves half of that latency.
+ */
+function predictPulledAllReduce(situation: Situation): Prediction | null {
   const copies = predictInside('allGather', 'copyEngine', 'simple', situation);
   const reduction = predictInside('reduceScatter', 'copyEngine', 'simple', situation);
   if (copies === null || reduction === null) return null;
@@ -53,13 +64,13 @@ function predictHalves(situation: Situation): Prediction | null {
   };
 }
 
-/** Without data; every rank signals to every other. */
+/** A barrier sends no data; every rank signals to every other. */
 function predictBarrier(algorithm: AlgorithmName, protocol: ProtocolName, ranks: number): Prediction | null {
   if (algorithm !== 'directOneShot' || protocol !== 'll') return null;
-  return { microseconds: BARRIER + FURTHER_PEER * (ranks - 2), bytesPerMicrosecond: Infinity, fill: null };
+  return { microseconds: BARRIER_LATENCY + PEER_LATENCY * (ranks - 2), bytesPerMicrosecond: Infinity, fill: null };
 }
 
-/** Whose constants it has. */
+/** Traffic pattern whose constants apply to the collective. */
 export function patternOf(collective: CollectiveName): TrafficPattern {
   switch (collective) {
     case 'allReduce':
@@ -81,7 +92,7 @@ function hops(collective: CollectiveName, algorithm: 'ring' | 'tree', ranks: num
   return algorithm === 'ring' ? both * (ranks - 1) : both * Math.ceil(Math.log2(ranks));
 }
 
-/** What the busiest rank sends, as a part of the larger of its two buffers. null: the variant does not do this. */
+/** Bytes that the busiest rank sends, as a fraction of the larger of its two buffers. Returns null if the algorithm does not implement the collective. */
 export function sentShare(collective: CollectiveName, algorithm: AlgorithmName, ranks: number): number | null {
   const others = (ranks - 1) / ranks;
   switch (collective) {

@@ -13,23 +13,26 @@ export interface Situation {
   readonly processors: 'intel' | 'amd' | 'other';
   readonly ring: Agreement;
   readonly tree: Agreement;
-  /** Some host has a plain tree instead of a balanced one. */
+  /** True if some host has a plain tree instead of a balanced one. */
   readonly hasPlainTree: boolean;
   readonly collnet: Agreement | null;
-  /** GB/s that each GPU sends to others of its host, all at once; 0: a host has one GPU only. */
-  readonly links: number;
-  /** Multiprocessors of each GPU that an operation may have. */
+  /** GB/s that each GPU sends to the other GPUs of its host together; 0 if each host has a single GPU. */
+  readonly linkBandwidth: number;
+  /** Number of blocks, thus SMs, that an operation may use on each GPU. */
   readonly blocks: number;
 }
 
-/** Time = microseconds + bytes / bytesPerMicrosecond + the part of the fill that so many bytes reach; 1 GB/s is 1000 bytes per microsecond. */
+/**
+ * Time = microseconds + bytes / bytesPerMicrosecond + fill, which grows linearly up to fill.microseconds at fill.bytes: the time until all channels are
+ * busy. 1 GB/s is 1000 bytes per microsecond.
+ */
 export interface Prediction {
   readonly microseconds: number;
   readonly bytesPerMicrosecond: number;
   readonly fill: { readonly microseconds: number; readonly bytes: number } | null;
 }
 
-/** `bytes` in predictions: of the larger of a rank's two buffers. null: there is no such variant. */
+/** Returns null if there is no such variant. `bytes` of a prediction are those of the larger of a rank's two buffers. */
 export function predictNetwork(
   collective: CollectiveName,
   algorithm: NetworkAlgorithm,
@@ -41,7 +44,7 @@ export function predictNetwork(
   if (graph === null || steps === null || situation.ranks < 2) return null;
   if (algorithm !== 'ring' && collective !== 'allReduce') return null;
   if (algorithm === 'collnet' && (protocol !== 'simple' || situation.hosts < 2)) return null;
-  if (protocol === 'll128' && !keepsLinesWhole(graph, situation)) return null;
+  if (protocol === 'll128' && !storesLinesAtomically(graph, situation)) return null;
   const busBandwidth = busBandwidthOf(algorithm, protocol, graph, situation);
   const ratio = algorithm === 'ring' ? situation.ranks / steps : 0.5;
   return {
@@ -56,7 +59,7 @@ function graphOf(algorithm: NetworkAlgorithm, { ring, tree, collnet }: Situation
   return algorithm === 'ring' ? ring : tree;
 }
 
-/** How many steps a chunk takes round a ring. null: no ring does this. */
+/** Number of steps that a chunk takes around a ring. Returns null if rings do not implement the collective. */
 function stepsOf(collective: CollectiveName, ranks: number): number | null {
   switch (collective) {
     case 'allReduce':
@@ -72,13 +75,14 @@ function stepsOf(collective: CollectiveName, ranks: number): number | null {
   }
 }
 
-function keepsLinesWhole({ typeInside, typeBetween }: Agreement, { generation, hosts }: Situation): boolean {
+/** True if all links store lines of 128 bytes atomically, as LL128 requires. */
+function storesLinesAtomically({ typeInside, typeBetween }: Agreement, { generation, hosts }: Situation): boolean {
   const farthest = generation.name === 'Hopper' || generation.name === 'Blackwell' ? 'PXN' : 'PXB';
   const isNear = hosts === 1 || distance(typeBetween) <= distance(farthest);
   return isNear && distance(typeInside) <= distance('NVB');
 }
 
-/** GB/s. */
+/** Bus bandwidth in GB/s. */
 function busBandwidthOf(
   algorithm: NetworkAlgorithm,
   protocol: ProtocolName,
@@ -86,7 +90,7 @@ function busBandwidthOf(
   { hosts, generation, processors, hasPlainTree }: Situation,
 ): number {
   const column = Math.min(hosts, 3) - 1;
-  // Between two hosts a tree's chains inside are what counts: up and down take different links.
+  // Between two hosts the chains of a tree inside the hosts are the bottleneck, because up and down use different links.
   const perChannel = (hosts <= 2 || algorithm === 'collnet' ? inside : between) / 1000;
   const all = channels * perChannel;
   const limits = LL_BETWEEN_HOSTS[processors === 'amd' ? 'amd' : 'other'];
@@ -94,17 +98,17 @@ function busBandwidthOf(
   if (algorithm === 'collnet') return all;
   if (algorithm === 'ring') {
     if (protocol === 'll') return Math.min(llLimit, all * 0.5);
-    return protocol === 'll128' ? Math.min(all * 0.92, channels * (generation.ring128[column] ?? 0)) : all;
+    return protocol === 'll128' ? Math.min(all * 0.92, channels * (generation.ringLL128[column] ?? 0)) : all;
   }
   const simple = Math.min(all * 0.92, channels * (generation.treeSimple[column] ?? 0));
   const plain = hasPlainTree ? 0.85 : 1;
   if (protocol === 'll') return Math.min(simple / 3.8, llLimit) * plain;
   if (protocol === 'simple') return simple * plain;
   const lines = simple * (hosts === 1 ? 7 / 9 : 120 / 128);
-  return Math.min(lines, channels * (generation.tree128[column] ?? 0)) * plain;
+  return Math.min(lines, channels * (generation.treeLL128[column] ?? 0)) * plain;
 }
 
-/** Microseconds that a network call costs the processor, and how many a step of protocol Simple has. */
+/** Microseconds of CPU time of a network call, and number of such calls in a step of protocol Simple. */
 const NET_CALL = { intel: 1, amd: 2, other: 1 } as const;
 const CALLS_OF_SIMPLE = 3;
 
@@ -118,7 +122,7 @@ function latencyOf(
   const perHost = Math.floor(ranks / hosts);
   const link = graph.typeInside === 'NVL' || graph.typeInside === 'LOC' ? 'nvlink' : 'pci';
   const inside = STEP_LATENCY[link][algorithm][protocol];
-  // One GPU per host has nothing to do meanwhile.
+  // With one GPU per host no rank overlaps other work with the network, so that NCCL's model takes the latency of trees.
   const net = STEP_LATENCY.net[ranks === hosts ? 'tree' : algorithm][protocol];
   const between = net + graph.latencyBetween * (protocol === 'simple' ? 2 : 1);
   const base = BASE_LATENCY[algorithm][protocol];
