@@ -166,7 +166,7 @@ NCCLRUN_EXPORT ncclResult_t ncclrunCommGetForm(ncclComm_t comm, uint32_t collect
                                                ncclrunForm* form) {
   return withDataPath("ncclrunCommGetForm", comm, [&](const DataPath& path) {
     if (const auto bad = checkPointer("ncclrunCommGetForm", "form", form); bad != ncclSuccess) return bad;
-    return resultOf(path.form(plan::Collective(std::min(collective, 255u)), bytes, *form));
+    return resultOf(path.variant(plan::Collective(std::min(collective, 255u)), bytes, *form));
   });
 }
 

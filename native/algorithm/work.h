@@ -46,13 +46,13 @@ struct Work {
   char* receive;
   size_t count;  // elements, as the user gave it
   size_t elementBytes;
-  size_t chunk;     // elements; the form's chunk
+  size_t chunk;     // elements; the variant's chunk
   size_t grain;     // elements; chunks are multiples of it
   size_t step;      // elements of a step of forEachStep(), or of the chunk of a launch of one round; stepOf() and
                     // singleStepChunk(); the same for all blocks
   bool isLL;        // protocol LL, else Simple
   uint32_t block;   // 0..blocks-1
-  uint32_t blocks;  // channels of the form
+  uint32_t blocks;  // channels of the variant
   uint32_t rank;
   uint32_t ranks;
   uint32_t ringIndex;    // of this rank in the block's ring

@@ -42,7 +42,7 @@ void logVariants(const std::string& who, const DataPath& path) {
     std::string line;
     for (uint64_t bytes = 0;;) {
       ncclrunForm form{};
-      if (!path.form(plan::Collective(collective), bytes, form).ok()) break;
+      if (!path.variant(plan::Collective(collective), bytes, form).ok()) break;
       const std::string size =
           form.upToBytes == ~0ull ? "larger" : formatSentence("up to %llu B", (unsigned long long)form.upToBytes);
       line += formatSentence("%s%s: %s, %s, %u channels", line.empty() ? "" : "; ", size.c_str(),

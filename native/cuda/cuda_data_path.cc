@@ -360,14 +360,14 @@ bool CudaDataPath::idle() const {
 // Predicts nothing where GPUs communicate through host memory, which the plan did not assume.
 Status CudaDataPath::predict(const Operation& operation, double& microseconds) const {
   Task task{.operation = operation};
-  Status status = chooseForm(plan(), provenRequirements(false) | negotiableRequirements(), task);
+  Status status = chooseVariant(plan(), provenRequirements(false) | negotiableRequirements(), task);
   microseconds = status.ok() && resources_->regions->why().empty() ? predictedMicroseconds(task) : 0;
   return status;
 }
 
 // The variant of a captured operation.
-Status CudaDataPath::form(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const {
-  return formAt(plan(), provenRequirements(true) | negotiableRequirements(), collective, bytes, out);
+Status CudaDataPath::variant(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const {
+  return variantAt(plan(), provenRequirements(true) | negotiableRequirements(), collective, bytes, out);
 }
 
 Status CudaDataPath::nodeBarrier() {

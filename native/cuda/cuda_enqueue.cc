@@ -25,7 +25,7 @@ Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t sati
     tasks[i].operation = operations[i];
     const bool isSelf = operations[i].collective == plan::Collective::sendRecv && operations[i].peer == setup_.rank;
     const uint32_t negotiable = !isSelf && operations[i].count > 0 ? negotiableRequirements() : 0;
-    NCCLRUN_TRY(chooseForm(plan(), satisfied | negotiable, tasks[i]));
+    NCCLRUN_TRY(chooseVariant(plan(), satisfied | negotiable, tasks[i]));
   }
   return {};
 }
@@ -127,8 +127,8 @@ Status CudaDataPath::run(std::vector<Task>& tasks, DirectCopies::Announced copie
     if (!agreed.empty() && !std::exchange(loggedCopies_, true)) logCopies(tasks[agreed.begin()->first]);
   }
   for (size_t i = 0; i < tasks.size(); i++) {
-    if ((tasks[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0 || agreed.contains(i)) continue;
-    NCCLRUN_TRY(chooseForm(plan(), satisfied, tasks[i]));
+    if ((tasks[i].variant.requires_ & plan::kRequiresPublishedAddresses) == 0 || agreed.contains(i)) continue;
+    NCCLRUN_TRY(chooseVariant(plan(), satisfied, tasks[i]));
   }
   const Operation& last = tasks.back().operation;
   telemetry_.begin(last, tasks.back().bytes);

@@ -58,9 +58,9 @@ Launcher::Shape Launcher::shapeOf(const Task& task) const {
   const auto& operation = task.operation;
   const uint32_t ranks = plan_.header().ranks;
   Shape shape{.kernel = {kBytesModule, 0},
-              .protocol = Protocol(task.form.protocol),
-              .routine = routineOf(operation.collective, Algorithm(task.form.algorithm), ranks, true),
-              .threads = std::min(task.form.threads / 32 * 32, kMaxThreads),
+              .protocol = Protocol(task.variant.protocol),
+              .routine = routineOf(operation.collective, Algorithm(task.variant.algorithm), ranks, true),
+              .threads = std::min(task.variant.threads / 32 * 32, kMaxThreads),
               .elementBytes = 1,
               .scalarAt = nullptr,
               .scalar = 0,
@@ -135,17 +135,17 @@ Item Launcher::itemOf(const Task& task, const Shape& shape) const {
   item.send = static_cast<const char*>(operation.send);
   item.receive = static_cast<char*>(operation.receive);
   item.count = operation.count * elementBytes(operation.type) / shape.elementBytes;
-  item.chunk = std::max<uint64_t>(task.form.chunkBytes / shape.elementBytes, 1);
+  item.chunk = std::max<uint64_t>(task.variant.chunkBytes / shape.elementBytes, 1);
   // The granularity of chunks is what the block's threads carry in one pass, as in NCCL: eight bytes per thread, where
   // Simple does not count one warp; 15 bytes under LL128, whose lines of 120 bytes take eight threads.
   const uint32_t grainBytes = shape.protocol == Protocol::ll128
                                   ? shape.threads * 15
                                   : (shape.threads - (shape.protocol == Protocol::ll ? 0 : 32)) * 8;
   item.grain = uint16_t(std::max(grainBytes / shape.elementBytes, 1u));
-  item.blocks = uint16_t(task.form.channels);
+  item.blocks = uint16_t(task.variant.channels);
   item.root = uint8_t(operation.peer);
   item.protocol = uint8_t(shape.protocol) & 3;
-  item.routine = routineOf(operation.collective, Algorithm(task.form.algorithm), plan_.header().ranks, isSend(task));
+  item.routine = routineOf(operation.collective, Algorithm(task.variant.algorithm), plan_.header().ranks, isSend(task));
   connect(item, task);
   return item;
 }
@@ -319,8 +319,8 @@ bool Launcher::isExpandable(const Task& task) const {
   const bool onlyMovesData =
       collective == Collective::allToAll || collective == Collective::allGather || collective == Collective::broadcast;
   const uint32_t messages = collective == Collective::broadcast ? 1 : std::max(2 * (header.ranks - 1), 1u);
-  return onlyMovesData && Algorithm(task.form.algorithm) == Algorithm::directOneShot &&
-         Protocol(task.form.protocol) == Protocol::simple && header.channels - header.copyChannels >= messages;
+  return onlyMovesData && Algorithm(task.variant.algorithm) == Algorithm::directOneShot &&
+         Protocol(task.variant.protocol) == Protocol::simple && header.channels - header.copyChannels >= messages;
 }
 
 // Splits a large collective without reduction into sends, receives and copies, each with its own blocks, which keep
@@ -394,7 +394,7 @@ Status Launcher::pull(const Task& task, std::span<const Pointer> sources, Stream
   item.send = static_cast<const char*>(task.operation.send);
   item.receive = static_cast<char*>(task.operation.receive);
   item.count = task.operation.count;
-  item.blocks = uint16_t(std::min<uint32_t>(task.form.channels, plan_.header().channels));
+  item.blocks = uint16_t(std::min<uint32_t>(task.variant.channels, plan_.header().channels));
   item.routine = shape.routine;
   launch_.items[launch_.itemCount++] = item;
   const auto regions = std::to_array(launch_.in);

@@ -103,7 +103,7 @@ Status Runner::pull(const Task& task, const DirectCopies::Buffers& sources, cons
 Status Runner::reduceParts(const Task& task, const DirectCopies::Reached& reached, size_t part, const Where& where) {
   const uint32_t ranks = plan_.header().ranks;
   const size_t element = elementBytes(task.operation.type), done = part * ranks;
-  Task own{.operation = task.operation, .form = task.form}, left{.operation = task.operation};
+  Task own{.operation = task.operation, .variant = task.variant}, left{.operation = task.operation};
   own.operation.collective = Collective::reduceScatter;
   own.operation.receive = static_cast<char*>(own.operation.receive) + rank_ * part * element;
   own.operation.count = part;
@@ -119,7 +119,7 @@ Status Runner::reduceParts(const Task& task, const DirectCopies::Reached& reache
   if (left.operation.count > 0) tasks.push_back(left);
   for (Task& one : tasks) {
     one.operation.chosenAs = kOwnBytes;
-    NCCLRUN_TRY(chooseForm(plan_, where.satisfied, one));
+    NCCLRUN_TRY(chooseVariant(plan_, where.satisfied, one));
   }
   return launcher_.run(tasks, where.stream);
 }

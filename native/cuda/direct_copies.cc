@@ -41,7 +41,7 @@ DirectCopies::Announced DirectCopies::announce(std::span<const Task> tasks) {
   std::array<std::array<bool, 2>, kMaxPeers> has{};  // a message to, or from, the rank
   for (size_t i = 0; i < tasks.size(); i++) {
     const Operation& operation = tasks[i].operation;
-    if ((tasks[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0) continue;
+    if ((tasks[i].variant.requires_ & plan::kRequiresPublishedAddresses) == 0) continue;
     if (announced.empty()) announced.all_ = std::make_unique<Announced::All>(*this);
     auto& ones = announced.all_->ones;
     const auto announce = [&](bool able, bool reads, const BufferLocation& location) {
@@ -91,7 +91,7 @@ DirectCopies::Agreed DirectCopies::settle(Announced announced, uint64_t deadline
 
 CopyProgram DirectCopies::programFor(const Task& task, const Buffers& targets, size_t bytes) const {
   const Operation& operation = task.operation;
-  const uint64_t parts = (bytes + task.form.chunkBytes - 1) / std::max<uint64_t>(task.form.chunkBytes, 1);
+  const uint64_t parts = (bytes + task.variant.chunkBytes - 1) / std::max<uint64_t>(task.variant.chunkBytes, 1);
   const CopyBuffers buffers{pointer(operation.send), pointer(operation.receive), std::span(targets.data(), ranks_)};
   return copyProgramFor(operation.collective, rank_, operation.peer, buffers, bytes,
                         uint32_t(std::clamp<uint64_t>(parts, 1, kCopyParts)));

@@ -19,7 +19,7 @@
 
 namespace ncclrun {
 
-// The form of an operation is chosen by its own size.
+// The plan chooses the variant of an operation by its own size.
 inline constexpr uint64_t kOwnBytes = ~0ull;
 
 // One call of the user, arguments already checked above. sendRecv: exactly one of send and receive is set.
@@ -37,7 +37,7 @@ struct Operation {
   uint64_t before = 0;             // rolling hash of the operations before
   uint64_t hash = 0;               // the same with this one
   uint64_t hashed = 0;             // operations that went into the hash
-  uint64_t chosenAs = kOwnBytes;   // its form is that of an operation of so many bytes
+  uint64_t chosenAs = kOwnBytes;   // size by which the plan chooses the variant
 };
 
 // Bytes that operations will use often, as the program said. window: all ranks said so, each of a buffer of its own.
@@ -139,7 +139,7 @@ class DataPath {
   }
 
   // What the plan has for operations of this size.
-  virtual Status form(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const = 0;
+  virtual Status variant(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const = 0;
 
   virtual void info(ncclrunCommInfo& out) const = 0;
   virtual const char* hostName(uint32_t index) const = 0;  // null if out of range

@@ -43,8 +43,8 @@ uint64_t deciding(const Operation& operation, uint32_t ranks) {
   }
 }
 
-// Called for every operation: words are only made where something is wrong.
-Status chooseForm(const PlanView& plan, uint32_t satisfied, Task& task) {
+// Every operation calls this, so it builds strings only for errors.
+Status chooseVariant(const PlanView& plan, uint32_t satisfied, Task& task) {
   const auto device = plan::Device(plan.header().device);
   const auto& operation = task.operation;
   const auto name = [&] { return std::string(nameOf(operation.collective)); };
@@ -66,21 +66,22 @@ Status chooseForm(const PlanView& plan, uint32_t satisfied, Task& task) {
     if (record.collective != uint8_t(operation.collective)) break;
     if (size > record.upToBytes) continue;
     for (uint32_t i = 0; i < record.formCount; i++) {
-      task.form = plan.form(record.firstForm + i);
-      if ((task.form.requires_ & ~satisfied) == 0) return {};  // a variant of the device: PlanView has checked it
+      task.variant = plan.form(record.firstForm + i);
+      if ((task.variant.requires_ & ~satisfied) == 0) return {};  // a variant of the device: PlanView has checked it
     }
     break;
   }
   return {ncclInvalidUsage,
-          name() + " of " + std::to_string(task.bytes) + " bytes: the plan has no form for it on " + which()};
+          name() + " of " + std::to_string(task.bytes) + " bytes: the plan has no variant for it on " + which()};
 }
 
-Status formAt(const PlanView& plan, uint32_t satisfied, plan::Collective collective, uint64_t bytes, ncclrunForm& out) {
+Status variantAt(const PlanView& plan, uint32_t satisfied, plan::Collective collective, uint64_t bytes,
+                 ncclrunForm& out) {
   Task task;
   task.operation.collective = collective;
   task.operation.chosenAs = bytes;
-  NCCLRUN_TRY(chooseForm(plan, satisfied, task));
-  out = {task.form.algorithm, task.form.protocol, task.form.channels, task.form.threads, kOwnBytes};
+  NCCLRUN_TRY(chooseVariant(plan, satisfied, task));
+  out = {task.variant.algorithm, task.variant.protocol, task.variant.channels, task.variant.threads, kOwnBytes};
   for (uint32_t row = plan.firstTuning(collective); row < plan.header().tuningTable.count; row++) {
     const auto record = plan.tuning(row);
     if (record.collective != uint8_t(collective) || bytes > record.upToBytes) continue;
@@ -92,8 +93,8 @@ Status formAt(const PlanView& plan, uint32_t satisfied, plan::Collective collect
 
 double predictedMicroseconds(const Task& task) {
   constexpr double kMebibyte = 1 << 20;
-  return double(task.form.predictedMicroseconds) +
-         double(task.form.predictedMicrosecondsPerMebibyte) * double(task.bytes) / kMebibyte;
+  return double(task.variant.predictedMicroseconds) +
+         double(task.variant.predictedMicrosecondsPerMebibyte) * double(task.bytes) / kMebibyte;
 }
 
 }  // namespace ncclrun

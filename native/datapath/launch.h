@@ -1,4 +1,4 @@
-// What a stream runs: the operations that a caller grouped, each with the form that the plan chose for it.
+// What a stream runs: the operations that a caller grouped, each with the variant that the plan chose for it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,11 +14,11 @@ namespace ncclrun {
 
 struct Task {
   Operation operation;
-  plan::FormRecord form{};
-  uint32_t firstChannel = 0;  // of a ring form, which takes form.channels from there on, round the plan's
-  uint64_t bytes = 0;         // what the form was chosen by: the larger of one rank's send and receive buffers
+  plan::FormRecord variant{};
+  uint32_t firstChannel = 0;  // of a ring, which takes variant.channels channels from this one, modulo the plan's
+  uint64_t bytes = 0;         // size by which the variant was chosen: the larger of a rank's send and receive buffers
 };
-// Of a message.
+// True if the task of a message sends.
 inline bool isSend(const Task& task) { return task.operation.send != nullptr; }
 
 struct Launch {
@@ -27,26 +27,27 @@ struct Launch {
   std::vector<Task> more;
 };
 
-// Who can run a launch: a communicator's data path.
+// Runs launches: a communicator's data path.
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  // `borrowed`: set if this begins on a borrowed thread; null if its time is unbounded.
+  // `borrowed`: the borrowed thread on which this begins; null if the thread may run it without a time limit.
   virtual Status run(const Launch& launch, BorrowedThread* borrowed) = 0;
   virtual uint64_t spinNanoseconds() const = 0;
 };
 
-// Bytes that decide about an operation's form.
+// Size by which the plan chooses an operation's variant.
 uint64_t deciding(const Operation& operation, uint32_t ranks);
 
-// Fills in task.form: the first listed variant whose requirements are all in `satisfied` (bits of plan::kRequires…), in
-// the row of the operation's collective and size. Returns ncclInvalidUsage if the plan has none.
-Status chooseForm(const PlanView& plan, uint32_t satisfied, Task& task);
+// Fills in task.variant: the first listed variant whose requirements are all in `satisfied` (bits of plan::kRequires…),
+// in the row of the operation's collective and size. Returns ncclInvalidUsage if the plan has none.
+Status chooseVariant(const PlanView& plan, uint32_t satisfied, Task& task);
 
-// What it would choose for operations of so many bytes.
-Status formAt(const PlanView& plan, uint32_t satisfied, plan::Collective collective, uint64_t bytes, ncclrunForm& out);
+// Variant that chooseVariant() chooses for operations of this size.
+Status variantAt(const PlanView& plan, uint32_t satisfied, plan::Collective collective, uint64_t bytes,
+                 ncclrunForm& out);
 
-// What the plan predicts for the task's form and bytes; 0 where it predicts nothing.
+// Time that the plan predicts for the task's variant and size; 0 if it predicts nothing.
 double predictedMicroseconds(const Task& task);
 
 // It combines the ranks' elements by an operator.

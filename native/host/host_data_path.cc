@@ -45,10 +45,10 @@ Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunS
   for (size_t i = 0; i < operations.size(); i++) {
     Task& task = i == 0 ? launch.first : launch.more[i - 1];
     task.operation = operations[i];
-    NCCLRUN_TRY(chooseForm(plan_, plan::kRequiresNotCaptured, task));
-    if (plan::Algorithm(task.form.algorithm) != plan::Algorithm::ring) continue;
+    NCCLRUN_TRY(chooseVariant(plan_, plan::kRequiresNotCaptured, task));
+    if (plan::Algorithm(task.variant.algorithm) != plan::Algorithm::ring) continue;
     task.firstChannel = nextChannel;
-    nextChannel = (nextChannel + task.form.channels) % plan_.header().channels;
+    nextChannel = (nextChannel + task.variant.channels) % plan_.header().channels;
   }
   telemetry_.queued();
   // A ticket's position in the stream is fixed before the next ticket is issued, so that no two streams can wait for
@@ -209,12 +209,12 @@ class HostDataPath final : public DataPath {
   size_t edges(std::span<ncclrunEdge> out) const override { return communicator_->connections().list(out); }
   Status predict(const Operation& operation, double& microseconds) const override {
     Task task{.operation = operation};
-    Status status = chooseForm(communicator_->plan(), plan::kRequiresNotCaptured, task);
+    Status status = chooseVariant(communicator_->plan(), plan::kRequiresNotCaptured, task);
     microseconds = status.ok() ? predictedMicroseconds(task) : 0;
     return status;
   }
-  Status form(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const override {
-    return formAt(communicator_->plan(), plan::kRequiresNotCaptured, collective, bytes, out);
+  Status variant(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const override {
+    return variantAt(communicator_->plan(), plan::kRequiresNotCaptured, collective, bytes, out);
   }
   void info(ncclrunCommInfo& out) const override {
     const auto& plan = communicator_->plan();

@@ -21,7 +21,7 @@ using plan::Collective;
 // do not pay in place, where the lines written have just been read.
 constexpr uint64_t kStreamingBytes = 4u << 20;
 
-bool usesLL(const Task& task) { return task.form.protocol == uint8_t(plan::Protocol::ll); }
+bool usesLL(const Task& task) { return task.variant.protocol == uint8_t(plan::Protocol::ll); }
 
 // Error of an operation that lacks a connection although no interrupt was raised. The operation has not begun, and the
 // other ranks wait for this one.
@@ -39,9 +39,9 @@ Work OperationRunner::workOf(const Task& task) const {
   work.receive = static_cast<char*>(operation.receive);
   work.count = operation.count;
   work.elementBytes = elementBytes(operation.type);
-  work.chunk = std::max<size_t>(task.form.chunkBytes / work.elementBytes, 1);
+  work.chunk = std::max<size_t>(task.variant.chunkBytes / work.elementBytes, 1);
   work.isLL = usesLL(task);
-  work.grain = (task.form.threads - (work.isLL ? 0 : 32)) * size_t(8) / work.elementBytes;
+  work.grain = (task.variant.threads - (work.isLL ? 0 : 32)) * size_t(8) / work.elementBytes;
   work.blocks = 1;
   work.rank = rank_;
   work.ranks = plan_.header().ranks;
@@ -164,7 +164,7 @@ bool OperationRunner::buildTree(const Task& task, Algorithm algorithm) {
 }
 
 bool OperationRunner::buildBarrier(const Task& task) {
-  if (plan::Algorithm(task.form.algorithm) == plan::Algorithm::ring)
+  if (plan::Algorithm(task.variant.algorithm) == plan::Algorithm::ring)
     return buildRing(task, ringBarrier<HostPrimitives>, 1);
   Block& block = addBlock(task, directBarrier<HostPrimitives>);
   const uint32_t n = plan_.header().ranks;
@@ -179,8 +179,8 @@ bool OperationRunner::buildBarrier(const Task& task) {
 
 bool OperationRunner::build(const Task& task) {
   using P = HostPrimitives;
-  const uint32_t channels = task.form.channels;
-  const auto algorithm = plan::Algorithm(task.form.algorithm);
+  const uint32_t channels = task.variant.channels;
+  const auto algorithm = plan::Algorithm(task.variant.algorithm);
   const bool ring = algorithm == plan::Algorithm::ring;
   const bool tree = algorithm == plan::Algorithm::tree;
   switch (task.operation.collective) {

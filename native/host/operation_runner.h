@@ -69,7 +69,7 @@ class OperationRunner {
   const uint32_t rank_;
   std::deque<Ring> rings_;               // by channel, as far as used
   std::map<uint32_t, Tree> trees_;       // by root, as far as used
-  std::vector<Endpoint*> pairReceives_;  // by the peer's number among the others; once a direct form was used
+  std::vector<Endpoint*> pairReceives_;  // by the peer's number among the others; once a direct algorithm was used
   std::vector<Endpoint*> pairSends_;
   std::vector<Block> blocks_;  // of the stage under way; kept for their memory
   size_t used_ = 0;

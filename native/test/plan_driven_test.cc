@@ -192,7 +192,7 @@ TEST(the_error_names_what_the_host_device_lacks) {
     Operation gather = allReduceOf(data, data, 4);
     gather.collective = Collective::allGather;
     EXPECT(me.run({gather}) == ncclInvalidUsage);
-    EXPECT_MORE(std::string(lastError()).find("the plan has no form for it") != std::string::npos, lastError());
+    EXPECT_MORE(std::string(lastError()).find("the plan has no variant for it") != std::string::npos, lastError());
   });
 }
 
@@ -244,7 +244,7 @@ TEST(an_operation_without_connections_fails) {
   float data = 1;
   Launch launch;
   launch.first.operation = allReduceOf(&data, &data, 1);
-  launch.first.form = form(Algorithm::ring, 1, 4096);
+  launch.first.variant = form(Algorithm::ring, 1, 4096);
   const Status status = runner.run(launch, spin, telemetry);
   EXPECT(status.code == ncclInternalError);
   EXPECT_MORE(status.sentence.find("allReduce: the plan names no connection") == 0, status.sentence);
