@@ -14,7 +14,7 @@ import { isOnDevice } from './device/operands.ts';
 import type { NcclBuffer, OnDevice } from './device/operands.ts';
 import type { DeviceStream } from './device/stream.ts';
 import type { ElementType } from './engine/elements.ts';
-import { Endings } from './endings.ts';
+import { OperationPromises } from './operation-promises.ts';
 import type { CommHandle, Native, Operation } from './engine/native.ts';
 import { translated, translateError, UsageError } from './engine/errors.ts';
 import { ExchangeQueue } from './exchange.ts';
@@ -54,7 +54,7 @@ export class Communicator implements AsyncDisposable {
   readonly #native: Native;
   readonly #handle: CommHandle;
   readonly #member: Member;
-  readonly #endings = new Endings();
+  readonly #promises = new OperationPromises();
   readonly #exchange: ExchangeQueue;
   /** On streams of the device. */
   readonly #queued = new Set<Promise<void>>();
@@ -66,8 +66,8 @@ export class Communicator implements AsyncDisposable {
     this.#native = native;
     this.device = device;
     this.#handle = handle;
-    this.#exchange = new ExchangeQueue(native, this.#endings);
-    native.commWatch(handle, this.#endings.watcher);
+    this.#exchange = new ExchangeQueue(native, this.#promises);
+    native.commWatch(handle, this.#promises.watcher);
     const info = native.commInfo(handle);
     this.rank = info.rank;
     this.size = info.size;
@@ -297,7 +297,7 @@ export class Communicator implements AsyncDisposable {
   #begin(operation: Operation | OnDevice, signal: Signal | undefined): Promise<void> | null {
     this.#exchange.flush();
     if (isOnDevice(operation)) return this.#guarded(signal, () => this.#track(this.#queue(operation)));
-    if (inGroup()) return this.#guarded(signal, () => addToGroup(this.#native, this.#endings, operation));
+    if (inGroup()) return this.#guarded(signal, () => addToGroup(this.#native, this.#promises, operation));
     if (signal !== undefined) return this.#guarded(signal, () => this.#operate(operation) ?? Promise.resolve());
     try {
       const waits = this.#operate(operation);
@@ -310,8 +310,8 @@ export class Communicator implements AsyncDisposable {
   #queue({ queue, operation }: OnDevice): Promise<void> {
     if (!inGroup()) return queue.operate(operation);
     queue.flush();
-    const endings = { of: () => queue.ended(this.#handle) };
-    return addToGroup(this.#native, endings, [...operation, queue.handle]);
+    const promises = { of: () => queue.ended(this.#handle) };
+    return addToGroup(this.#native, promises, [...operation, queue.handle]);
   }
 
   /** Notes what has to end before the communicator is left. */
@@ -323,7 +323,7 @@ export class Communicator implements AsyncDisposable {
   }
 
   #operate(operation: Operation): Promise<void> | null {
-    return this.#endings.of(this.#native.operate(...operation), operation);
+    return this.#promises.of(this.#native.operate(...operation), operation);
   }
 
   async #guarded(signal: Signal | undefined, begin: () => Promise<void>): Promise<void> {

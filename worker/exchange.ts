@@ -1,17 +1,17 @@
 /** Sends and receives that a program begins together also progress together, so that two ranks that both send first do not wait for ever. */
-import type { Endings } from './endings.ts';
+import type { OperationPromises } from './operation-promises.ts';
 import type { Native, Operation } from './engine/native.ts';
 
 /** Collects transfers until the program's current step is over (a microtask), or until another operation has to come after them. */
 export class ExchangeQueue {
   readonly #native: Native;
-  readonly #endings: Endings;
+  readonly #promises: OperationPromises;
   #transfers: Operation[] = [];
   #ended: PromiseWithResolvers<void> = Promise.withResolvers();
 
-  constructor(native: Native, endings: Endings) {
+  constructor(native: Native, promises: OperationPromises) {
     this.#native = native;
-    this.#endings = endings;
+    this.#promises = promises;
   }
 
   /** Resolves when this transfer, and those that began with it, have ended. */
@@ -31,7 +31,7 @@ export class ExchangeQueue {
     this.#transfers = [];
     try {
       const [number = 0] = this.#native.group(transfers);
-      const waits = this.#endings.of(number, ...transfers);
+      const waits = this.#promises.of(number, ...transfers);
       if (waits === null) resolve();
       else waits.then(resolve, reject);
     } catch (error) {

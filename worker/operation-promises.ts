@@ -1,40 +1,40 @@
-/** How the promises of a communicator's operations settle. */
+/** Settles the promises of a communicator's operations. */
 import { monotonicMs } from '../control/clock.ts';
 import type { Operation, Watcher } from './engine/native.ts';
 
-/** An operation, or several that begin together, under way. */
+/** A pending operation, or several that begin together. */
 interface PendingOperations {
   readonly number: number;
-  /** The engine uses its arrays: they must not be collected. */
+  /** Keeps the operations' arrays, which the engine uses, from the garbage collector. */
   readonly operations: readonly Operation[];
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * What ended during its call needs no turn of the event loop. So that timers, sockets and signals have theirs in a program that awaits
- * nothing else, an operation waits for one from time to time. The clock costs something too, so few operations look at it.
+ * An operation that ended during its call needs no tick of the event loop. A program that awaits nothing else would starve timers, sockets and
+ * signals, so an operation yields to the event loop from time to time. Reading the clock takes time too, so only every 16th operation reads it.
  */
 const MS_PER_TICK = 2;
-const OPERATIONS_PER_LOOK = 16;
-let untilLook = OPERATIONS_PER_LOOK;
+const OPERATIONS_PER_CLOCK_READ = 16;
+let untilClockRead = OPERATIONS_PER_CLOCK_READ;
 let yieldedAt = 0;
 
 function yieldIfDue(): Promise<void> | null {
-  if (--untilLook > 0) return null;
-  untilLook = OPERATIONS_PER_LOOK;
+  if (--untilClockRead > 0) return null;
+  untilClockRead = OPERATIONS_PER_CLOCK_READ;
   const now = monotonicMs();
   if (now - yieldedAt < MS_PER_TICK) return null;
   yieldedAt = now;
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Of one communicator, whose operations end in the order in which they begin. */
-export class Endings {
+/** Promises of the operations of one communicator, which end in the order in which they begin. */
+export class OperationPromises {
   #pending: PendingOperations[] = [];
   #first = 0;
 
-  /** For commWatch. It keeps nothing but what is under way from the garbage collector. */
+  /** Watcher for commWatch. It keeps only pending operations from the garbage collector. */
   readonly watcher: Watcher = (ended, failures) => {
     const errors = new Map(failures);
     for (let next = this.#pending[this.#first]; next !== undefined && next.number <= ended; ) {
@@ -48,7 +48,7 @@ export class Endings {
     this.#first = 0;
   };
 
-  /** `number` is what native code calls operations that have just begun; 0 if they have ended. null: nothing has to be awaited. */
+  /** Returns the promise of operations that have just begun, or null if the caller need not wait. `number`: native code's number of them; 0 if they have ended. */
   of(number: number, ...operations: readonly Operation[]): Promise<void> | null {
     if (number === 0) return yieldIfDue();
     return new Promise((resolve, reject) => {
