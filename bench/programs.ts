@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findProgram } from '../test/rig/capability.ts';
 import { repository } from '../test/rig/cluster.ts';
-import { compile, compileWithEngine } from '../test/rig/compile.ts';
+import { compile, compileNetwork, compileWithEngine } from '../test/rig/compile.ts';
 
 const execFileAsync = promisify(execFile);
 
@@ -90,6 +90,11 @@ export class Programs implements AsyncDisposable {
   /** A program of bench/programs that uses our library. */
   withEngine(name: string): Promise<string> {
     return this.#once(`${name}.ours`, () => compileWithEngine(`bench/programs/${name}.c`, this.directory));
+  }
+
+  /** A program of bench/programs that uses the network layer below the library's interface. */
+  ofNetwork(name: string): Promise<string> {
+    return this.#once(`${name}.net`, () => compileNetwork(`bench/programs/${name}.cc`, this.directory));
   }
 
   /** A program of test/rig/programs. */

@@ -17,6 +17,7 @@ import { output } from './figures/output.ts';
 import { restart } from './figures/restart.ts';
 import { send } from './figures/send.ts';
 import { simulatedAgents } from './figures/simulated_agents.ts';
+import { sockets } from './figures/sockets.ts';
 import { split } from './figures/split.ts';
 import { staging } from './figures/staging.ts';
 import { wired } from './figures/wired.ts';
@@ -35,6 +36,7 @@ const figures: readonly Figure[] = [
   nonblocking,
   ...collectives,
   send,
+  sockets,
   allReduceBetweenHosts,
   crossing,
   output,

@@ -1,0 +1,162 @@
+/* What TCP gives without an engine: SOCKETS connections of which each moves its share of every message between buffers of the
+ * same footprint as the engine's, by THREADS threads (0: the main thread, non-blocking). And a ping-pong of 8 bytes with both
+ * ends spinning.
+ *
+ *   raw_tcp receive ADDRESS SOCKETS THREADS BYTES MESSAGES        prints its port, then MB/s
+ *   raw_tcp send PEER PORT SOCKETS THREADS BYTES MESSAGES
+ *   raw_tcp pong ADDRESS ROUNDS                                   prints its port
+ *   raw_tcp ping PEER PORT ROUNDS                                 prints microseconds per round trip / 2
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_SOCKETS 64
+#define DEPTH 8 /* messages' buffers, as the benchmark of the engine has them */
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void must(int fine, const char* what) {
+  if (fine) return;
+  perror(what);
+  exit(1);
+}
+
+static struct sockaddr_in at(const char* address, int port) {
+  struct sockaddr_in place;
+  memset(&place, 0, sizeof place);
+  place.sin_family = AF_INET;
+  place.sin_port = htons((unsigned short)port);
+  must(inet_pton(AF_INET, address, &place.sin_addr) == 1, "address");
+  return place;
+}
+
+static int no_delay(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return fd;
+}
+
+static int listen_at(const char* address) {
+  struct sockaddr_in place = at(address, 0);
+  socklen_t length = sizeof place;
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  must(bind(fd, (struct sockaddr*)&place, length) == 0 && listen(fd, MAX_SOCKETS) == 0, "listen");
+  must(getsockname(fd, (struct sockaddr*)&place, &length) == 0, "getsockname");
+  printf("%d\n", ntohs(place.sin_port));
+  fflush(stdout);
+  return fd;
+}
+
+static int connect_to(const char* address, int port) {
+  const struct sockaddr_in place = at(address, port);
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  must(connect(fd, (const struct sockaddr*)&place, sizeof place) == 0, "connect");
+  return no_delay(fd);
+}
+
+struct share {
+  int fd, sends, index, sockets;
+  char* buffer;
+  size_t bytes;
+  long messages, message;
+  size_t done;
+};
+
+/* Moves what can be moved with `flags`; 1 when the share of all messages is through. */
+static int advance(struct share* s, int flags) {
+  const size_t slice = s->bytes / (size_t)s->sockets;
+  while (s->message < s->messages) {
+    char* const data = s->buffer + (size_t)(s->message % DEPTH) * s->bytes + (size_t)s->index * slice + s->done;
+    const ssize_t moved = s->sends ? send(s->fd, data, slice - s->done, flags) : recv(s->fd, data, slice - s->done, flags);
+    if (moved < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+    must(moved > 0, "transfer");
+    s->done += (size_t)moved;
+    if (s->done < slice) continue;
+    s->done = 0;
+    s->message++;
+  }
+  return 1;
+}
+
+struct work {
+  struct share* shares;
+  int first, step, count;
+};
+
+static void* run(void* argument) {
+  const struct work* const work = argument;
+  int open = 1;
+  /* A thread with one socket may block in it; one with several may not. */
+  const int flags = work->first + work->step >= work->count ? 0 : MSG_DONTWAIT;
+  while (open) {
+    open = 0;
+    for (int i = work->first; i < work->count; i += work->step) open |= !advance(&work->shares[i], flags);
+  }
+  return NULL;
+}
+
+static double transfer(const int* fds, int sends, int sockets, int threads, size_t bytes, long messages) {
+  char* const buffer = calloc(DEPTH, bytes);
+  struct share shares[MAX_SOCKETS];
+  struct work works[MAX_SOCKETS];
+  pthread_t ids[MAX_SOCKETS];
+  for (int i = 0; i < sockets; i++)
+    shares[i] = (struct share){fds[i], sends, i, sockets, buffer, bytes, messages, 0, 0};
+  const double begin = now();
+  for (int i = 0; i < threads; i++) {
+    works[i] = (struct work){shares, i, threads, sockets};
+    must(pthread_create(&ids[i], NULL, run, &works[i]) == 0, "pthread_create");
+  }
+  for (int i = 0; i < threads; i++) pthread_join(ids[i], NULL);
+  if (threads == 0) run(&(struct work){shares, 0, 1, sockets});
+  const double seconds = now() - begin;
+  free(buffer);
+  return (double)bytes * (double)messages / seconds / 1e6;
+}
+
+int main(int argc, char** argv) {
+  int fds[MAX_SOCKETS];
+  if (argc == 7 && strcmp(argv[1], "receive") == 0) {
+    const int listening = listen_at(argv[2]), sockets = atoi(argv[3]);
+    for (int i = 0; i < sockets; i++) fds[i] = no_delay(accept(listening, NULL, NULL));
+    printf("%.1f\n", transfer(fds, 0, sockets, atoi(argv[4]), strtoul(argv[5], NULL, 10), atol(argv[6])));
+  } else if (argc == 8 && strcmp(argv[1], "send") == 0) {
+    const int sockets = atoi(argv[4]);
+    for (int i = 0; i < sockets; i++) fds[i] = connect_to(argv[2], atoi(argv[3]));
+    transfer(fds, 1, sockets, atoi(argv[5]), strtoul(argv[6], NULL, 10), atol(argv[7]));
+  } else if (argc == 4 && strcmp(argv[1], "pong") == 0) {
+    const int listening = listen_at(argv[2]), fd = no_delay(accept(listening, NULL, NULL));
+    char data[8];
+    for (long i = 0; i < atol(argv[3]); i++) {
+      while (recv(fd, data, sizeof data, MSG_DONTWAIT) != sizeof data) {
+      }
+      must(send(fd, data, sizeof data, 0) == sizeof data, "send");
+    }
+  } else if (argc == 5 && strcmp(argv[1], "ping") == 0) {
+    const int fd = connect_to(argv[2], atoi(argv[3]));
+    const long rounds = atol(argv[4]);
+    char data[8] = {0};
+    const double begin = now();
+    for (long i = 0; i < rounds; i++) {
+      must(send(fd, data, sizeof data, 0) == sizeof data, "send");
+      while (recv(fd, data, sizeof data, MSG_DONTWAIT) != sizeof data) {
+      }
+    }
+    printf("%.3f\n", (now() - begin) / (double)rounds / 2 * 1e6);
+  } else {
+    return 2;
+  }
+  return 0;
+}
