@@ -1,6 +1,6 @@
-/* What TCP gives without an engine: SOCKETS connections of which each moves its share of every message between buffers of the
- * same footprint as the engine's, by THREADS threads (0: the main thread, non-blocking). And a ping-pong of 8 bytes with both
- * ends spinning.
+/* What TCP gives without an engine: SOCKETS connections of which each moves its share of every message between buffers
+ * of the same footprint as the engine's, by THREADS threads (0: the main thread, non-blocking). And a ping-pong of 8
+ * bytes with both ends spinning.
  *
  *   raw_tcp receive ADDRESS SOCKETS THREADS BYTES MESSAGES        prints its port, then MB/s
  *   raw_tcp send PEER PORT SOCKETS THREADS BYTES MESSAGES
@@ -79,7 +79,8 @@ static int advance(struct share* s, int flags) {
   const size_t slice = s->bytes / (size_t)s->sockets;
   while (s->message < s->messages) {
     char* const data = s->buffer + (size_t)(s->message % DEPTH) * s->bytes + (size_t)s->index * slice + s->done;
-    const ssize_t moved = s->sends ? send(s->fd, data, slice - s->done, flags) : recv(s->fd, data, slice - s->done, flags);
+    const ssize_t moved =
+        s->sends ? send(s->fd, data, slice - s->done, flags) : recv(s->fd, data, slice - s->done, flags);
     if (moved < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     must(moved > 0, "transfer");
     s->done += (size_t)moved;

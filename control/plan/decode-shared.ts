@@ -2,7 +2,7 @@
 import {
   ALGORITHMS,
   COLLECTIVES,
-  FORM_RECORD,
+  VARIANT_RECORD,
   HEADER,
   HOST_RECORD,
   PEER_RECORD,
@@ -49,13 +49,13 @@ function readString(reader: PlanReader, strings: SectionReader, offset: number, 
 
 export function decodeTuning(reader: PlanReader): TuningRow[] {
   const rows = reader.section(HEADER.tuningTable, STRIDE.tuning, 'tuningTable');
-  const variants = reader.section(HEADER.formTable, STRIDE.form, 'formTable');
+  const variants = reader.section(HEADER.variantTable, STRIDE.variant, 'variantTable');
   let used = 0;
   return Array.from({ length: rows.count }, (_, index) => {
     const at = rows.at(index);
     const what = `tuningTable[${index}]`;
-    const first = reader.u32(at + TUNING_RECORD.firstForm);
-    const count = reader.u32(at + TUNING_RECORD.formCount);
+    const first = reader.u32(at + TUNING_RECORD.firstVariant);
+    const count = reader.u32(at + TUNING_RECORD.variantCount);
     used += count; // rows that share variants could make a small file fill the memory
     if (Math.max(first + count, used) > variants.count) {
       throw new PlanError(`${what}: variants beyond the ${variants.count} there are`);
@@ -72,18 +72,18 @@ export function decodeTuning(reader: PlanReader): TuningRow[] {
 
 function decodeVariant(reader: PlanReader, variants: SectionReader, index: number): Variant {
   const at = variants.at(index);
-  const what = `formTable[${index}]`;
-  const bits = reader.u32(at + FORM_RECORD.requires);
+  const what = `variantTable[${index}]`;
+  const bits = reader.u32(at + VARIANT_RECORD.requires);
   if (bits >>> PRECONDITIONS.length !== 0)
     throw new PlanError(`${what}.requires: bits ${bits.toString(2)} are unknown`);
   return {
-    algorithm: named(ALGORITHMS, reader.u8(at + FORM_RECORD.algorithm), `${what}.algorithm`),
-    protocol: named(PROTOCOLS, reader.u8(at + FORM_RECORD.protocol), `${what}.protocol`),
-    channels: reader.u16(at + FORM_RECORD.channels),
-    chunkBytes: reader.u64(at + FORM_RECORD.chunkBytes, `${what}.chunkBytes`),
-    threads: reader.u32(at + FORM_RECORD.threads),
+    algorithm: named(ALGORITHMS, reader.u8(at + VARIANT_RECORD.algorithm), `${what}.algorithm`),
+    protocol: named(PROTOCOLS, reader.u8(at + VARIANT_RECORD.protocol), `${what}.protocol`),
+    channels: reader.u16(at + VARIANT_RECORD.channels),
+    chunkBytes: reader.u64(at + VARIANT_RECORD.chunkBytes, `${what}.chunkBytes`),
+    threads: reader.u32(at + VARIANT_RECORD.threads),
     requires: PRECONDITIONS.filter((_, bit) => (bits & (1 << bit)) !== 0),
-    predictedMicroseconds: reader.f32(at + FORM_RECORD.predictedMicroseconds),
-    predictedMicrosecondsPerMebibyte: reader.f32(at + FORM_RECORD.predictedMicrosecondsPerMebibyte),
+    predictedMicroseconds: reader.f32(at + VARIANT_RECORD.predictedMicroseconds),
+    predictedMicrosecondsPerMebibyte: reader.f32(at + VARIANT_RECORD.predictedMicrosecondsPerMebibyte),
   };
 }

@@ -5,7 +5,7 @@ import { writeChannels } from './encode-channels.ts';
 import {
   ALGORITHMS,
   COLLECTIVES,
-  FORM_RECORD,
+  VARIANT_RECORD,
   HEADER,
   HOST_RECORD,
   PEER_RECORD,
@@ -30,7 +30,7 @@ export const SHARED_SECTIONS = [
   ['hostRing', HEADER.hostRingTable],
   ['hostTree', HEADER.hostTreeTable],
   ['tuning', HEADER.tuningTable],
-  ['form', HEADER.formTable],
+  ['variant', HEADER.variantTable],
   ['string', HEADER.stringTable],
 ] as const;
 type SharedName = (typeof SHARED_SECTIONS)[number][0];
@@ -61,7 +61,7 @@ export function encodeSharedTables(plan: CommPlan): SharedTables {
     hostRing: channels.hostRings.length * plan.hosts.length,
     hostTree: channels.hostTrees.length * plan.hosts.length,
     tuning: plan.tuning.length,
-    form: plan.tuning.reduce((sum, row) => sum + row.variants.length, 0),
+    variant: plan.tuning.reduce((sum, row) => sum + row.variants.length, 0),
     string: strings.bytes.length,
   });
   const bytes = new Uint8Array(end - PLAN_HEADER_BYTES);
@@ -70,7 +70,7 @@ export function encodeSharedTables(plan: CommPlan): SharedTables {
   writeHosts(view, start('host'), strings.hosts, channels);
   writePeers(view, start('peer'), plan, channels.localIndex);
   writeChannels(bytes, start, channels);
-  writeTuning(view, start('tuning'), start('form'), plan.tuning);
+  writeTuning(view, start('tuning'), start('variant'), plan.tuning);
   bytes.set(strings.bytes, start('string'));
   return { bytes, section, channels };
 }
@@ -141,11 +141,11 @@ function writeTuning(view: DataView, rowsAt: number, variantsAt: number, rows: r
   sorted.forEach((row, index) => {
     const at = rowsAt + index * STRIDE.tuning;
     view.setUint8(at + TUNING_RECORD.collective, COLLECTIVES.indexOf(row.collective));
-    view.setUint32(at + TUNING_RECORD.firstForm, variantIndex, true);
-    view.setUint32(at + TUNING_RECORD.formCount, row.variants.length, true);
+    view.setUint32(at + TUNING_RECORD.firstVariant, variantIndex, true);
+    view.setUint32(at + TUNING_RECORD.variantCount, row.variants.length, true);
     if (row.upToBytes === null) view.setBigUint64(at + TUNING_RECORD.upToBytes, 0xffff_ffff_ffff_ffffn, true);
     else writeU64(view, at + TUNING_RECORD.upToBytes, row.upToBytes);
-    for (const entry of row.variants) writeVariant(view, variantsAt + variantIndex++ * STRIDE.form, entry);
+    for (const entry of row.variants) writeVariant(view, variantsAt + variantIndex++ * STRIDE.variant, entry);
   });
 }
 
@@ -154,14 +154,14 @@ function numberOf(row: TuningRow): number {
 }
 
 function writeVariant(view: DataView, at: number, variant: Variant): void {
-  view.setUint8(at + FORM_RECORD.algorithm, ALGORITHMS.indexOf(variant.algorithm));
-  view.setUint8(at + FORM_RECORD.protocol, PROTOCOLS.indexOf(variant.protocol));
-  view.setUint16(at + FORM_RECORD.channels, variant.channels, true);
-  view.setUint32(at + FORM_RECORD.threads, variant.threads, true);
-  writeU64(view, at + FORM_RECORD.chunkBytes, variant.chunkBytes);
+  view.setUint8(at + VARIANT_RECORD.algorithm, ALGORITHMS.indexOf(variant.algorithm));
+  view.setUint8(at + VARIANT_RECORD.protocol, PROTOCOLS.indexOf(variant.protocol));
+  view.setUint16(at + VARIANT_RECORD.channels, variant.channels, true);
+  view.setUint32(at + VARIANT_RECORD.threads, variant.threads, true);
+  writeU64(view, at + VARIANT_RECORD.chunkBytes, variant.chunkBytes);
   const bits = variant.requires.reduce((mask, name) => mask | (1 << PRECONDITIONS.indexOf(name)), 0);
-  view.setUint32(at + FORM_RECORD.requires, bits, true);
-  view.setFloat32(at + FORM_RECORD.predictedMicroseconds, variant.predictedMicroseconds, true);
-  const perMebibyte = at + FORM_RECORD.predictedMicrosecondsPerMebibyte;
+  view.setUint32(at + VARIANT_RECORD.requires, bits, true);
+  view.setFloat32(at + VARIANT_RECORD.predictedMicroseconds, variant.predictedMicroseconds, true);
+  const perMebibyte = at + VARIANT_RECORD.predictedMicrosecondsPerMebibyte;
   view.setFloat32(perMebibyte, variant.predictedMicrosecondsPerMebibyte, true);
 }

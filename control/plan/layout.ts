@@ -45,7 +45,7 @@ export const HEADER = {
   hostTreeTable: 272,
   edgeTable: 288,
   tuningTable: 304,
-  formTable: 320,
+  variantTable: 320,
   stringTable: 336,
   rings: 352,
   trees: 356,
@@ -91,12 +91,12 @@ export const EDGE_RECORD = {
 export const TUNING_RECORD = {
   collective: 0,
   reserved: 1,
-  firstForm: 4,
-  formCount: 8,
+  firstVariant: 4,
+  variantCount: 8,
   reserved2: 12,
   upToBytes: 16,
 } as const;
-export const FORM_RECORD = {
+export const VARIANT_RECORD = {
   algorithm: 0,
   protocol: 1,
   channels: 2,
@@ -121,7 +121,7 @@ export const STRIDE = {
   hostTree: 8,
   edge: 24,
   tuning: 24,
-  form: 32,
+  variant: 32,
   string: 1,
 } as const;
 

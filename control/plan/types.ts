@@ -94,7 +94,7 @@ export interface CommPlan {
   /** Transport of an edge by where its ends are. */
   readonly transports: { readonly sameHost: TransportName; readonly otherHost: TransportName };
   readonly ringBuffer: ConnectionBuffer;
-  /** The connection of any two ranks, for send, recv and the direct forms; made at first use. */
+  /** The connection of any two ranks, for send, recv and direct variants; made at first use. */
   readonly pairBuffer: ConnectionBuffer;
   /** null on the host device. */
   readonly gpuBuffers: GpuBuffers | null;

@@ -162,11 +162,11 @@ NCCLRUN_EXPORT ncclResult_t ncclrunCommLetQueueGrow(ncclComm_t comm) {
   });
 }
 
-NCCLRUN_EXPORT ncclResult_t ncclrunCommGetForm(ncclComm_t comm, uint32_t collective, uint64_t bytes,
-                                               ncclrunForm* form) {
-  return withDataPath("ncclrunCommGetForm", comm, [&](const DataPath& path) {
-    if (const auto bad = checkPointer("ncclrunCommGetForm", "form", form); bad != ncclSuccess) return bad;
-    return resultOf(path.variant(plan::Collective(std::min(collective, 255u)), bytes, *form));
+NCCLRUN_EXPORT ncclResult_t ncclrunCommGetVariant(ncclComm_t comm, uint32_t collective, uint64_t bytes,
+                                                  ncclrunVariant* variant) {
+  return withDataPath("ncclrunCommGetVariant", comm, [&](const DataPath& path) {
+    if (const auto bad = checkPointer("ncclrunCommGetVariant", "variant", variant); bad != ncclSuccess) return bad;
+    return resultOf(path.variant(plan::Collective(std::min(collective, 255u)), bytes, *variant));
   });
 }
 

@@ -58,7 +58,7 @@ struct Work {
   uint32_t ringIndex;    // of this rank in the block's ring
   uint32_t root;         // of the call; of an all-reduce by a tree: where it ends
   uint32_t children;     // in a tree
-  const uint32_t* ring;  // ranks in ring order; null for forms that need none
+  const uint32_t* ring;  // ranks in ring order; null for variants that need none
 };
 
 NCCLRUN_FN const char* at(const char* base, const Work& w, size_t element) { return base + element * w.elementBytes; }

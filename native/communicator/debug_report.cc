@@ -41,14 +41,15 @@ void logVariants(const std::string& who, const DataPath& path) {
   for (uint8_t collective = 0; collective < kCollectives.size(); collective++) {
     std::string line;
     for (uint64_t bytes = 0;;) {
-      ncclrunForm form{};
-      if (!path.variant(plan::Collective(collective), bytes, form).ok()) break;
+      ncclrunVariant variant{};
+      if (!path.variant(plan::Collective(collective), bytes, variant).ok()) break;
       const std::string size =
-          form.upToBytes == ~0ull ? "larger" : formatSentence("up to %llu B", (unsigned long long)form.upToBytes);
+          variant.upToBytes == ~0ull ? "larger" : formatSentence("up to %llu B", (unsigned long long)variant.upToBytes);
       line += formatSentence("%s%s: %s, %s, %u channels", line.empty() ? "" : "; ", size.c_str(),
-                             nameIn(kAlgorithms, form.algorithm), nameIn(kProtocols, form.protocol), form.channels);
-      if (form.upToBytes == ~0ull || form.upToBytes < bytes) break;
-      bytes = form.upToBytes + 1;
+                             nameIn(kAlgorithms, variant.algorithm), nameIn(kProtocols, variant.protocol),
+                             variant.channels);
+      if (variant.upToBytes == ~0ull || variant.upToBytes < bytes) break;
+      bytes = variant.upToBytes + 1;
     }
     if (!line.empty())
       logInfo(formatSentence("%s: %s: %s", who.c_str(), kCollectives[collective], line.c_str()), Subsystem::tuning);

@@ -366,7 +366,7 @@ Status CudaDataPath::predict(const Operation& operation, double& microseconds) c
 }
 
 // The variant of a captured operation.
-Status CudaDataPath::variant(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const {
+Status CudaDataPath::variant(plan::Collective collective, uint64_t bytes, ncclrunVariant& out) const {
   return variantAt(plan(), provenRequirements(true) | negotiableRequirements(), collective, bytes, out);
 }
 

@@ -75,7 +75,7 @@ class CudaDataPath final : public DataPath {
   bool idle() const override;
   Status compareCalls() override;
   Status predict(const Operation& operation, double& microseconds) const override;
-  Status variant(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const override;
+  Status variant(plan::Collective collective, uint64_t bytes, ncclrunVariant& out) const override;
   void info(ncclrunCommInfo& out) const override;
   const char* hostName(uint32_t index) const override;
   size_t edges(std::span<ncclrunEdge> out) const override;

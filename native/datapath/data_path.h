@@ -139,7 +139,7 @@ class DataPath {
   }
 
   // What the plan has for operations of this size.
-  virtual Status variant(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const = 0;
+  virtual Status variant(plan::Collective collective, uint64_t bytes, ncclrunVariant& out) const = 0;
 
   virtual void info(ncclrunCommInfo& out) const = 0;
   virtual const char* hostName(uint32_t index) const = 0;  // null if out of range

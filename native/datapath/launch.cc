@@ -65,8 +65,8 @@ Status chooseVariant(const PlanView& plan, uint32_t satisfied, Task& task) {
     const auto record = plan.tuning(row);
     if (record.collective != uint8_t(operation.collective)) break;
     if (size > record.upToBytes) continue;
-    for (uint32_t i = 0; i < record.formCount; i++) {
-      task.variant = plan.form(record.firstForm + i);
+    for (uint32_t i = 0; i < record.variantCount; i++) {
+      task.variant = plan.variant(record.firstVariant + i);
       if ((task.variant.requires_ & ~satisfied) == 0) return {};  // a variant of the device: PlanView has checked it
     }
     break;
@@ -76,7 +76,7 @@ Status chooseVariant(const PlanView& plan, uint32_t satisfied, Task& task) {
 }
 
 Status variantAt(const PlanView& plan, uint32_t satisfied, plan::Collective collective, uint64_t bytes,
-                 ncclrunForm& out) {
+                 ncclrunVariant& out) {
   Task task;
   task.operation.collective = collective;
   task.operation.chosenAs = bytes;

@@ -14,7 +14,7 @@ namespace ncclrun {
 
 struct Task {
   Operation operation;
-  plan::FormRecord variant{};
+  plan::VariantRecord variant{};
   uint32_t firstChannel = 0;  // of a ring, which takes variant.channels channels from this one, modulo the plan's
   uint64_t bytes = 0;         // size by which the variant was chosen: the larger of a rank's send and receive buffers
 };
@@ -45,7 +45,7 @@ Status chooseVariant(const PlanView& plan, uint32_t satisfied, Task& task);
 
 // Variant that chooseVariant() chooses for operations of this size.
 Status variantAt(const PlanView& plan, uint32_t satisfied, plan::Collective collective, uint64_t bytes,
-                 ncclrunForm& out);
+                 ncclrunVariant& out);
 
 // Time that the plan predicts for the task's variant and size; 0 if it predicts nothing.
 double predictedMicroseconds(const Task& task);

@@ -213,7 +213,7 @@ class HostDataPath final : public DataPath {
     microseconds = status.ok() ? predictedMicroseconds(task) : 0;
     return status;
   }
-  Status variant(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const override {
+  Status variant(plan::Collective collective, uint64_t bytes, ncclrunVariant& out) const override {
     return variantAt(communicator_->plan(), plan::kRequiresNotCaptured, collective, bytes, out);
   }
   void info(ncclrunCommInfo& out) const override {

@@ -146,17 +146,17 @@ typedef struct {
  * at first use. */
 ncclResult_t ncclrunCommGetEdges(ncclComm_t comm, ncclrunEdge* edges, size_t* count);
 
-/* ---- How operations are carried out. For programs that measure what a plan's forms take. ---- */
+/* ---- How operations are carried out. For programs that measure what a plan's variants take. ---- */
 typedef struct {
   uint32_t algorithm, protocol; /* native/plan/plan_format.h, Algorithm and Protocol */
   uint32_t channels, threads;
   uint64_t upToBytes; /* of the plan's row; ~0: all larger sizes */
-} ncclrunForm;
-/* The form that the plan has for operations of so many bytes (of the larger of a rank's two buffers) of a collective
+} ncclrunVariant;
+/* The variant that the plan has for operations of so many bytes (of the larger of a rank's two buffers) of a collective
  * (native/plan/plan_format.h, Collective). */
-ncclResult_t ncclrunCommGetForm(ncclComm_t comm, uint32_t collective, uint64_t bytes, ncclrunForm* form);
-/* From now on the form of each operation is chosen as if it had so many bytes; ~0: by its own. All ranks must say the
- * same between the same operations. */
+ncclResult_t ncclrunCommGetVariant(ncclComm_t comm, uint32_t collective, uint64_t bytes, ncclrunVariant* variant);
+/* From now on the variant of each operation is chosen as if it had so many bytes; ~0: by its own. All ranks must say
+ * the same between the same operations. */
 ncclResult_t ncclrunCommChooseAs(ncclComm_t comm, uint64_t bytes);
 
 /* ---- The telemetry pages of a process: made and owned by the agent, written by the engine, read by anybody who has

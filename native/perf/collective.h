@@ -40,5 +40,5 @@ struct Collective {
 
 // Throws std::invalid_argument for a name that does not exist.
 const Collective& collectiveNamed(const std::string& name);
-// As plans and ncclrunCommGetForm number it (native/plan/plan_format.h).
+// As plans and ncclrunCommGetVariant number it (native/plan/plan_format.h).
 uint32_t planNumber(const Collective& collective);

@@ -1,4 +1,4 @@
-// What the measurement of forms needs of the engine and of GPUs, each given back at the end of its scope.
+// What the measurement of variants needs of the engine and of GPUs, each given back at the end of its scope.
 #pragma once
 #include <functional>
 

@@ -1,13 +1,13 @@
 // ncclrun-perf: the program whose ranks `ncclrun perf` and `ncclrun tune` start. Rank 0 writes one JSON object per
-// line: what is measured, then a row per size and place (or form).
+// line: what is measured, then a row per size and place (or variant).
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
 
-#include "forms.h"
 #include "measure.h"
 #include "options.h"
 #include "session.h"
+#include "variants.h"
 
 namespace {
 
@@ -69,7 +69,7 @@ void measureAll(const Options& options) {
 int main(int argc, char** argv) {
   try {
     const Options options = readOptions(argc, argv);
-    if (options.collective == "forms") {
+    if (options.collective == "variants") {
       measureForms(options);
     } else {
       measureAll(options);

@@ -57,12 +57,12 @@ Options readOptions(int argc, char** argv) {
   }
   Options options;
   options.collective = argv[1];
-  if (options.collective == "forms") options.iterations = 0;
+  if (options.collective == "variants") options.iterations = 0;
   for (int i = 2; i < argc; i += 2) {
     if (i + 1 == argc) throw std::invalid_argument(std::string(argv[i]) + " has no value");
     setOption(options, argv[i], argv[i + 1]);
   }
-  if (options.end < options.begin && options.collective != "forms")
+  if (options.end < options.begin && options.collective != "variants")
     throw std::invalid_argument("--end is less than --begin");
   return options;
 }

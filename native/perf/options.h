@@ -4,12 +4,12 @@
 #include <string>
 
 struct Options {
-  std::string collective;   // or "forms"
-  std::string collectives;  // whose forms are measured, with commas
+  std::string collective;   // or "variants"
+  std::string collectives;  // whose variants are measured, with commas
   size_t begin = 0;         // bytes
-  size_t end = 0;           // bytes; of forms 0: what the device can take
+  size_t end = 0;           // bytes; of variants 0: what the device can take
   size_t factor = 2;        // from one size to the next
-  int iterations = 20;      // of forms 0: likewise
+  int iterations = 20;      // of variants 0: likewise
   int warmup = 5;
   int rounds = 5;         // in which every variant is measured once
   bool blocking = false;  // waits for each operation before the next

@@ -35,7 +35,7 @@ enum class Collective : uint8_t {
   sendRecv = 8,
   barrier = 9,
 };
-// Preconditions of a form, as bits.
+// Preconditions of a variant, as bits.
 inline constexpr uint32_t kRequiresRegisteredBuffers = 1;
 inline constexpr uint32_t kRequiresNotCaptured = 2;
 inline constexpr uint32_t kRequiresPublishedAddresses = 4;
@@ -93,7 +93,7 @@ struct Header {
   Section hostTreeTable;  // HostTreeRecord × hostTrees*hosts
   Section edgeTable;      // EdgeRecord: all local ranks' ring edges; LocalRecord says which are whose
   Section tuningTable;    // TuningRecord, by collective, then ascending size
-  Section formTable;      // FormRecord; TuningRecord says which belong to a row
+  Section variantTable;   // VariantRecord; TuningRecord says which belong to a row
   Section stringTable;    // bytes (stride 1)
 
   uint32_t rings;  // of each shape
@@ -175,13 +175,13 @@ struct EdgeRecord {
 struct TuningRecord {
   uint8_t collective;
   uint8_t reserved[3];
-  uint32_t firstForm;
-  uint32_t formCount;
+  uint32_t firstVariant;
+  uint32_t variantCount;
   uint32_t reserved2;
   uint64_t upToBytes;  // inclusive; ~0 for the last row. Size of the larger of send and receive buffer of one rank
 };
 
-struct FormRecord {
+struct VariantRecord {
   uint8_t algorithm;
   uint8_t protocol;
   uint16_t channels;
@@ -196,7 +196,7 @@ struct FormRecord {
 static_assert(sizeof(Section) == 16 && sizeof(HostRecord) == 24 && sizeof(PeerRecord) == 16 &&
               sizeof(LocalRecord) == 16 && sizeof(ChannelRecord) == 16 && sizeof(ShapeRecord) == 16 &&
               sizeof(HostRingRecord) == 8 && sizeof(HostTreeRecord) == 8);
-static_assert(sizeof(EdgeRecord) == 24 && sizeof(TuningRecord) == 24 && sizeof(FormRecord) == 32);
+static_assert(sizeof(EdgeRecord) == 24 && sizeof(TuningRecord) == 24 && sizeof(VariantRecord) == 32);
 static_assert(sizeof(Header) == 392);
 
 }  // namespace ncclrun::plan

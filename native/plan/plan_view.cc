@@ -159,7 +159,7 @@ Status PlanView::checkSections() const {
       {"hostTreeTable", h.hostTreeTable, sizeof(plan::HostTreeRecord), uint64_t(h.hostTrees) * h.hosts},
       {"edgeTable", h.edgeTable, sizeof(plan::EdgeRecord), ~0ull},
       {"tuningTable", h.tuningTable, sizeof(plan::TuningRecord), ~0ull},
-      {"formTable", h.formTable, sizeof(plan::FormRecord), ~0ull},
+      {"variantTable", h.variantTable, sizeof(plan::VariantRecord), ~0ull},
       {"stringTable", h.stringTable, 1, ~0ull},
   };
   for (const auto& [name, section, recordBytes, count] : all) {

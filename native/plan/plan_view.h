@@ -36,7 +36,7 @@ class PlanView {
   uint32_t firstTuning(plan::Collective collective) const {
     return uint8_t(collective) < firstTuning_.size() ? firstTuning_[uint8_t(collective)] : header_.tuningTable.count;
   }
-  plan::FormRecord form(uint32_t index) const { return record<plan::FormRecord>(header_.formTable, index); }
+  plan::VariantRecord variant(uint32_t index) const { return record<plan::VariantRecord>(header_.variantTable, index); }
   // Rank at `index` of channel's ring. Logarithmic in the hosts.
   uint32_t ring(uint32_t channel, uint32_t index) const;
   // Index of `rank` in channel's ring.
@@ -104,7 +104,7 @@ class PlanView {
   Status checkTuning() const;
   Status checkRow(uint32_t index) const;
   void indexTuning();
-  Status checkForm(uint32_t index) const;
+  Status checkVariant(uint32_t index) const;
 
   std::span<const std::byte> blob_;
   plan::Header header_{};

@@ -103,16 +103,16 @@ Status PlanView::checkTuning() const {
     if (row.collective == previousCollective ? row.upToBytes <= previousSize : previousSize != ~0ull) {
       return wrongPlan("has sizes that do not ascend to the end at " + which);
     }
-    if (row.formCount == 0 || row.firstForm > header_.formTable.count ||
-        row.formCount > header_.formTable.count - row.firstForm) {
-      return wrongPlan("has no form, or one beyond its form table, in " + which);
+    if (row.variantCount == 0 || row.firstVariant > header_.variantTable.count ||
+        row.variantCount > header_.variantTable.count - row.firstVariant) {
+      return wrongPlan("has no variant, or one beyond its variant table, in " + which);
     }
     NCCLRUN_TRY(checkRow(index));
     previousCollective = row.collective;
     previousSize = row.upToBytes;
   }
   if (previousSize != ~0ull)
-    return wrongPlan("has no form for the largest sizes of collective " + number(previousCollective));
+    return wrongPlan("has no variant for the largest sizes of collective " + number(previousCollective));
   return {};
 }
 
@@ -120,31 +120,32 @@ Status PlanView::checkRow(uint32_t index) const {
   const auto row = tuning(index);
   const auto device = plan::Device(header_.device);
   const auto collective = plan::Collective(row.collective);
-  for (uint32_t form = row.firstForm; form < row.firstForm + row.formCount; form++) {
-    NCCLRUN_TRY(checkForm(form));
-    if (!hasVariant(device, collective, this->form(form)))
-      return wrongPlan("chooses " + nameOf(this->form(form)) + " for " + nameOf(collective) + " in tuning row " +
+  for (uint32_t variant = row.firstVariant; variant < row.firstVariant + row.variantCount; variant++) {
+    NCCLRUN_TRY(checkVariant(variant));
+    if (!hasVariant(device, collective, this->variant(variant)))
+      return wrongPlan("chooses " + nameOf(this->variant(variant)) + " for " + nameOf(collective) + " in tuning row " +
                        number(index) + ", which the " + nameOf(device) + " device does not have");
   }
-  if (this->form(row.firstForm + row.formCount - 1).requires_ != 0)
-    return wrongPlan("has preconditions for the last form of tuning row " + number(index) +
+  if (this->variant(row.firstVariant + row.variantCount - 1).requires_ != 0)
+    return wrongPlan("has preconditions for the last variant of tuning row " + number(index) +
                      ", so that a call could have none");
   return {};
 }
 
-Status PlanView::checkForm(uint32_t index) const {
-  const auto form = this->form(index);
-  const std::string which = " in form " + number(index);
-  if (form.algorithm > uint8_t(plan::Algorithm::copyEngine))
-    return wrongPlan("has algorithm " + number(form.algorithm) + which);
-  if (form.protocol > uint8_t(plan::Protocol::ll128)) return wrongPlan("has protocol " + number(form.protocol) + which);
-  if (form.channels == 0 || form.channels > header_.channels) {
-    return wrongPlan("uses " + number(form.channels) + " of " + number(header_.channels) + " channels" + which);
+Status PlanView::checkVariant(uint32_t index) const {
+  const auto variant = this->variant(index);
+  const std::string which = " in variant " + number(index);
+  if (variant.algorithm > uint8_t(plan::Algorithm::copyEngine))
+    return wrongPlan("has algorithm " + number(variant.algorithm) + which);
+  if (variant.protocol > uint8_t(plan::Protocol::ll128))
+    return wrongPlan("has protocol " + number(variant.protocol) + which);
+  if (variant.channels == 0 || variant.channels > header_.channels) {
+    return wrongPlan("uses " + number(variant.channels) + " of " + number(header_.channels) + " channels" + which);
   }
-  if (form.threads < 64 || form.threads > 4096)
-    return wrongPlan("has " + number(form.threads) + " threads, 64 to 4096 can be," + which);
-  if (form.chunkBytes == 0 || form.chunkBytes > (1ull << 40))
-    return wrongPlan("has chunks of " + number(form.chunkBytes) + " bytes" + which);
+  if (variant.threads < 64 || variant.threads > 4096)
+    return wrongPlan("has " + number(variant.threads) + " threads, 64 to 4096 can be," + which);
+  if (variant.chunkBytes == 0 || variant.chunkBytes > (1ull << 40))
+    return wrongPlan("has chunks of " + number(variant.chunkBytes) + " bytes" + which);
   return {};
 }
 

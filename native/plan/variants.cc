@@ -9,18 +9,18 @@ using plan::Collective;
 using plan::Device;
 using plan::Protocol;
 
-bool hasVariant(Device device, Collective collective, const plan::FormRecord& form) {
+bool hasVariant(Device device, Collective collective, const plan::VariantRecord& variant) {
   if (device == Device::host) {
     // Sends and receives meet by their order alone: the two sides must not choose a protocol by different sizes.
-    const bool ll = form.protocol == uint8_t(Protocol::ll) && collective != Collective::sendRecv;
-    if (form.protocol != uint8_t(Protocol::simple) && !ll) return false;
+    const bool ll = variant.protocol == uint8_t(Protocol::ll) && collective != Collective::sendRecv;
+    if (variant.protocol != uint8_t(Protocol::simple) && !ll) return false;
   }
-  const auto algorithm = Algorithm(form.algorithm);
+  const auto algorithm = Algorithm(variant.algorithm);
   const bool ring = algorithm == Algorithm::ring;
   const bool tree = algorithm == Algorithm::tree;
   const bool direct = algorithm == Algorithm::directOneShot;
   if (algorithm == Algorithm::copyEngine) {
-    return device == Device::cuda && (form.requires_ & plan::kRequiresPublishedAddresses) != 0 &&
+    return device == Device::cuda && (variant.requires_ & plan::kRequiresPublishedAddresses) != 0 &&
            collective != Collective::reduce && collective != Collective::barrier;
   }
   switch (collective) {
@@ -58,12 +58,12 @@ const char* nameOf(Collective collective) {
   return uint8_t(collective) < std::size(kNames) ? kNames[uint8_t(collective)] : "?";
 }
 
-std::string nameOf(const plan::FormRecord& form) {
+std::string nameOf(const plan::VariantRecord& variant) {
   static constexpr const char* kAlgorithms[] = {"directOneShot", "directTwoShot", "ring",
                                                 "tree",          "collnet",       "copyEngine"};
   static constexpr const char* kProtocols[] = {"simple", "ll", "ll128"};
-  const char* algorithm = form.algorithm < std::size(kAlgorithms) ? kAlgorithms[form.algorithm] : "?";
-  const char* protocol = form.protocol < std::size(kProtocols) ? kProtocols[form.protocol] : "?";
+  const char* algorithm = variant.algorithm < std::size(kAlgorithms) ? kAlgorithms[variant.algorithm] : "?";
+  const char* protocol = variant.protocol < std::size(kProtocols) ? kProtocols[variant.protocol] : "?";
   return std::string("algorithm ") + algorithm + " with protocol " + protocol;
 }
 

@@ -7,7 +7,7 @@
 namespace ncclrun {
 
 // Whether the device can carry out the collective by this variant.
-bool hasVariant(plan::Device device, plan::Collective collective, const plan::FormRecord& form);
+bool hasVariant(plan::Device device, plan::Collective collective, const plan::VariantRecord& variant);
 
 // Whether the engine has the transport between two ranks of the device, of one host or of different ones.
 bool hasTransport(plan::Device device, bool sameHost, uint8_t transport);
@@ -15,6 +15,6 @@ bool hasTransport(plan::Device device, bool sameHost, uint8_t transport);
 const char* nameOf(plan::Device device);
 const char* nameOf(plan::Collective collective);
 // "algorithm ring with protocol ll": the names are those of a plan file.
-std::string nameOf(const plan::FormRecord& form);
+std::string nameOf(const plan::VariantRecord& variant);
 
 }  // namespace ncclrun

@@ -235,7 +235,7 @@ uint32_t silentPort() {
 
 // The plan of host 0 and an empty segment for it.
 std::vector<int> planOf(const std::vector<uint32_t>& hostOf) {
-  auto spec = test::oneHost(2, test::form(plan::Algorithm::ring, 1, 4096));
+  auto spec = test::oneHost(2, test::variant(plan::Algorithm::ring, 1, 4096));
   spec.hostOf = hostOf;
   spec.ports = {silentPort(), silentPort()};
   const std::vector<std::byte> encoded = test::encode(spec, 0);

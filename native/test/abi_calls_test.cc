@@ -19,7 +19,7 @@ void foreignCommunicators() {
   const char* name = nullptr;
   ncclResult_t state;
   ncclrunCommInfo info;
-  ncclrunForm form;
+  ncclrunVariant variant;
   for (const ncclComm_t comm : {ncclComm_t{nullptr}, kForeign}) {
     const char* words = comm == nullptr ? "comm is NULL" : "0x7000 is no communicator of this process";
     EXPECT_RESULT(ncclAllReduce(buffer, buffer, 1, ncclInt8, ncclSum, comm, nullptr), ncclInvalidArgument, words);
@@ -34,7 +34,7 @@ void foreignCommunicators() {
     EXPECT_RESULT(ncclrunCommGetInfo(comm, &info), ncclInvalidArgument, words);
     EXPECT_RESULT(ncclrunCommHostName(comm, 0, &name), ncclInvalidArgument, words);
     EXPECT_RESULT(ncclrunCommGetEdges(comm, nullptr, &edges), ncclInvalidArgument, words);
-    EXPECT_RESULT(ncclrunCommGetForm(comm, 0, 8, &form), ncclInvalidArgument, words);
+    EXPECT_RESULT(ncclrunCommGetVariant(comm, 0, 8, &variant), ncclInvalidArgument, words);
     EXPECT_RESULT(ncclrunCommChooseAs(comm, 8), ncclInvalidArgument, words);
   }
   // NULL is "nothing to end", as in NCCL.

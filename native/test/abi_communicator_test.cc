@@ -25,7 +25,7 @@ struct Shared {
 
   explicit Shared(uint32_t ranks) {
     using namespace ncclrun;
-    plan = test::encode(test::oneHost(ranks, test::form(plan::Algorithm::ring, 1, 4096)), 0);
+    plan = test::encode(test::oneHost(ranks, test::variant(plan::Algorithm::ring, 1, 4096)), 0);
     plan::Header header;
     std::memcpy(&header, plan.data(), sizeof header);
     segment = memfd_create("segment", MFD_CLOEXEC);
@@ -93,11 +93,11 @@ void facts() {
     ncclResult_t state = ncclInternalError;
     EXPECT_RESULT(ncclCommGetAsyncError(all.comms[rank], &state), ncclSuccess, "");
     EXPECT(state == ncclSuccess);
-    ncclrunForm form{};
-    EXPECT_RESULT(ncclrunCommGetForm(all.comms[rank], 0, 1 << 20, &form), ncclSuccess, "");
-    EXPECT(form.channels == 1 && form.threads >= 64 && form.upToBytes >= 1 << 20);
-    EXPECT_RESULT(ncclrunCommGetForm(all.comms[rank], 99, 8, &form), ncclInvalidUsage, "no form");
-    EXPECT_RESULT(ncclrunCommGetForm(all.comms[rank], 0, 8, nullptr), ncclInvalidArgument, "form is NULL");
+    ncclrunVariant variant{};
+    EXPECT_RESULT(ncclrunCommGetVariant(all.comms[rank], 0, 1 << 20, &variant), ncclSuccess, "");
+    EXPECT(variant.channels == 1 && variant.threads >= 64 && variant.upToBytes >= 1 << 20);
+    EXPECT_RESULT(ncclrunCommGetVariant(all.comms[rank], 99, 8, &variant), ncclInvalidUsage, "no variant");
+    EXPECT_RESULT(ncclrunCommGetVariant(all.comms[rank], 0, 8, nullptr), ncclInvalidArgument, "variant is NULL");
     size_t count = 0;
     EXPECT_RESULT(ncclrunCommGetEdges(all.comms[rank], nullptr, &count), ncclSuccess, "");
     EXPECT(count == 2);  // a ring: one edge out, one in

@@ -21,10 +21,10 @@ struct Alone {
   ncclComm_t comm = nullptr;
 
   explicit Alone(float microseconds, float perMebibyte = 0) {
-    auto form = test::form(plan::Algorithm::ring, 1, 4096);
-    form.predictedMicroseconds = microseconds;
-    form.predictedMicrosecondsPerMebibyte = perMebibyte;
-    const auto bytes = test::encode(test::oneHost(1, form), 0);
+    auto variant = test::variant(plan::Algorithm::ring, 1, 4096);
+    variant.predictedMicroseconds = microseconds;
+    variant.predictedMicrosecondsPerMebibyte = perMebibyte;
+    const auto bytes = test::encode(test::oneHost(1, variant), 0);
     plan::Header header;
     std::memcpy(&header, bytes.data(), sizeof header);
     segment = memfd_create("segment", MFD_CLOEXEC);

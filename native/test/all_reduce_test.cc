@@ -107,9 +107,9 @@ void checkAll(Rank& me, uint32_t ranks, const std::vector<size_t>& counts) {
   }
 }
 
-void exact(const plan::FormRecord& form, uint32_t channels) {
+void exact(const plan::VariantRecord& variant, uint32_t channels) {
   for (uint32_t ranks : {1u, 2u, 3u, 5u}) {
-    PlanSpec spec = oneHost(ranks, form);
+    PlanSpec spec = oneHost(ranks, variant);
     for (uint32_t channel = 0; channel < channels; channel++) {
       std::vector<uint32_t> ring;
       for (uint32_t i = 0; i < ranks; i++)
@@ -123,11 +123,11 @@ void exact(const plan::FormRecord& form, uint32_t channels) {
 
 }  // namespace
 
-TEST(direct_one_shot_gives_exact_sums) { exact(form(Algorithm::directOneShot, 1, 4096), 1); }
-TEST(direct_two_shot_gives_exact_sums) { exact(form(Algorithm::directTwoShot, 1, 1000), 1); }
-TEST(the_tree_gives_exact_sums) { exact(form(Algorithm::tree, 1, 1000), 1); }
-TEST(a_ring_of_one_channel_gives_exact_sums) { exact(form(Algorithm::ring, 1, 8192), 1); }
-TEST(a_ring_of_three_channels_gives_exact_sums) { exact(form(Algorithm::ring, 3, 777, 96), 3); }
+TEST(direct_one_shot_gives_exact_sums) { exact(variant(Algorithm::directOneShot, 1, 4096), 1); }
+TEST(direct_two_shot_gives_exact_sums) { exact(variant(Algorithm::directTwoShot, 1, 1000), 1); }
+TEST(the_tree_gives_exact_sums) { exact(variant(Algorithm::tree, 1, 1000), 1); }
+TEST(a_ring_of_one_channel_gives_exact_sums) { exact(variant(Algorithm::ring, 1, 8192), 1); }
+TEST(a_ring_of_three_channels_gives_exact_sums) { exact(variant(Algorithm::ring, 3, 777, 96), 3); }
 
 namespace {
 
@@ -172,8 +172,8 @@ void sameBits(const PlanSpec& spec, ncclDataType_t type, ncclRedOp_t op) {
 }  // namespace
 
 TEST(all_ranks_and_runs_get_the_same_bits) {
-  for (const auto& how : {form(Algorithm::directOneShot, 1, 2048), form(Algorithm::directTwoShot, 1, 512),
-                          form(Algorithm::tree, 1, 512), form(Algorithm::ring, 2, 1024)}) {
+  for (const auto& how : {variant(Algorithm::directOneShot, 1, 2048), variant(Algorithm::directTwoShot, 1, 512),
+                          variant(Algorithm::tree, 1, 512), variant(Algorithm::ring, 2, 1024)}) {
     for (const bool twoHosts : {false, true}) {
       PlanSpec spec = oneHost(4, how);
       spec.rings = {{0, 1, 2, 3}, {2, 0, 3, 1}};
@@ -187,7 +187,7 @@ TEST(all_ranks_and_runs_get_the_same_bits) {
 
 // Buffers that begin at any byte, and are so large that results go past the caches.
 TEST(large_misaligned_buffers_give_exact_sums) {
-  for (const auto& how : {form(Algorithm::directTwoShot, 1, 65536), form(Algorithm::ring, 2, 100000)}) {
+  for (const auto& how : {variant(Algorithm::directTwoShot, 1, 65536), variant(Algorithm::ring, 2, 100000)}) {
     PlanSpec spec = oneHost(2, how);
     spec.rings = {{0, 1}, {1, 0}};
     spec.pairStepBytes = spec.ringStepBytes = 65536;

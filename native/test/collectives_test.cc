@@ -1,4 +1,4 @@
-// The ring forms of the other collectives, the barriers, and grouped sends and receives.
+// The ring variants of the other collectives, the barriers, and grouped sends and receives.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -25,7 +25,7 @@ Operation collectiveOf(Collective collective, const void* send, void* receive, s
 }
 
 PlanSpec rings(uint32_t ranks) {
-  PlanSpec spec = oneHost(ranks, form(Algorithm::ring, 2, 3000));
+  PlanSpec spec = oneHost(ranks, variant(Algorithm::ring, 2, 3000));
   std::vector<uint32_t> forward(ranks), odd(ranks);
   for (uint32_t i = 0; i < ranks; i++) forward[i] = i, odd[i] = (ranks - i) % ranks;
   spec.rings = {forward, odd};
@@ -34,7 +34,7 @@ PlanSpec rings(uint32_t ranks) {
 
 int value(uint32_t rank, size_t i) { return int(rank * 1000 + i % 997); }
 
-// All-gather, reduce-scatter, broadcast and reduce by the forms of `plan`.
+// All-gather, reduce-scatter, broadcast and reduce by the variants of `plan`.
 void checkCollectives(const PlanSpec& plan) {
   const auto ranks = uint32_t(plan.hostOf.size());
   World world(plan);
@@ -90,13 +90,13 @@ TEST(ring_collectives_are_exact) {
 }
 
 TEST(direct_variants_of_ring_collectives_are_exact) {
-  for (uint32_t ranks : {1u, 2u, 3u, 5u}) checkCollectives(oneHost(ranks, form(Algorithm::directOneShot, 1, 3000)));
+  for (uint32_t ranks : {1u, 2u, 3u, 5u}) checkCollectives(oneHost(ranks, variant(Algorithm::directOneShot, 1, 3000)));
 }
 
 TEST(tree_collectives_are_exact) {
   for (uint32_t ranks : {1u, 2u, 3u, 5u, 11u}) {
     for (uint32_t hosts : {1u, 3u}) {
-      PlanSpec plan = oneHost(ranks, form(Algorithm::tree, 1, 3000));
+      PlanSpec plan = oneHost(ranks, variant(Algorithm::tree, 1, 3000));
       for (uint32_t rank = 0; rank < ranks; rank++) plan.hostOf[rank] = rank % std::min(hosts, ranks);
       checkCollectives(plan);
     }
@@ -105,7 +105,7 @@ TEST(tree_collectives_are_exact) {
 
 TEST(direct_collectives_are_exact) {
   for (uint32_t ranks : {1u, 2u, 3u, 5u}) {
-    World world(oneHost(ranks, form(Algorithm::directOneShot, 1, 3000)));
+    World world(oneHost(ranks, variant(Algorithm::directOneShot, 1, 3000)));
     world.run([&](Rank& me) {
       const uint32_t rank = me.number();
       for (size_t count : {size_t(0), size_t(1), size_t(333), size_t(4001)}) {
@@ -145,7 +145,7 @@ TEST(direct_collectives_are_exact) {
 }
 
 TEST(no_rank_leaves_a_barrier_before_all_have_entered_it) {
-  for (const auto& how : {form(Algorithm::directOneShot, 1, 1000), form(Algorithm::ring, 1, 1000)}) {
+  for (const auto& how : {variant(Algorithm::directOneShot, 1, 1000), variant(Algorithm::ring, 1, 1000)}) {
     World world(oneHost(5, how));
     std::atomic<uint32_t> arrived{0};
     world.run([&](Rank& me) {
@@ -161,7 +161,7 @@ TEST(no_rank_leaves_a_barrier_before_all_have_entered_it) {
 
 TEST(a_grouped_exchange_may_exceed_all_buffers) {
   for (uint32_t hosts : {1u, 2u}) {
-    PlanSpec spec = oneHost(4, form(Algorithm::directOneShot, 1, 4096));
+    PlanSpec spec = oneHost(4, variant(Algorithm::directOneShot, 1, 4096));
     for (uint32_t rank = 0; rank < 4; rank++) spec.hostOf[rank] = rank % hosts;
     World world(spec);
     world.run([&](Rank& me) {
@@ -185,7 +185,7 @@ TEST(a_grouped_exchange_may_exceed_all_buffers) {
 }
 
 TEST(several_messages_to_one_peer_keep_their_order) {
-  World world(oneHost(2, form(Algorithm::directOneShot, 1, 4096)));
+  World world(oneHost(2, variant(Algorithm::directOneShot, 1, 4096)));
   world.run([](Rank& me) {
     std::vector<int> out(300), in(300, -1);
     for (size_t i = 0; i < out.size(); i++) out[i] = int(i) + int(me.number()) * 1000;
@@ -201,7 +201,7 @@ TEST(several_messages_to_one_peer_keep_their_order) {
 }
 
 TEST(a_group_may_mix_collectives_and_messages) {
-  World world(oneHost(3, form(Algorithm::directTwoShot, 1, 4096)));
+  World world(oneHost(3, variant(Algorithm::directTwoShot, 1, 4096)));
   world.run([](Rank& me) {
     std::vector<float> a(5000, 1.f), b(100, 2.f), c(100);
     const uint32_t next = (me.number() + 1) % 3, previous = (me.number() + 2) % 3;
@@ -213,7 +213,7 @@ TEST(a_group_may_mix_collectives_and_messages) {
 }
 
 TEST(the_error_reports_a_size_that_differs) {
-  World world(oneHost(2, form(Algorithm::directOneShot, 1, 4096)));
+  World world(oneHost(2, variant(Algorithm::directOneShot, 1, 4096)));
   world.run([&](Rank& me) {
     float data[64] = {};
     const ncclResult_t result = me.allReduce(data, data, me.number() == 0 ? 32 : 64);
@@ -223,7 +223,7 @@ TEST(the_error_reports_a_size_that_differs) {
 }
 
 TEST(two_streams_of_one_communicator_keep_the_order_of_calls) {
-  World world(oneHost(2, form(Algorithm::directOneShot, 1, 4096)));
+  World world(oneHost(2, variant(Algorithm::directOneShot, 1, 4096)));
   world.run([](Rank& me) {
     ncclrunStream_t second;
     EXPECT(ncclrunStreamCreate(&second) == ncclSuccess);

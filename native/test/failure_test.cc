@@ -24,8 +24,8 @@ namespace {
 // Longer than any wake-up on a loaded machine, far shorter than a wait that was forgotten.
 constexpr uint64_t kSoon = 2'000'000'000;
 
-PlanSpec twoHosts(const plan::FormRecord& form) {
-  PlanSpec spec = oneHost(2, form);
+PlanSpec twoHosts(const plan::VariantRecord& variant) {
+  PlanSpec spec = oneHost(2, variant);
   spec.hostOf = {0, 1};
   return spec;
 }
@@ -41,8 +41,8 @@ void waitUntilAsleep(Rank& rank) {
 // Rank 2 never calls: the others wait for it, whatever the algorithm, until the abort word ends them.
 TEST(the_abort_word_ends_every_wait) {
   for (uint64_t spin : {uint64_t(0), uint64_t(1'000'000'000)}) {
-    for (const auto& how : {form(Algorithm::directOneShot, 1, 4096), form(Algorithm::directTwoShot, 1, 4096),
-                            form(Algorithm::ring, 2, 4096)}) {
+    for (const auto& how : {variant(Algorithm::directOneShot, 1, 4096), variant(Algorithm::directTwoShot, 1, 4096),
+                            variant(Algorithm::ring, 2, 4096)}) {
       PlanSpec spec = oneHost(3, how);
       spec.rings = {{0, 1, 2}, {2, 1, 0}};
       spec.spinNanoseconds = spin;
@@ -73,7 +73,7 @@ TEST(the_abort_word_ends_every_wait) {
 }
 
 TEST(an_abort_from_another_thread_ends_operations_and_node_barrier) {
-  PlanSpec spec = oneHost(2, form(Algorithm::ring, 1, 4096));
+  PlanSpec spec = oneHost(2, variant(Algorithm::ring, 1, 4096));
   spec.spinNanoseconds = 0;
   World world(spec);
   const auto lonely = world.join(0);
@@ -93,7 +93,7 @@ TEST(an_abort_from_another_thread_ends_operations_and_node_barrier) {
 // What a wait costs is measured over a while in which nothing happens: polling has ended, so next to nothing.
 TEST(a_long_wait_burns_no_core) {
   for (const auto& spec :
-       {oneHost(2, form(Algorithm::directOneShot, 1, 4096)), twoHosts(form(Algorithm::ring, 1, 4096))}) {
+       {oneHost(2, variant(Algorithm::directOneShot, 1, 4096)), twoHosts(variant(Algorithm::ring, 1, 4096))}) {
     World world(spec);
     const auto lonely = world.join(0);
     float value = 1;
@@ -111,7 +111,7 @@ TEST(a_long_wait_burns_no_core) {
 }
 
 TEST(a_communicator_may_be_destroyed_during_an_operation) {
-  World world(oneHost(2, form(Algorithm::ring, 1, 4096)));
+  World world(oneHost(2, variant(Algorithm::ring, 1, 4096)));
   auto lonely = world.join(0);
   std::vector<float> data(1000);
   for (int i = 0; i < 3; i++)
@@ -120,7 +120,7 @@ TEST(a_communicator_may_be_destroyed_during_an_operation) {
 }
 
 TEST(a_killed_peer_behind_a_socket_is_a_remote_error) {
-  for (const auto& how : {form(Algorithm::ring, 1, 4096), form(Algorithm::directOneShot, 1, 4096)}) {
+  for (const auto& how : {variant(Algorithm::ring, 1, 4096), variant(Algorithm::directOneShot, 1, 4096)}) {
     World world(twoHosts(how));
     int ready[2];
     EXPECT(pipe(ready) == 0);
@@ -150,7 +150,7 @@ TEST(a_killed_peer_behind_a_socket_is_a_remote_error) {
 }
 
 TEST(an_idle_communicator_notices_a_killed_peer) {
-  World world(twoHosts(form(Algorithm::ring, 1, 4096)));
+  World world(twoHosts(variant(Algorithm::ring, 1, 4096)));
   const pid_t child = fork();
   if (child == 0) {
     const auto me = world.join(1);
@@ -167,7 +167,7 @@ TEST(an_idle_communicator_notices_a_killed_peer) {
 }
 
 TEST(a_peer_that_left_in_order_is_an_error_only_for_ranks_that_wait_for_it) {
-  World world(twoHosts(form(Algorithm::ring, 1, 4096)));
+  World world(twoHosts(variant(Algorithm::ring, 1, 4096)));
   auto one = world.join(0), two = world.join(1);
   ncclResult_t connected = ncclInProgress;
   std::thread other([&] { connected = two->connect(); });
@@ -184,7 +184,7 @@ TEST(a_peer_that_left_in_order_is_an_error_only_for_ranks_that_wait_for_it) {
 // The second call of rank 1 waits for rank 2, which calls nothing: what rank 0 sends meanwhile tells it that they
 // differ.
 TEST(a_sleeping_rank_detects_the_differing_call_of_a_peer_it_does_not_wait_for) {
-  PlanSpec spec = oneHost(3, form(Algorithm::directOneShot, 1, 4096));
+  PlanSpec spec = oneHost(3, variant(Algorithm::directOneShot, 1, 4096));
   spec.hostOf = {0, 1, 2};
   spec.spinNanoseconds = 0;
   for (int round = 0; round < 20; round++) {
@@ -217,7 +217,7 @@ TEST(a_sleeping_rank_detects_the_differing_call_of_a_peer_it_does_not_wait_for) 
 }
 
 TEST(a_peer_without_a_listener_is_a_remote_error) {
-  World world(twoHosts(form(Algorithm::ring, 1, 4096)));
+  World world(twoHosts(variant(Algorithm::ring, 1, 4096)));
   world.hangUp(1);
   const auto one = world.join(0);
   EXPECT(one->connect() == ncclRemoteError);
@@ -225,7 +225,7 @@ TEST(a_peer_without_a_listener_is_a_remote_error) {
 }
 
 TEST(strangers_do_not_disturb_a_communicator) {
-  World world(twoHosts(form(Algorithm::ring, 1, 4096)));
+  World world(twoHosts(variant(Algorithm::ring, 1, 4096)));
   std::mt19937 random(1);
   std::vector<int> strangers;
   const auto knock = [&](uint32_t rank, const void* data, size_t bytes, bool stay) {
@@ -282,7 +282,7 @@ TEST(strangers_do_not_disturb_a_communicator) {
 }
 
 TEST(random_delays_do_not_change_the_results) {
-  PlanSpec spec = oneHost(4, form(Algorithm::ring, 2, 3000));
+  PlanSpec spec = oneHost(4, variant(Algorithm::ring, 2, 3000));
   spec.rings = {{0, 1, 2, 3}, {3, 1, 0, 2}};
   spec.hostOf = {0, 1, 0, 1};
   spec.spinNanoseconds = 1000;

@@ -61,7 +61,7 @@ char* memoryOf(uint32_t owner, bool onHost, uint64_t offset) {
 // Neighbours mean the same memory by what one writes and the other reads, whoever reaches whom.
 void neighbours(uint32_t ranks, uint32_t seed) {
   std::mt19937 random(seed);
-  test::PlanSpec spec = test::oneHost(ranks, test::form(plan::Algorithm::ring, 1, 4096));
+  test::PlanSpec spec = test::oneHost(ranks, test::variant(plan::Algorithm::ring, 1, 4096));
   spec.rings.assign(kSlots.channels, {});
   for (auto& ring : spec.rings) {
     for (uint32_t rank = 0; rank < ranks; rank++) ring.push_back(rank);

@@ -25,9 +25,9 @@ std::map<EdgeName, uint64_t> bytesOf(Rank& rank) {
   return out;
 }
 
-plan::FormRecord ll(plan::FormRecord form) {
-  form.protocol = uint8_t(plan::Protocol::ll);
-  return form;
+plan::VariantRecord ll(plan::VariantRecord variant) {
+  variant.protocol = uint8_t(plan::Protocol::ll);
+  return variant;
 }
 
 // What the ring of row 17 sends over channel's edge from the rank at `place`, computed from the formula alone.
@@ -60,14 +60,14 @@ PlanSpec handWritten() {
   spec.ringStepBytes = 2000;
   spec.ringSteps = 3;
   spec.rows = {
-      {Collective::allReduce, 400, ll(form(Algorithm::directOneShot, 1, 4096))},
-      {Collective::allReduce, 1000, form(Algorithm::directOneShot, 1, 4096)},
-      {Collective::allReduce, 9000, form(Algorithm::directTwoShot, 1, 500)},
-      {Collective::allReduce, 50000, form(Algorithm::ring, 2, 1004)},
-      {Collective::allReduce, 60000, ll(form(Algorithm::ring, 2, 4004))},
-      {Collective::allReduce, ~0ull, form(Algorithm::ring, 3, 10012, 100)},
-      {Collective::sendRecv, ~0ull, form(Algorithm::directOneShot, 1, 4096)},
-      {Collective::barrier, ~0ull, form(Algorithm::directOneShot, 1, 4096)},
+      {Collective::allReduce, 400, ll(variant(Algorithm::directOneShot, 1, 4096))},
+      {Collective::allReduce, 1000, variant(Algorithm::directOneShot, 1, 4096)},
+      {Collective::allReduce, 9000, variant(Algorithm::directTwoShot, 1, 500)},
+      {Collective::allReduce, 50000, variant(Algorithm::ring, 2, 1004)},
+      {Collective::allReduce, 60000, ll(variant(Algorithm::ring, 2, 4004))},
+      {Collective::allReduce, ~0ull, variant(Algorithm::ring, 3, 10012, 100)},
+      {Collective::sendRecv, ~0ull, variant(Algorithm::directOneShot, 1, 4096)},
+      {Collective::barrier, ~0ull, variant(Algorithm::directOneShot, 1, 4096)},
   };
   return spec;
 }
@@ -173,7 +173,7 @@ TEST(the_engine_takes_the_first_variant_whose_preconditions_hold) {
   PlanSpec spec = handWritten();
   for (auto& row : spec.rows) {
     if (row.collective != Collective::allReduce || row.upToBytes != ~0ull) continue;
-    row.before = {row.form, form(Algorithm::ring, 1, 4096)};
+    row.before = {row.variant, variant(Algorithm::ring, 1, 4096)};
     row.before[0].requires_ = plan::kRequiresRegisteredBuffers;
   }
   World world(spec);
@@ -244,7 +244,7 @@ TEST(an_operation_without_connections_fails) {
   float data = 1;
   Launch launch;
   launch.first.operation = allReduceOf(&data, &data, 1);
-  launch.first.variant = form(Algorithm::ring, 1, 4096);
+  launch.first.variant = variant(Algorithm::ring, 1, 4096);
   const Status status = runner.run(launch, spin, telemetry);
   EXPECT(status.code == ncclInternalError);
   EXPECT_MORE(status.sentence.find("allReduce: the plan names no connection") == 0, status.sentence);

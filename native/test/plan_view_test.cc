@@ -14,7 +14,7 @@ using namespace ncclrun::test;
 namespace {
 
 PlanSpec specimen() {
-  PlanSpec spec = oneHost(5, form(plan::Algorithm::ring, 2, 5000));
+  PlanSpec spec = oneHost(5, variant(plan::Algorithm::ring, 2, 5000));
   spec.hostOf = {0, 1, 0, 1, 0};
   spec.rings = {{0, 2, 4, 1, 3}, {4, 2, 0, 3, 1}};
   spec.ports = {1, 2, 3, 4, 5};
@@ -93,7 +93,7 @@ TEST(the_error_names_what_is_wrong_with_a_plan) {
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.ranks = 6; }), "peerTable"));
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.peerTable.offset = ~0ull; }), "peerTable"));
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.edgeTable.count = ~0u; }), "edgeTable"));
-  EXPECT(says(sentenceAfter([](H& h, Blob&) { h.formTable.stride = 8; }), "formTable"));
+  EXPECT(says(sentenceAfter([](H& h, Blob&) { h.variantTable.stride = 8; }), "variantTable"));
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.pairStride -= 64; }), "pair connections"));
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.barrierOffset = h.abortOffset; }), "over"));
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.doorbellOffset += 8; }), "multiple of 64"));
@@ -123,10 +123,10 @@ TEST(the_error_names_what_is_wrong_with_a_plan) {
   EXPECT(says(sentenceAfter<plan::EdgeRecord>(&H::edgeTable, 0, [](auto& r) { r.transport = 3; }), "transport 3"));
   EXPECT(says(sentenceAfter<plan::EdgeRecord>(&H::edgeTable, 1, [](auto& r) { r.transport = 0; }), "another host"));
   EXPECT(says(sentenceAfter<plan::TuningRecord>(&H::tuningTable, 1, [](auto& r) { r.upToBytes = 5; }), "ascend"));
-  EXPECT(says(sentenceAfter<plan::TuningRecord>(&H::tuningTable, 0, [](auto& r) { r.formCount = 99; }), "form"));
-  EXPECT(says(sentenceAfter<plan::FormRecord>(&H::formTable, 0, [](auto& r) { r.channels = 3; }), "3 of 2"));
-  EXPECT(says(sentenceAfter<plan::FormRecord>(&H::formTable, 0, [](auto& r) { r.threads = 32; }), "32 threads"));
-  EXPECT(says(sentenceAfter<plan::FormRecord>(&H::formTable, 0, [](auto& r) { r.chunkBytes = 0; }), "chunks"));
+  EXPECT(says(sentenceAfter<plan::TuningRecord>(&H::tuningTable, 0, [](auto& r) { r.variantCount = 99; }), "variant"));
+  EXPECT(says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 0, [](auto& r) { r.channels = 3; }), "3 of 2"));
+  EXPECT(says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 0, [](auto& r) { r.threads = 32; }), "32 threads"));
+  EXPECT(says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 0, [](auto& r) { r.chunkBytes = 0; }), "chunks"));
   EXPECT(says(sentenceAfter<plan::HostRecord>(&H::hostTable, 1, [](auto& r) { r.nameBytes = 1000; }), "host 1"));
 }
 
@@ -137,15 +137,18 @@ TEST(the_error_names_what_the_device_lacks) {
   EXPECT(
       says(sentenceAfter([&](H& h, Blob&) { h.otherHostTransport = ib; }), "transport 3 between ranks of different"));
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.sameHostTransport = 2; }), "transport 2 between ranks of one host"));
-  EXPECT(says(sentenceAfter<plan::FormRecord>(&H::formTable, 1, [](auto& r) { r.algorithm = 3; }),
+  EXPECT(says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 1, [](auto& r) { r.algorithm = 3; }),
               "algorithm tree with protocol simple for allGather in tuning row 1, which the host device"));
-  EXPECT(says(sentenceAfter<plan::FormRecord>(&H::formTable, 8, [](auto& r) { r.protocol = 1; }), "for sendRecv"));
-  EXPECT(says(sentenceAfter<plan::FormRecord>(&H::formTable, 0, [](auto& r) { r.protocol = 2; }), "protocol ll128"));
-  EXPECT(says(sentenceAfter<plan::FormRecord>(&H::formTable, 0, [](auto& r) { r.requires_ = 1; }), "last form"));
+  EXPECT(
+      says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 8, [](auto& r) { r.protocol = 1; }), "for sendRecv"));
+  EXPECT(
+      says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 0, [](auto& r) { r.protocol = 2; }), "protocol ll128"));
+  EXPECT(
+      says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 0, [](auto& r) { r.requires_ = 1; }), "last variant"));
 }
 
 TEST(a_plan_for_gpus_lists_no_edges) {
-  PlanSpec spec = oneHost(2, form(plan::Algorithm::ring, 1, 4096));
+  PlanSpec spec = oneHost(2, variant(plan::Algorithm::ring, 1, 4096));
   spec.device = plan::Device::cuda;
   auto blob = encode(spec, 0);
   EXPECT(readEverything(blob));

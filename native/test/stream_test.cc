@@ -24,7 +24,7 @@ void note(void* argument, ncclResult_t result) {
   seen->calls++;
 }
 
-PlanSpec simple() { return oneHost(2, form(Algorithm::directOneShot, 1, 4096)); }
+PlanSpec simple() { return oneHost(2, variant(Algorithm::directOneShot, 1, 4096)); }
 
 }  // namespace
 

@@ -47,7 +47,7 @@ constexpr Way kSocket{plan::Transport::socket, plan::Protocol::simple};
 constexpr Way kSocketLL{plan::Transport::socket, plan::Protocol::ll};
 
 PlanSpec specFor(plan::Transport transport) {
-  PlanSpec spec = oneHost(2, form(plan::Algorithm::ring, 2, 4096));
+  PlanSpec spec = oneHost(2, variant(plan::Algorithm::ring, 2, 4096));
   spec.rings = {{0, 1}, {1, 0}};
   spec.sameHost = transport;
   spec.pairSteps = 2;

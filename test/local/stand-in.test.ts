@@ -78,6 +78,6 @@ describeIf(noCompiler, 'jobs on the GPUs of the stand-in driver', () => {
       environment: { ...environment, ...copiesAlways, NCCL_DEBUG: 'INFO' },
     });
     expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
-    expect(run.stderr).toContain('by copy engines');
+    expect(run.stderr).toContain('copy engines run');
   });
 });

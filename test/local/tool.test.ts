@@ -132,7 +132,7 @@ describe('a child process that runs to its end', () => {
   });
 
   it('the child of toolRun reads nothing from our stdin', async () => {
-    expect(await native.toolRun(['cat'])).toEqual({ waitStatus: 0, said: '' });
+    expect(await native.toolRun(['cat'])).toEqual({ waitStatus: 0, output: '' });
   });
 
   it('toolRun names a missing program', async () => {

@@ -134,7 +134,7 @@ function factsOf(bytes: Uint8Array): string[] {
         const bits = variant.requires.reduce((mask, name) => mask | (1 << PRECONDITIONS.indexOf(name)), 0);
         const kind = `${ALGORITHMS.indexOf(variant.algorithm)} ${PROTOCOLS.indexOf(variant.protocol)}`;
         const times = `${variant.predictedMicroseconds} ${variant.predictedMicrosecondsPerMebibyte}`;
-        return `form ${kind} ${variant.channels} ${variant.threads} ${variant.chunkBytes} ${bits} ${times}`;
+        return `variant ${kind} ${variant.channels} ${variant.threads} ${variant.chunkBytes} ${bits} ${times}`;
       }),
     ]),
   ];

@@ -45,7 +45,7 @@ test.each([
   ['LocalRecord', layout.LOCAL_RECORD, layout.STRIDE.local],
   ['EdgeRecord', layout.EDGE_RECORD, layout.STRIDE.edge],
   ['TuningRecord', layout.TUNING_RECORD, layout.STRIDE.tuning],
-  ['FormRecord', layout.FORM_RECORD, layout.STRIDE.form],
+  ['VariantRecord', layout.VARIANT_RECORD, layout.STRIDE.variant],
 ])('%s has the layout of plan_format.h', (name, fields, bytes) => {
   expect(plan.get(name)).toEqual({ fields, bytes });
 });

@@ -47,7 +47,7 @@ async function measure(argv: readonly string[]): Promise<number> {
   const notices = await reportRefusals(read);
   checkedWords(words, commandTable.tune);
 
-  const request = measuring(jobRequest(settings, [perfProgram, 'forms', ...variantsArguments(settings)]));
+  const request = measuring(jobRequest(settings, [perfProgram, 'variants', ...variantsArguments(settings)]));
   if (settings.flag('dry-run') || settings.flag('explain')) return dryRun(settings, request);
 
   const { json, streams, others, files } = await measuringReporters(settings, request, notices);

@@ -23,7 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   for (uint32_t i = 0; i < header.tuningTable.count; ++i) {
     const auto row = view.tuning(i);
-    for (uint32_t form = 0; form < row.formCount; ++form) sum += view.form(row.firstForm + form).channels;
+    for (uint32_t variant = 0; variant < row.variantCount; ++variant)
+      sum += view.variant(row.firstVariant + variant).channels;
   }
   volatile size_t keep = sum;
   (void)keep;

@@ -158,12 +158,12 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   h.segmentBytes = layout.next;
 
   std::vector<plan::TuningRecord> tuning;
-  std::vector<plan::FormRecord> forms;
+  std::vector<plan::VariantRecord> variants;
   for (const Row& row : spec.rows) {
     const auto count = uint32_t(row.before.size() + 1);
-    tuning.push_back({uint8_t(row.collective), {}, uint32_t(forms.size()), count, 0, row.upToBytes});
-    forms.insert(forms.end(), row.before.begin(), row.before.end());
-    forms.push_back(row.form);
+    tuning.push_back({uint8_t(row.collective), {}, uint32_t(variants.size()), count, 0, row.upToBytes});
+    variants.insert(variants.end(), row.before.begin(), row.before.end());
+    variants.push_back(row.variant);
   }
   std::vector<char> strings;
   std::vector<plan::HostRecord> hostRecords;
@@ -191,7 +191,7 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   h.hostTreeTable = append(blob, channels.hostTree);
   h.edgeTable = append(blob, edges);
   h.tuningTable = append(blob, tuning);
-  h.formTable = append(blob, forms);
+  h.variantTable = append(blob, variants);
   h.stringTable = append(blob, strings);
   h.totalBytes = blob.size();
   memcpy(blob.data(), &h, sizeof h);
@@ -219,15 +219,15 @@ bool serves(plan::Algorithm algorithm, plan::Collective collective) {
 
 }  // namespace
 
-PlanSpec oneHost(uint32_t ranks, const plan::FormRecord& form) {
+PlanSpec oneHost(uint32_t ranks, const plan::VariantRecord& variant) {
   PlanSpec spec;
   spec.hostOf.assign(ranks, 0);
   for (uint8_t number = 0; number <= uint8_t(plan::Collective::barrier); number++) {
     const auto collective = plan::Collective(number);
-    Row row{collective, ~0ull, form};
-    if (!serves(plan::Algorithm(form.algorithm), collective)) {
+    Row row{collective, ~0ull, variant};
+    if (!serves(plan::Algorithm(variant.algorithm), collective)) {
       const bool ring = serves(plan::Algorithm::ring, collective);
-      row.form = {
+      row.variant = {
           uint8_t(ring ? plan::Algorithm::ring : plan::Algorithm::directOneShot), 0, 1, 64, 1 << 16, 0, 0, 0, 0};
     }
     spec.rows.push_back(row);

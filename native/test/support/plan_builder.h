@@ -11,11 +11,12 @@ namespace ncclrun::test {
 struct Row {
   plan::Collective collective;
   uint64_t upToBytes;
-  plan::FormRecord form;
-  std::vector<plan::FormRecord> before = {};  // forms that are listed before it
+  plan::VariantRecord variant;
+  std::vector<plan::VariantRecord> before = {};  // variants that are listed before it
 };
 
-inline plan::FormRecord form(plan::Algorithm algorithm, uint16_t channels, uint64_t chunkBytes, uint32_t threads = 64) {
+inline plan::VariantRecord variant(plan::Algorithm algorithm, uint16_t channels, uint64_t chunkBytes,
+                                   uint32_t threads = 64) {
   return {uint8_t(algorithm), uint8_t(plan::Protocol::simple), channels, threads, chunkBytes, 0, 0, 0, 0};
 }
 
@@ -36,7 +37,7 @@ struct PlanSpec {
 // The plan of one host.
 std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host);
 
-// All ranks on one host, all collectives by this form.
-PlanSpec oneHost(uint32_t ranks, const plan::FormRecord& form);
+// All ranks on one host, all collectives by this variant.
+PlanSpec oneHost(uint32_t ranks, const plan::VariantRecord& variant);
 
 }  // namespace ncclrun::test

@@ -46,7 +46,7 @@ inline bool readEverything(std::span<const std::byte> blob) {
   }
   for (uint32_t row = 0; row < header.tuningTable.count; row++) {
     const auto record = plan.tuning(row);
-    for (uint32_t i = 0; i < record.formCount; i++) sink = sink + plan.form(record.firstForm + i).chunkBytes;
+    for (uint32_t i = 0; i < record.variantCount; i++) sink = sink + plan.variant(record.firstVariant + i).chunkBytes;
   }
   return true;
 }

@@ -63,11 +63,11 @@ static void printTuning(const PlanView& view) {
   for (uint32_t i = 0; i < view.header().tuningTable.count; ++i) {
     const plan::TuningRecord row = view.tuning(i);
     std::printf("tuning %u %llu\n", row.collective, ull(row.upToBytes));
-    for (uint32_t f = row.firstForm; f < row.firstForm + row.formCount; ++f) {
-      const plan::FormRecord form = view.form(f);
-      std::printf("form %u %u %u %u %llu %u %.17g %.17g\n", form.algorithm, form.protocol, form.channels, form.threads,
-                  ull(form.chunkBytes), form.requires_, double(form.predictedMicroseconds),
-                  double(form.predictedMicrosecondsPerMebibyte));
+    for (uint32_t f = row.firstVariant; f < row.firstVariant + row.variantCount; ++f) {
+      const plan::VariantRecord variant = view.variant(f);
+      std::printf("variant %u %u %u %u %llu %u %.17g %.17g\n", variant.algorithm, variant.protocol, variant.channels,
+                  variant.threads, ull(variant.chunkBytes), variant.requires_, double(variant.predictedMicroseconds),
+                  double(variant.predictedMicrosecondsPerMebibyte));
     }
   }
 }
@@ -77,12 +77,12 @@ static void printVariants(plan::Device device) {
     for (uint8_t algorithm = 0; algorithm <= uint8_t(plan::Algorithm::copyEngine); ++algorithm) {
       for (uint8_t protocol = 0; protocol <= uint8_t(plan::Protocol::ll128); ++protocol) {
         for (const uint32_t preconditions : {0u, plan::kRequiresPublishedAddresses}) {
-          plan::FormRecord form{};
-          form.algorithm = algorithm;
-          form.protocol = protocol;
-          form.requires_ = preconditions;
+          plan::VariantRecord variant{};
+          variant.algorithm = algorithm;
+          variant.protocol = protocol;
+          variant.requires_ = preconditions;
           std::printf("variant %u %u %u %u %u %d\n", uint8_t(device), collective, algorithm, protocol, preconditions,
-                      hasVariant(device, plan::Collective(collective), form));
+                      hasVariant(device, plan::Collective(collective), variant));
         }
       }
     }

@@ -1,4 +1,4 @@
-#include "forms.h"
+#include "variants.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -9,13 +9,14 @@
 
 namespace {
 
-// From so many bytes on the plan has a row for each form; below are those that jobs would take.
+// From so many bytes on the plan has a row for each variant; below are those that jobs would take.
 constexpr uint64_t kNumbered = uint64_t{1} << 40;
 // One measurement of a variant takes about so long, unless one operation takes longer.
 constexpr double kMeasurementMicroseconds = 4000;
 // Tried alone, an operation that takes so many times as long as the fastest is not measured on.
 constexpr double kHopeless = 6;
-// From this size on it is bandwidth that decides: a form that takes so many times as long as the fastest stays behind.
+// From this size on it is bandwidth that decides: a variant that takes so many times as long as the fastest stays
+// behind.
 constexpr size_t kLarge = 1 << 20;
 constexpr double kBehind = 2.5;
 constexpr int kTries = 3;
@@ -30,7 +31,7 @@ constexpr Limits kOnGpu = {size_t{1} << 30, 50};
 
 struct Candidate {
   uint64_t row;  // bytes that it serves
-  ncclrunForm form;
+  ncclrunVariant variant;
   std::vector<double> times = {};  // microseconds, of the size that is measured
   int iterations = 1;
   bool behind = false;  // at all sizes that follow
@@ -43,7 +44,7 @@ struct Candidate {
   }
 };
 
-bool alike(const ncclrunForm& one, const ncclrunForm& other) {
+bool alike(const ncclrunVariant& one, const ncclrunVariant& other) {
   return one.algorithm == other.algorithm && one.protocol == other.protocol && one.channels == other.channels &&
          one.threads == other.threads;
 }
@@ -51,10 +52,10 @@ bool alike(const ncclrunForm& one, const ncclrunForm& other) {
 std::vector<Candidate> candidatesOf(const Collective& collective, const Session& session) {
   std::vector<Candidate> found;
   for (uint64_t row = kNumbered;; row++) {
-    ncclrunForm form;
-    must(ncclrunCommGetForm(session.comm(), planNumber(collective), row, &form));
-    if (form.upToBytes != row) break;
-    found.push_back({row, form});
+    ncclrunVariant variant;
+    must(ncclrunCommGetVariant(session.comm(), planNumber(collective), row, &variant));
+    if (variant.upToBytes != row) break;
+    found.push_back({row, variant});
   }
   if (!found.empty()) return found;
   throw std::invalid_argument("the plan is not one for measuring: start this program by ncclrun tune");
@@ -85,10 +86,10 @@ class Sizes {
   void measureAt(size_t bytes) {
     std::vector<Candidate*> tried;
     double best = 0;
-    must(ncclrunCommGetForm(session_.comm(), planNumber(subject_.collective), bytes, &planned_));
+    must(ncclrunCommGetVariant(session_.comm(), planNumber(subject_.collective), bytes, &planned_));
     for (Candidate& candidate : candidates_) {
       candidate.times.clear();
-      if (candidate.behind && !alike(candidate.form, planned_)) continue;
+      if (candidate.behind && !alike(candidate.variant, planned_)) continue;
       double alone = time(candidate, bytes, 1);
       for (int i = 1; i < kTries; i++) alone = std::min(alone, time(candidate, bytes, 1));
       candidate.times.push_back(alone);
@@ -100,7 +101,7 @@ class Sizes {
       const bool hopeless = candidate->times[0] > kHopeless * best;
       candidate->behind = candidate->behind || (hopeless && bytes >= kLarge);
       candidate->times.clear();
-      return hopeless && !alike(candidate->form, planned_);
+      return hopeless && !alike(candidate->variant, planned_);
     });
     // Round-robin, so that other load on the machine affects all alike.
     for (int round = 0; round < options_.rounds; round++) {
@@ -116,11 +117,11 @@ class Sizes {
       const double median = one->median();
       one->behind = one->behind || (bytes >= kLarge && median > kBehind * best);
       if (session_.rank() != 0) continue;
-      const ncclrunForm& form = one->form;
+      const ncclrunVariant& variant = one->variant;
       std::printf("{\"collective\":\"%s\",\"bytes\":%zu,\"algorithm\":%u,\"protocol\":%u,", subject_.collective.name,
-                  bytes, form.algorithm, form.protocol);
-      std::printf("\"channels\":%u,\"threads\":%u,\"timeUs\":%.4f,\"planned\":%s}\n", form.channels, form.threads,
-                  median, alike(form, planned_) ? "true" : "false");
+                  bytes, variant.algorithm, variant.protocol);
+      std::printf("\"channels\":%u,\"threads\":%u,\"timeUs\":%.4f,\"planned\":%s}\n", variant.channels, variant.threads,
+                  median, alike(variant, planned_) ? "true" : "false");
     }
     std::fflush(stdout);
   }
@@ -130,7 +131,7 @@ class Sizes {
   Measure& measure_;
   const Subject& subject_;
   std::vector<Candidate> candidates_;
-  ncclrunForm planned_ = {};  // of the size that is measured
+  ncclrunVariant planned_ = {};  // of the size that is measured
 };
 
 }  // namespace
