@@ -1,6 +1,7 @@
 /** The tables of a HostPlan that are the same on every host, read back. */
 import {
   ALGORITHMS,
+  AS_MESSAGES,
   COLLECTIVES,
   VARIANT_RECORD,
   HEADER,
@@ -76,6 +77,8 @@ function decodeVariant(reader: PlanReader, variants: SectionReader, index: numbe
   const bits = reader.u32(at + VARIANT_RECORD.requires);
   if (bits >>> PRECONDITIONS.length !== 0)
     throw new PlanError(`${what}.requires: bits ${bits.toString(2)} are unknown`);
+  const flags = reader.u32(at + VARIANT_RECORD.flags);
+  if ((flags & ~AS_MESSAGES) !== 0) throw new PlanError(`${what}.flags: bits ${flags.toString(2)} are unknown`);
   return {
     algorithm: named(ALGORITHMS, reader.u8(at + VARIANT_RECORD.algorithm), `${what}.algorithm`),
     protocol: named(PROTOCOLS, reader.u8(at + VARIANT_RECORD.protocol), `${what}.protocol`),
@@ -83,6 +86,7 @@ function decodeVariant(reader: PlanReader, variants: SectionReader, index: numbe
     chunkBytes: reader.u64(at + VARIANT_RECORD.chunkBytes, `${what}.chunkBytes`),
     threads: reader.u32(at + VARIANT_RECORD.threads),
     requires: PRECONDITIONS.filter((_, bit) => (bits & (1 << bit)) !== 0),
+    asMessages: (flags & AS_MESSAGES) !== 0,
     predictedMicroseconds: reader.f32(at + VARIANT_RECORD.predictedMicroseconds),
     predictedMicrosecondsPerMebibyte: reader.f32(at + VARIANT_RECORD.predictedMicrosecondsPerMebibyte),
   };

@@ -84,6 +84,12 @@ function decodePlan(reader: PlanReader): CommPlan {
     gpuBuffers: device === 'cuda' ? decodeGpuBuffers(reader) : null,
     tuning: decodeTuning(reader),
     copyChannels: reader.u8(HEADER.copyChannels),
+    smsPerLaunch: reader.u32(HEADER.smsPerLaunch),
+    copyTimeouts: {
+      minMicroseconds: reader.u32(HEADER.minCopyTimeoutMicroseconds),
+      maxMicroseconds: reader.u32(HEADER.maxCopyTimeoutMicroseconds),
+      capturedMicroseconds: reader.u32(HEADER.capturedCopyTimeoutMicroseconds),
+    },
     spinNanoseconds: reader.u64(HEADER.spinNanoseconds, 'spinNanoseconds'),
     token: Buffer.from(reader.bytes(HEADER.token, SEGMENT_TOKEN_BYTES)).toString('hex'),
   };

@@ -4,6 +4,7 @@ import type { ChannelTables } from './channel-tables.ts';
 import { writeChannels } from './encode-channels.ts';
 import {
   ALGORITHMS,
+  AS_MESSAGES,
   COLLECTIVES,
   VARIANT_RECORD,
   HEADER,
@@ -163,5 +164,6 @@ function writeVariant(view: DataView, at: number, variant: Variant): void {
   view.setUint32(at + VARIANT_RECORD.requires, bits, true);
   view.setFloat32(at + VARIANT_RECORD.predictedMicroseconds, variant.predictedMicroseconds, true);
   const perMebibyte = at + VARIANT_RECORD.predictedMicrosecondsPerMebibyte;
+  view.setUint32(at + VARIANT_RECORD.flags, variant.asMessages ? AS_MESSAGES : 0, true);
   view.setFloat32(perMebibyte, variant.predictedMicrosecondsPerMebibyte, true);
 }

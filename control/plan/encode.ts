@@ -127,6 +127,10 @@ function writeHeader(view: DataView, plan: CommPlan, hostIndex: number, localRan
   view.setUint8(HEADER.otherHostTransport, TRANSPORTS.indexOf(plan.transports.otherHost));
   view.setUint8(HEADER.device, DEVICES.indexOf(plan.device));
   view.setUint8(HEADER.copyChannels, plan.copyChannels);
+  view.setUint32(HEADER.smsPerLaunch, plan.smsPerLaunch, true);
+  view.setUint32(HEADER.minCopyTimeoutMicroseconds, plan.copyTimeouts.minMicroseconds, true);
+  view.setUint32(HEADER.maxCopyTimeoutMicroseconds, plan.copyTimeouts.maxMicroseconds, true);
+  view.setUint32(HEADER.capturedCopyTimeoutMicroseconds, plan.copyTimeouts.capturedMicroseconds, true);
   writeU64(view, HEADER.spinNanoseconds, plan.spinNanoseconds);
   const token = Buffer.from(plan.token, 'hex');
   new Uint8Array(view.buffer, view.byteOffset).set(token, HEADER.token);

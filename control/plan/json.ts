@@ -1,6 +1,7 @@
 /** A CommPlan as JSON: what `--plan FILE` reads and people edit. */
 import * as v from 'valibot';
 import { ALGORITHMS, COLLECTIVES, DEVICES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from './layout.ts';
+import { COPY_TIMEOUTS } from './types.ts';
 import type { WrittenPlan } from './types.ts';
 import { PlanError, validatePlan } from './validate.ts';
 import { messageOf } from '../message-of.ts';
@@ -22,6 +23,7 @@ const variant = v.strictObject({
   chunkBytes: count,
   threads: count,
   requires: v.optional(v.array(v.picklist(PRECONDITIONS)), []),
+  asMessages: v.optional(v.boolean(), false),
   predictedMicroseconds: v.optional(v.number(), 0),
   predictedMicrosecondsPerMebibyte: v.optional(v.number(), 0),
 });
@@ -40,6 +42,11 @@ const planSchema = v.strictObject({
     v.strictObject({ collective: v.picklist(COLLECTIVES), upToBytes: v.nullable(count), variants: v.array(variant) }),
   ),
   copyChannels: v.optional(count, 1),
+  smsPerLaunch: v.optional(count),
+  copyTimeouts: v.optional(
+    v.strictObject({ minMicroseconds: count, maxMicroseconds: count, capturedMicroseconds: count }),
+    COPY_TIMEOUTS,
+  ),
   spinNanoseconds: count,
   token: v.optional(v.string(), '0'.repeat(32)),
 });
@@ -50,13 +57,14 @@ export function planFromJson(text: string, source: string): WrittenPlan {
   if (!parsed.success) {
     throw new PlanError(`${source}: ${describe(parsed.issues)}`);
   }
+  const plan = { ...parsed.output, smsPerLaunch: parsed.output.smsPerLaunch ?? parsed.output.channels.length };
   try {
-    validatePlan(parsed.output, false);
+    validatePlan(plan, false);
   } catch (error) {
     if (error instanceof PlanError) throw new PlanError(`${source}: ${error.message}`);
     throw error;
   }
-  return parsed.output;
+  return plan;
 }
 
 const MAX_COLUMNS = 200;

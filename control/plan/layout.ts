@@ -5,7 +5,7 @@
 import type { AlgorithmName, DeviceName, Precondition, ProtocolName, TransportName } from './types.ts';
 
 export const PLAN_MAGIC = 0x4c50_434e;
-export const PLAN_VERSION = 3;
+export const PLAN_VERSION = 4;
 
 export const HEADER = {
   magic: 0,
@@ -56,9 +56,13 @@ export const HEADER = {
   lineSteps: 376,
   llStepBytes: 380,
   ll128StepBytes: 384,
-  reserved: 388,
+  smsPerLaunch: 388,
+  minCopyTimeoutMicroseconds: 392,
+  maxCopyTimeoutMicroseconds: 396,
+  capturedCopyTimeoutMicroseconds: 400,
+  reserved: 404,
 } as const;
-export const PLAN_HEADER_BYTES = 392;
+export const PLAN_HEADER_BYTES = 408;
 export const SEGMENT_TOKEN_BYTES = 16;
 
 /** A section in the header: u64 offset, u32 count, u32 stride. */
@@ -105,7 +109,7 @@ export const VARIANT_RECORD = {
   requires: 16,
   predictedMicroseconds: 20,
   predictedMicrosecondsPerMebibyte: 24,
-  reserved: 28,
+  flags: 28,
 } as const;
 /** Bytes of one record of each section; entries of members, rings and trees are one u32, of strings one byte. */
 export const STRIDE = {
@@ -145,6 +149,9 @@ export const PRECONDITIONS: readonly Precondition[] = [
   'publishedAddresses',
   'wholeLines',
 ];
+
+/** Bits of a variant's flags. */
+export const AS_MESSAGES = 1;
 
 /** Sizes inside the host segment. */
 export const ABORT_BLOCK_BYTES = 512;

@@ -39,3 +39,13 @@ export const TRANSPORTS_OF: Readonly<
   host: { sameHost: ['shm', 'socket'], otherHost: ['socket'] },
   cuda: { sameHost: ['p2p', 'shm'], otherHost: ['socket'] },
 };
+
+/** Whether the engine can carry the collective out as sends and receives with blocks of their own. */
+export function canBeMessages(
+  device: DeviceName,
+  collective: CollectiveName,
+  { algorithm, protocol }: Pick<Variant, 'algorithm' | 'protocol'>,
+): boolean {
+  const movesData = collective === 'allToAll' || collective === 'allGather' || collective === 'broadcast';
+  return device === 'cuda' && movesData && algorithm === 'directOneShot' && protocol === 'simple';
+}

@@ -26,6 +26,11 @@ export interface Variant {
   /** Threads of a block; also the granularity of chunks (row 19). At least 64 for Simple. */
   readonly threads: number;
   readonly requires: readonly Precondition[];
+  /**
+   * On GPUs: the engine carries the collective out as sends and receives with blocks of their own, where the call allows it (an
+   * all-to-all that is not in place, a broadcast of two ranks), and gives it no more channels than such a message gets.
+   */
+  readonly asMessages: boolean;
   /** The planner's estimate of an operation of no bytes, or 0: it has none. */
   readonly predictedMicroseconds: number;
   /** What each MiB of the size by which the row is chosen adds to it. */
@@ -83,6 +88,23 @@ export interface GpuBuffers {
   readonly ll128StepBytes: number;
 }
 
+/** How long a call on GPUs waits for the other ranks' consent to copy engines, in microseconds. */
+interface CopyTimeouts {
+  /** The least, however often agreements have failed. */
+  readonly minMicroseconds: number;
+  /** The most; below it half of the time that the operations take. */
+  readonly maxMicroseconds: number;
+  /** In a capture, which happens once. */
+  readonly capturedMicroseconds: number;
+}
+
+/** Hides the wait behind operations of a few milliseconds, and is short beside those of a busy peer. */
+export const COPY_TIMEOUTS: CopyTimeouts = {
+  minMicroseconds: 30,
+  maxMicroseconds: 1000,
+  capturedMicroseconds: 20_000,
+};
+
 export interface CommPlan {
   readonly formatVersion: 1;
   /** Where all ranks' buffers live. */
@@ -101,6 +123,9 @@ export interface CommPlan {
   readonly tuning: readonly TuningRow[];
   /** Of the channels of a launch with sends and receives, those for what a rank sends itself; the messages share the others. On GPUs. */
   readonly copyChannels: number;
+  /** Blocks of one launch, each of which holds an SM: the first so many channels. */
+  readonly smsPerLaunch: number;
+  readonly copyTimeouts: CopyTimeouts;
   /** How long a waiting rank polls, offering its core, before it sleeps, in nanoseconds. */
   readonly spinNanoseconds: number;
   /** 32 hex digits, random per communicator: what a data connection must show to be let in. */

@@ -1,7 +1,7 @@
 /** What a CommPlan must keep beyond its types. The engine checks the same of the bytes it is given (native/plan/plan_view.cc). */
 import { MAX_STEPS } from './layout.ts';
 import { validateRing, validateTree } from './validate-channels.ts';
-import { isVariantOf, TRANSPORTS_OF } from './possible.ts';
+import { canBeMessages, isVariantOf, TRANSPORTS_OF } from './possible.ts';
 import type { ConnectionBuffer, DeviceName, TuningRow, Variant, WrittenPlan } from './types.ts';
 import { check, checkWhole } from './plan-error.ts';
 export { PlanError } from './plan-error.ts';
@@ -12,6 +12,7 @@ const MIN_STEPS = 2;
 const MAX_SPIN_NANOSECONDS = 1e9;
 const MAX_CHUNK_BYTES = 2 ** 40;
 const MIN_THREADS = 64;
+const MAX_TIMEOUT_US = 1e9;
 const MAX_STEP_BYTES = 64 * 1024 * 1024;
 /** Of one step; keeps every load and store of the engine aligned. */
 const STEP_ALIGNMENT = 64;
@@ -37,7 +38,10 @@ export function validatePlan(plan: WrittenPlan, isBound = true): void {
   validateBuffer('pairBuffer', plan.pairBuffer);
   if (plan.device === 'cuda') validateGpuBuffers(plan);
   validateTransports(plan);
-  checkWhole('copyChannels', plan.copyChannels, 1, channels.length);
+  checkWhole('smsPerLaunch', plan.smsPerLaunch, 1, channels.length);
+  checkWhole('copyChannels', plan.copyChannels, 1, plan.smsPerLaunch);
+  for (const [name, value] of Object.entries(plan.copyTimeouts))
+    checkWhole(`copyTimeouts.${name}`, value, 0, MAX_TIMEOUT_US);
   checkWhole('spinNanoseconds', spinNanoseconds, 0, MAX_SPIN_NANOSECONDS);
   check(/^[0-9a-f]{32}$/.test(token), 'token: expected 32 hexadecimal digits');
   validateTuning(plan.tuning, channels.length, plan.device);
@@ -127,6 +131,10 @@ function validateTuning(rows: readonly TuningRow[], channels: number, device: De
       validateVariant(variant, `${at}.variants[${variantIndex}]`, channels);
       const described = `algorithm ${variant.algorithm} with protocol ${variant.protocol}${whichRequires(variant)}`;
       const isPossible = isVariantOf(device, collective, variant);
+      check(
+        !variant.asMessages || canBeMessages(device, collective, variant),
+        `${at}.variants[${variantIndex}].asMessages: only allToAll, allGather and broadcast on GPUs by directOneShot with simple can be`,
+      );
       check(
         isPossible,
         `${at}.variants[${variantIndex}]: ${described} for ${collective}, which the ${device} device does not have`,

@@ -1,7 +1,9 @@
 /** The planner: computes a CommPlan from ranks and hosts. Deterministic, and pure apart from its cache. */
 import { startOfHost } from '../plan/channel-tables.ts';
+import { COPY_TIMEOUTS } from '../plan/types.ts';
 import type { Channel, CommPlan, GivenChannel } from '../plan/types.ts';
 import { checkOneHost } from './input/check.ts';
+import { withMessages } from './device/gpu-tuning.ts';
 import { decideOnGpus } from './device/gpus.ts';
 import { decideOnHosts } from './device/host.ts';
 import { rankNumbersByHost } from './input/input.ts';
@@ -25,21 +27,21 @@ export type Decisions = Pick<
 
 /** Decisions made for a shape, with the ranks and hosts that are really there. */
 export function bindPlan(input: PlanInput, decisions: Decisions): CommPlan {
-  const { device, channels, transports, ringBuffer, pairBuffer, gpuBuffers, tuning, copyChannels, spinNanoseconds } =
-    decisions;
   return {
     formatVersion: 1,
-    device,
+    device: decisions.device,
     peers: input.peers.map(({ host, listenPort }) => ({ host, listenPort })),
     hosts: input.hosts.map(({ name, address }) => ({ name, address })),
-    channels,
-    transports,
-    ringBuffer,
-    pairBuffer,
-    gpuBuffers,
-    tuning,
-    copyChannels,
-    spinNanoseconds,
+    channels: decisions.channels,
+    transports: decisions.transports,
+    ringBuffer: decisions.ringBuffer,
+    pairBuffer: decisions.pairBuffer,
+    gpuBuffers: decisions.gpuBuffers,
+    tuning: decisions.tuning,
+    copyChannels: decisions.copyChannels,
+    smsPerLaunch: decisions.channels.length,
+    copyTimeouts: COPY_TIMEOUTS,
+    spinNanoseconds: decisions.spinNanoseconds,
     token: input.token,
   };
 }
@@ -53,8 +55,15 @@ export function decide(input: PlanInput, preferences: Preferences): Decisions {
     ? decideOnGpus(input, channelSet, preferences)
     : decideOnHosts(input, channelSet, preferences);
   const [host, other] = input.hosts;
-  if (other !== undefined) return decisions;
-  return host?.tables?.refine(decisions, input, channelSet, preferences) ?? decisions;
+  const tables = other === undefined ? host?.tables : undefined;
+  const refined = tables?.refine(decisions, input, channelSet, preferences) ?? decisions;
+  if (!onGpus) return refined;
+  const budget = {
+    ranks: input.peers.length,
+    channels: refined.channels.length,
+    copyChannels: refined.copyChannels,
+  };
+  return { ...refined, tuning: withMessages(refined.tuning, budget) };
 }
 
 /** What a person wrote, for where the ranks are: a ring goes through each host once, when it first comes to it. */

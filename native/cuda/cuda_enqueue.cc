@@ -160,12 +160,15 @@ void CudaDataPath::logCopies(const Task& first) const {
 // Deadline until which a call waits for the other ranks. It allows half of the time that the GPU takes for the
 // operations, which hides the wait; more in a capture, which happens once; less after failed agreements.
 uint64_t CudaDataPath::deadline(std::span<const Task> tasks, bool captured) const {
-  constexpr double kMin = 30e3, kMax = 1e6, kCaptured = 20e6;
-  double time = kMin;
+  const auto& header = plan().header();
+  const double min = header.minCopyTimeoutMicroseconds * 1e3;
+  double time = min;
   for (const Task& task : tasks) time += predictedMicroseconds(task) * 1000 / 2;
-  time = copyTimeout_ >= 0 ? copyTimeout_ : captured ? kCaptured : std::min(time, kMax);
+  time = copyTimeout_ >= 0 ? copyTimeout_
+         : captured        ? header.capturedCopyTimeoutMicroseconds * 1e3
+                           : std::min(time, header.maxCopyTimeoutMicroseconds * 1e3);
   const uint32_t halvings = std::min<uint32_t>(resources_->copies->failures() / 2, 10);
-  return nowNanoseconds() + uint64_t(std::max(kMin, time / (1u << halvings)));
+  return nowNanoseconds() + uint64_t(std::max(min, time / (1u << halvings)));
 }
 
 }  // namespace ncclrun::cuda

@@ -240,7 +240,7 @@ Status Launcher::launch(const Shape& shape, bool singleStep, uint32_t grid, Stre
 
 // Maximum number of blocks of a message, of which both ranks compute the same.
 uint32_t Launcher::blocksOfMessage(uint32_t messages) const {
-  const uint32_t channels = plan_.header().channels;
+  const uint32_t channels = plan_.header().smsPerLaunch;
   return std::max((channels - plan_.header().copyChannels) / std::max(messages, 1u), 1u);
 }
 
@@ -311,24 +311,12 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
   return {};
 }
 
-// True if a collective can run as messages, which must not take more SMs than the plan has channels. All ranks decide
-// alike.
-bool Launcher::isExpandable(const Task& task) const {
-  const Collective collective = task.operation.collective;
-  const auto& header = plan_.header();
-  const bool onlyMovesData =
-      collective == Collective::allToAll || collective == Collective::allGather || collective == Collective::broadcast;
-  const uint32_t messages = collective == Collective::broadcast ? 1 : std::max(2 * (header.ranks - 1), 1u);
-  return onlyMovesData && Algorithm(task.variant.algorithm) == Algorithm::directOneShot &&
-         Protocol(task.variant.protocol) == Protocol::simple && header.channels - header.copyChannels >= messages;
-}
-
 // Splits a large collective without reduction into sends, receives and copies, each with its own blocks, which keep
 // the links busy in both directions.
 bool Launcher::expand(const Task& task, std::vector<Task>& transfers) const {
   const auto& operation = task.operation;
   const uint32_t ranks = plan_.header().ranks;
-  if (!isExpandable(task)) return false;
+  if ((task.variant.flags & plan::kAsMessages) == 0) return false;
   const auto* const source = static_cast<const char*>(operation.send);
   auto* const target = static_cast<char*>(operation.receive);
   const auto add = [&](uint32_t peer, const char* from, char* to) {
@@ -394,7 +382,7 @@ Status Launcher::pull(const Task& task, std::span<const Pointer> sources, Stream
   item.send = static_cast<const char*>(task.operation.send);
   item.receive = static_cast<char*>(task.operation.receive);
   item.count = task.operation.count;
-  item.blocks = uint16_t(std::min<uint32_t>(task.variant.channels, plan_.header().channels));
+  item.blocks = uint16_t(std::min<uint32_t>(task.variant.channels, plan_.header().smsPerLaunch));
   item.routine = shape.routine;
   launch_.items[launch_.itemCount++] = item;
   const auto regions = std::to_array(launch_.in);
@@ -416,7 +404,7 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
     NCCLRUN_TRY(sendAndReceive(pointToPoint, messagesOfGroup, stream));
   }
   // Adjacent operations of one shape share a launch, in which they take the channels round-robin.
-  const uint32_t channels = plan_.header().channels;
+  const uint32_t channels = plan_.header().smsPerLaunch;
   Shape shape{};
   uint32_t blocks = 0;
   const auto launch = [&] { return flush(shape, std::min(std::exchange(blocks, 0), channels), false, stream); };
@@ -448,7 +436,9 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
     }
     shape = taskShape;
     Item item = itemOf(task, taskShape);
-    if (isExpandable(task)) item.blocks = uint16_t(std::min<uint32_t>(item.blocks, blocksOfMessage(messagesOfGroup)));
+    if ((task.variant.flags & plan::kAsMessages) != 0) {
+      item.blocks = uint16_t(std::min<uint32_t>(item.blocks, blocksOfMessage(messagesOfGroup)));
+    }
     item.firstBlock = item.firstChannel = uint16_t(blocks % channels);
     addItem(item, taskShape);
     blocks += item.blocks;

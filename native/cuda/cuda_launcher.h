@@ -56,7 +56,6 @@ class Launcher {
   void connect(Item& item, const Task& task) const;
   bool isCopy(const Task& task) const;
   Status copy(const Task& task, Stream stream);
-  bool isExpandable(const Task& task) const;
   bool expand(const Task& task, std::vector<Task>& transfers) const;
   Status sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream);
   uint32_t blocksOfMessage(uint32_t messages) const;

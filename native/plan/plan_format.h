@@ -10,7 +10,7 @@
 namespace ncclrun::plan {
 
 inline constexpr uint32_t kMagic = 0x4c50434e;  // "NCPL"
-inline constexpr uint16_t kVersion = 3;
+inline constexpr uint16_t kVersion = 4;
 
 enum class Algorithm : uint8_t {
   directOneShot = 0,
@@ -40,6 +40,10 @@ inline constexpr uint32_t kRequiresRegisteredBuffers = 1;
 inline constexpr uint32_t kRequiresNotCaptured = 2;
 inline constexpr uint32_t kRequiresPublishedAddresses = 4;
 inline constexpr uint32_t kRequiresWholeLines = 8;  // stores of 128 bytes arrive whole between all ranks
+
+// A variant's flag: the collective is carried out as sends and receives with blocks of their own where the call allows
+// it, and has no more channels than such a message.
+inline constexpr uint32_t kAsMessages = 1;
 
 // Where a section lies: `count` records of `stride` bytes from `offset`.
 struct Section {
@@ -107,6 +111,12 @@ struct Header {
   uint32_t lineSteps;
   uint32_t llStepBytes;
   uint32_t ll128StepBytes;
+  uint32_t smsPerLaunch;  // maximum number of blocks of a launch, which take the first channels
+
+  // How long a call on GPUs waits for the other ranks' consent to copy engines.
+  uint32_t minCopyTimeoutMicroseconds;
+  uint32_t maxCopyTimeoutMicroseconds;
+  uint32_t capturedCopyTimeoutMicroseconds;
   uint32_t reserved;
 };
 
@@ -190,13 +200,13 @@ struct VariantRecord {
   uint32_t requires_;
   float predictedMicroseconds;             // of an operation of no bytes; 0: nothing is predicted
   float predictedMicrosecondsPerMebibyte;  // more, of the size by which the row is chosen
-  uint32_t reserved;
+  uint32_t flags;                          // kAsMessages
 };
 
 static_assert(sizeof(Section) == 16 && sizeof(HostRecord) == 24 && sizeof(PeerRecord) == 16 &&
               sizeof(LocalRecord) == 16 && sizeof(ChannelRecord) == 16 && sizeof(ShapeRecord) == 16 &&
               sizeof(HostRingRecord) == 8 && sizeof(HostTreeRecord) == 8);
 static_assert(sizeof(EdgeRecord) == 24 && sizeof(TuningRecord) == 24 && sizeof(VariantRecord) == 32);
-static_assert(sizeof(Header) == 392);
+static_assert(sizeof(Header) == 408);
 
 }  // namespace ncclrun::plan

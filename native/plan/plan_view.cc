@@ -88,8 +88,10 @@ Status PlanView::checkHeader() const {
     return wrong("has steps of %u and %u bytes; 16 to 2^30 can be", h.ringStepBytes, h.pairStepBytes);
   }
   if (h.device > uint8_t(plan::Device::cuda)) return wrong("is for device %u, which does not exist", h.device);
-  if (h.copyChannels == 0 || h.copyChannels > h.channels)
-    return wrong("leaves %u of %u channels to copies", h.copyChannels, h.channels);
+  if (h.smsPerLaunch == 0 || h.smsPerLaunch > h.channels)
+    return wrong("has %u SMs per launch for %u channels", h.smsPerLaunch, h.channels);
+  if (h.copyChannels == 0 || h.copyChannels > h.smsPerLaunch)
+    return wrong("leaves %u of %u channels to copies", h.copyChannels, h.smsPerLaunch);
   if (h.spinNanoseconds > 1000000000u) {
     return wrong("lets ranks spin for %llu ns; at most a second can be", (unsigned long long)h.spinNanoseconds);
   }

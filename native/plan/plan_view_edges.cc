@@ -142,6 +142,7 @@ Status PlanView::checkVariant(uint32_t index) const {
   if (variant.channels == 0 || variant.channels > header_.channels) {
     return wrongPlan("uses " + number(variant.channels) + " of " + number(header_.channels) + " channels" + which);
   }
+  if ((variant.flags & ~plan::kAsMessages) != 0) return wrongPlan("has unknown flags " + number(variant.flags) + which);
   if (variant.threads < 64 || variant.threads > 4096)
     return wrongPlan("has " + number(variant.threads) + " threads, 64 to 4096 can be," + which);
   if (variant.chunkBytes == 0 || variant.chunkBytes > (1ull << 40))

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { COPY_TIMEOUTS } from '../../control/plan/types.ts';
 import type { Variant, WrittenPlan } from '../../control/plan/types.ts';
 import { planToJson } from '../../control/plan/json.ts';
 import { Command } from '../rig/command.ts';
@@ -24,6 +25,7 @@ const variant: Variant = {
   chunkBytes: 5003,
   threads: 64,
   requires: [],
+  asMessages: false,
   predictedMicroseconds: 0,
   predictedMicrosecondsPerMebibyte: 0,
 };
@@ -34,6 +36,8 @@ const plan: WrittenPlan = {
   hosts: [{ name: hostname(), address: '127.0.0.1' }],
   channels: rings.map((ring) => ({ ring, tree: null })),
   copyChannels: 1,
+  smsPerLaunch: 3,
+  copyTimeouts: COPY_TIMEOUTS,
   transports: { sameHost: 'shm', otherHost: 'socket' },
   ringBuffer: { steps: 3, stepBytes: 4160 },
   pairBuffer: { steps: 2, stepBytes: 1024 },

@@ -108,6 +108,7 @@ function factsOf(bytes: Uint8Array): string[] {
     `buffers ${ringBuffer.steps} ${ringBuffer.stepBytes} ${pairBuffer.steps} ${pairBuffer.stepBytes}`,
     `transports ${TRANSPORTS.indexOf(transports.sameHost)} ${TRANSPORTS.indexOf(transports.otherHost)}`,
     `spin ${plan.spinNanoseconds}`,
+    `launch ${plan.smsPerLaunch} ${Object.values(plan.copyTimeouts).join(' ')}`,
     `token ${plan.token}`,
     `segment ${numbers}`,
     ...gpuFactsOf(plan),
@@ -134,7 +135,7 @@ function factsOf(bytes: Uint8Array): string[] {
         const bits = variant.requires.reduce((mask, name) => mask | (1 << PRECONDITIONS.indexOf(name)), 0);
         const kind = `${ALGORITHMS.indexOf(variant.algorithm)} ${PROTOCOLS.indexOf(variant.protocol)}`;
         const times = `${variant.predictedMicroseconds} ${variant.predictedMicrosecondsPerMebibyte}`;
-        return `variant ${kind} ${variant.channels} ${variant.threads} ${variant.chunkBytes} ${bits} ${times}`;
+        return `variant ${kind} ${variant.channels} ${variant.threads} ${variant.chunkBytes} ${bits} ${variant.asMessages ? 1 : 0} ${times}`;
       }),
     ]),
   ];

@@ -1,5 +1,6 @@
 /** Chooses variants by collective and size between the GPUs of one host: per size the fastest one in the model. */
 import { COLLECTIVES } from '../../plan/layout.ts';
+import { canBeMessages } from '../../plan/possible.ts';
 import type { CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
 import { bestOf, choicesFor, preferredChoices, isPulled, timeOf } from '../tuning/choices.ts';
@@ -129,6 +130,7 @@ export const variantsOnGpus = {
       chunkBytes: copies ? copiedBytes(ranks) : CHUNK_BYTES,
       threads,
       requires: [],
+      asMessages: false,
       predictedMicroseconds: 0,
       predictedMicrosecondsPerMebibyte: 0,
     };
@@ -151,17 +153,33 @@ function channelsFor(
     : channels;
 }
 
-/** Whether the engine makes sends and receives of it (native/cuda/cuda_launcher.cc): not where they would take more channels than there are. */
+/** Whether the engine makes sends and receives of it: not where they would take more channels than there are. */
 function isInPairs(
   collective: CollectiveName,
-  { algorithm, protocol }: AlgorithmAndProtocol,
+  variant: AlgorithmAndProtocol,
   budget: Omit<ChannelBudget, 'minChannels'>,
 ): boolean {
-  const { ranks, channels, copyChannels } = budget;
   if (collective === 'sendRecv') return true;
-  if (protocol !== 'simple' || algorithm !== 'directOneShot') return false;
-  if (channels - copyChannels < messagesOf(collective, ranks)) return false;
-  return collective === 'allGather' || collective === 'allToAll' || (collective === 'broadcast' && ranks === 2);
+  return isAsMessages(collective, variant, budget) && (collective !== 'broadcast' || budget.ranks === 2);
+}
+
+function isAsMessages(
+  collective: CollectiveName,
+  variant: AlgorithmAndProtocol,
+  { ranks, channels, copyChannels }: Omit<ChannelBudget, 'minChannels'>,
+): boolean {
+  return canBeMessages('cuda', collective, variant) && channels - copyChannels >= messagesOf(collective, ranks);
+}
+
+/** The rows with `asMessages` of each variant, for a plan of so many channels. */
+export function withMessages(rows: readonly TuningRow[], budget: Omit<ChannelBudget, 'minChannels'>): TuningRow[] {
+  return rows.map((row) => ({
+    ...row,
+    variants: row.variants.map((variant) => ({
+      ...variant,
+      asMessages: isAsMessages(row.collective, variant, budget),
+    })),
+  }));
 }
 
 /**

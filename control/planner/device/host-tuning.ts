@@ -133,6 +133,7 @@ export function variantOnHost({ algorithm, protocol }: AlgorithmAndProtocol, cha
     chunkBytes: CHUNK_BYTES,
     threads: HOST_THREADS,
     requires: [],
+    asMessages: false,
     predictedMicroseconds: 0,
     predictedMicrosecondsPerMebibyte: 0,
   };

@@ -111,6 +111,10 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   h.channels = h.rings = uint32_t(rings.size());
   h.trees = h.hostRings = h.hostTrees = 1;
   h.copyChannels = 1;
+  h.smsPerLaunch = h.channels;
+  h.minCopyTimeoutMicroseconds = 30;
+  h.maxCopyTimeoutMicroseconds = 1'000;
+  h.capturedCopyTimeoutMicroseconds = 20'000;
   h.ringSteps = spec.ringSteps;
   h.ringStepBytes = spec.ringStepBytes;
   h.pairSteps = spec.pairSteps;

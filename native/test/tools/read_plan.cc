@@ -17,7 +17,8 @@ static void printHeader(const plan::Header& h) {
   std::printf("header %u %u %u %u %u\n", h.ranks, h.hosts, h.hostIndex, h.localRanks, h.channels);
   std::printf("buffers %u %u %u %u\n", h.ringSteps, h.ringStepBytes, h.pairSteps, h.pairStepBytes);
   std::printf("transports %u %u\n", h.sameHostTransport, h.otherHostTransport);
-  std::printf("spin %llu\ntoken ", ull(h.spinNanoseconds));
+  std::printf("spin %llu\nlaunch %u %u %u %u\ntoken ", ull(h.spinNanoseconds), h.smsPerLaunch,
+              h.minCopyTimeoutMicroseconds, h.maxCopyTimeoutMicroseconds, h.capturedCopyTimeoutMicroseconds);
   for (const uint8_t byte : h.token) std::printf("%02x", byte);
   std::printf("\nsegment %llu %llu %llu %llu %llu %llu\n", ull(h.segmentBytes), ull(h.abortOffset),
               ull(h.doorbellOffset), ull(h.barrierOffset), ull(h.pairOffset), ull(h.pairStride));
@@ -65,9 +66,9 @@ static void printTuning(const PlanView& view) {
     std::printf("tuning %u %llu\n", row.collective, ull(row.upToBytes));
     for (uint32_t f = row.firstVariant; f < row.firstVariant + row.variantCount; ++f) {
       const plan::VariantRecord variant = view.variant(f);
-      std::printf("variant %u %u %u %u %llu %u %.17g %.17g\n", variant.algorithm, variant.protocol, variant.channels,
-                  variant.threads, ull(variant.chunkBytes), variant.requires_, double(variant.predictedMicroseconds),
-                  double(variant.predictedMicrosecondsPerMebibyte));
+      std::printf("variant %u %u %u %u %llu %u %u %.17g %.17g\n", variant.algorithm, variant.protocol, variant.channels,
+                  variant.threads, ull(variant.chunkBytes), variant.requires_, variant.flags,
+                  double(variant.predictedMicroseconds), double(variant.predictedMicrosecondsPerMebibyte));
     }
   }
 }
