@@ -149,7 +149,7 @@ test('readPlanFile reads JSON or a host plan, or fails with the name of the file
     );
     expect(readPlanFile(file('a.json', planToJson(plan)))).toEqual(plan);
     expect(readPlanFile(file('b.plan', encodeHostPlan(plan, 1)))).toEqual(plan);
-    const cut = file('c.plan', encodeHostPlan(plan, 1).subarray(0, 400));
+    const cut = file('c.plan', encodeHostPlan(plan, 1).subarray(0, 420));
     expect(() => readPlanFile(cut)).toThrow(`${cut}: totalBytes: `);
     expect(() => readPlanFile(join(directory, 'none'))).toThrow(`${join(directory, 'none')}: cannot be read: ENOENT`);
     expect(() => readPlanFile(file('d.json', ''))).toThrow(/d\.json: no JSON: /);

@@ -32,8 +32,8 @@ describe('a line of the NVIDIA driver', () => {
     ['NVRM: Xid (0000:03:00): 14, Channel 00000001', 14, '0000:03:00', null, 'Channel 00000001'],
     ['NVRM: Xid (PCI:00010000:03:00): 45', 45, '10000:03:00', null, ''],
     ['NVRM: Xid (PCI:0000:03:00): 45, pid=0, name=, ', 45, '0000:03:00', null, ''],
-  ])('parseXid reads the line "%s"', (line, code, place, pid, message) => {
-    expect(parseXid(line)).toEqual({ code, place, pid, message });
+  ])('parseXid reads the line "%s"', (line, code, address, pid, message) => {
+    expect(parseXid(line)).toEqual({ code, address, pid, message });
   });
 
   test.each([
