@@ -84,9 +84,9 @@ Status Attempt::poll(bool& isOver, Yield& out) {
     return {};
   }
   const uint64_t began = state_->callBegan;
-  if (began == 0 || nowNanoseconds() - began < state_->work.patience) return {};
+  if (began == 0 || nowNanoseconds() - began < state_->work.timeout) return {};
   return {ncclSystemError, formatSentence("%s: the call has not returned for %u ms", state_->work.label.c_str(),
-                                          unsigned(state_->work.patience / 1'000'000))};
+                                          unsigned(state_->work.timeout / 1'000'000))};
 }
 
 }  // namespace ncclrun::net::plugin

@@ -23,7 +23,7 @@ class Attempt {
  public:
   struct Work {
     std::string label;                         // of the call, for errors
-    uint64_t patience = 0;                     // ns that one call may take
+    uint64_t timeout = 0;                      // ns that one call may take
     std::function<Yield()> call;               // runs in the thread; owns all that it needs
     std::function<void(void* comm)> close;     // closes what an abandoned attempt has yielded
     std::shared_ptr<std::atomic<int>> inside;  // counts threads that are in a call, or close what it yielded

@@ -8,7 +8,7 @@ namespace {
 
 class PluginNetwork final : public Network {
  public:
-  PluginNetwork(Plugin& plugin, void* context, uint64_t patience) : use_{plugin, context, patience} {}
+  PluginNetwork(Plugin& plugin, void* context, uint64_t timeout) : use_{plugin, context, timeout} {}
   ~PluginNetwork() override {
     if (use_.inside->load() == 0) {
       use_.plugin.end(use_.context);
@@ -34,10 +34,10 @@ class PluginNetwork final : public Network {
 
 }  // namespace
 
-Status makeNetwork(Plugin& plugin, uint64_t communicatorId, std::unique_ptr<Network>& out, uint64_t patience) {
+Status makeNetwork(Plugin& plugin, uint64_t communicatorId, std::unique_ptr<Network>& out, uint64_t timeout) {
   void* context = nullptr;
   if (Status status = plugin.begin(communicatorId, context); !status.ok()) return status;
-  out = std::make_unique<PluginNetwork>(plugin, context, patience);
+  out = std::make_unique<PluginNetwork>(plugin, context, timeout);
   return {};
 }
 

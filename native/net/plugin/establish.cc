@@ -48,7 +48,7 @@ class Repeated {
   Status pollThread(bool& isOver, Yield& yield) {
     if (attempt_ == nullptr) {
       const Status status =
-          Attempt::start({use_.plugin.label() + ": " + name_, use_.patience, call_, close_, use_.inside}, attempt_);
+          Attempt::start({use_.plugin.label() + ": " + name_, use_.timeout, call_, close_, use_.inside}, attempt_);
       if (!status.ok()) return status;
     }
     return attempt_->poll(isOver, yield);

@@ -13,7 +13,7 @@ namespace ncclrun::net::plugin {
 struct Use {
   Plugin& plugin;
   void* context = nullptr;
-  uint64_t patience = 0;                                                             // ns
+  uint64_t timeout = 0;                                                              // ns
   std::shared_ptr<std::atomic<int>> inside = std::make_shared<std::atomic<int>>(0);  // threads in a blocking call
 };
 

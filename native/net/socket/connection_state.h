@@ -1,8 +1,11 @@
 // What both sides of a connection keep: who moves each of its sockets, and why it failed.
 #pragma once
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/descriptor.h"
 #include "net/socket/helper_thread.h"
@@ -69,5 +72,47 @@ class SocketTask : public HelperTask {
  private:
   HelperThread* const helper_;
 };
+
+// The sockets of one side of a connection, in the order of their indices.
+template <class Task>
+class SocketTasks {
+ public:
+  void add(std::unique_ptr<Task> task) {
+    hasHelpers_ = hasHelpers_ || task->helper() != nullptr;
+    tasks_.push_back(std::move(task));
+  }
+  // Called once, when all have been added.
+  Status start() {
+    for (const auto& task : tasks_) NCCLRUN_TRY(task->start());
+    return {};
+  }
+  // Ends the work of helpers on them and closes them.
+  void clear() { tasks_.clear(); }
+  size_t size() const { return tasks_.size(); }
+  bool hasHelpers() const { return hasHelpers_; }
+
+  // Moves what the caller's own sockets can move.
+  void advanceInline() {
+    for (const auto& task : tasks_) {
+      if (task->helper() == nullptr) task->advance();
+    }
+  }
+  void wakeHelpers() {
+    for (const auto& task : tasks_) {
+      if (task->helper() != nullptr) task->helper()->wake();
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<Task>> tasks_;
+  bool hasHelpers_ = false;
+};
+
+// Registers memory for either side: sockets need no registration.
+inline Status registerForSockets(const Region& region, Registration& out) {
+  if (region.type != MemoryType::host) return {ncclInvalidUsage, "sockets carry host memory only"};
+  out = {};
+  return {};
+}
 
 }  // namespace ncclrun::net

@@ -19,22 +19,14 @@ Status SocketReceiver::make(SocketNetwork& network, uint32_t device, std::vector
     network.prepare(socket.get());
     // The other side decides how many sockets there are; one alone is this side's caller's, whatever it has of helpers.
     HelperThread* const helper = sockets.size() > 1 ? network.helperOf(i) : nullptr;
-    receiver->tasks_.push_back(std::make_unique<Task>(*receiver, network, std::move(socket), helper));
+    receiver->tasks_.add(std::make_unique<Task>(*receiver, network, std::move(socket), helper));
   }
-  for (const auto& task : receiver->tasks_) {
-    if (Status status = task->start(); !status.ok()) return status;
-  }
+  NCCLRUN_TRY(receiver->tasks_.start());
   out = std::move(receiver);
   return {};
 }
 
 SocketReceiver::~SocketReceiver() { tasks_.clear(); }
-
-Status SocketReceiver::registerMemory(const Region& region, Registration& out) {
-  if (region.type != MemoryType::host) return {ncclInvalidUsage, "sockets carry host memory only"};
-  out = {};
-  return {};
-}
 
 Status SocketReceiver::iflush(std::span<const Buffer>, Request*& out) {
   out = nullptr;
@@ -65,7 +57,7 @@ Status SocketReceiver::irecv(std::span<const Buffer> group, Request*& out) {
     nextGroup_++;
     retryWaiting();
   }
-  advanceInline();
+  tasks_.advanceInline();
   out = reinterpret_cast<Request*>(posted);
   return {};
 }
@@ -74,7 +66,7 @@ Status SocketReceiver::test(Request* request, bool& done, std::span<size_t> size
   done = false;
   auto& group = *reinterpret_cast<Group*>(request);
   if (!group.done.load(std::memory_order_acquire)) {
-    advanceInline();
+    tasks_.advanceInline();
     if (!group.done.load(std::memory_order_acquire)) return failure_.failed() ? failure_.status() : Status{};
   }
   done = true;
@@ -244,19 +236,11 @@ void SocketReceiver::Task::advance() {
   }
 }
 
-void SocketReceiver::advanceInline() {
-  for (const auto& task : tasks_) {
-    if (task->helper() == nullptr) task->advance();
-  }
-}
-
 // With the lock held.
 void SocketReceiver::retryWaiting() {
   if (!std::exchange(chunkWaits_, false)) return;
   network_.notify();
-  for (const auto& task : tasks_) {
-    if (task->helper() != nullptr) task->helper()->wake();
-  }
+  tasks_.wakeHelpers();
 }
 
 }  // namespace ncclrun::net

@@ -20,7 +20,7 @@ class SocketReceiver final : public Receiver {
                      std::unique_ptr<SocketReceiver>& out);
   ~SocketReceiver() override;
 
-  Status registerMemory(const Region&, Registration& out) override;
+  Status registerMemory(const Region& region, Registration& out) override { return registerForSockets(region, out); }
   Status deregisterMemory(Registration) override { return {}; }
   Status irecv(std::span<const Buffer> group, Request*& out) override;
   Status iflush(std::span<const Buffer> group, Request*& out) override;
@@ -87,13 +87,12 @@ class SocketReceiver final : public Receiver {
   void completed(const Target& target, const ChunkHeader& header, bool byHelper);
   // One socket of the connection was closed between two chunks; the others may still bring what was sent.
   void socketClosed();
-  void advanceInline();
   // Whoever has a chunk that waited tries again.
   void retryWaiting();
 
   SocketNetwork& network_;
   ConnectionFailure failure_;
-  std::vector<std::unique_ptr<Task>> tasks_;
+  SocketTasks<Task> tasks_;
 
   std::mutex mutex_;  // of what follows
   std::array<Group, kRequests> groups_;

@@ -14,23 +14,14 @@ Status SocketSender::make(SocketNetwork& network, uint32_t device, std::vector<D
   std::unique_ptr<SocketSender> sender(new SocketSender(network, describeConnection(network, device, peer)));
   for (uint32_t i = 0; i < sockets.size(); i++) {
     HelperThread* const helper = network.helperOf(i);
-    sender->hasHelpers_ = sender->hasHelpers_ || helper != nullptr;
-    sender->tasks_.push_back(std::make_unique<Task>(*sender, network, std::move(sockets[i]), helper));
+    sender->tasks_.add(std::make_unique<Task>(*sender, network, std::move(sockets[i]), helper));
   }
-  for (const auto& task : sender->tasks_) {
-    if (Status status = task->start(); !status.ok()) return status;
-  }
+  NCCLRUN_TRY(sender->tasks_.start());
   out = std::move(sender);
   return {};
 }
 
 SocketSender::~SocketSender() { tasks_.clear(); }
-
-Status SocketSender::registerMemory(const Region& region, Registration& out) {
-  if (region.type != MemoryType::host) return {ncclInvalidUsage, "sockets carry host memory only"};
-  out = {};
-  return {};
-}
 
 Status SocketSender::isend(const void* data, size_t bytes, int tag, Registration, Request*& out) {
   out = nullptr;
@@ -49,9 +40,9 @@ Status SocketSender::isend(const void* data, size_t bytes, int tag, Registration
     message->left.store(bytes + 1, std::memory_order_relaxed);
   }
   if (isInline(*message)) {
-    advanceInline();
+    tasks_.advanceInline();
   } else {
-    wakeHelpers();
+    tasks_.wakeHelpers();
   }
   out = reinterpret_cast<Request*>(message);
   return {};
@@ -61,7 +52,7 @@ Status SocketSender::test(Request* request, bool& done, std::span<size_t> sizes)
   done = false;
   auto& message = *reinterpret_cast<Message*>(request);
   if (message.left.load(std::memory_order_acquire) > 0) {
-    advanceInline();
+    tasks_.advanceInline();
     if (message.left.load(std::memory_order_acquire) > 0) return failure_.failed() ? failure_.status() : Status{};
   }
   done = true;
@@ -78,8 +69,9 @@ bool SocketSender::takeChunk(bool inlineSocket, Chunk& chunk) {
     // A slot that a later message has by now belonged to one that is complete.
     if (message.sequence != at || isInline(message) != inlineSocket) continue;
     const size_t rest = message.bytes - message.handedOut;
-    const bool shared = tasks_.size() - (hasHelpers_ ? 1 : 0) > 1;
-    const size_t bytes = std::min(rest, shared && !(hasHelpers_ && inlineSocket) ? kSharedChunkBytes : kMaxChunkBytes);
+    const bool shared = tasks_.size() - (tasks_.hasHelpers() ? 1 : 0) > 1;
+    const size_t bytes =
+        std::min(rest, shared && !(tasks_.hasHelpers() && inlineSocket) ? kSharedChunkBytes : kMaxChunkBytes);
     chunk.message = &message;
     chunk.sent = 0;
     chunk.header = {.magic = kChunkMagic,
@@ -131,18 +123,6 @@ void SocketSender::Task::advance() {
     if (chunk_.sent < sizeof header + header.bytes) continue;
     Message& done = *std::exchange(chunk_.message, nullptr);
     sender_.completed(done, header.bytes + (header.offset == 0 ? 1 : 0), helper() != nullptr);
-  }
-}
-
-void SocketSender::advanceInline() {
-  for (const auto& task : tasks_) {
-    if (task->helper() == nullptr) task->advance();
-  }
-}
-
-void SocketSender::wakeHelpers() {
-  for (const auto& task : tasks_) {
-    if (task->helper() != nullptr) task->helper()->wake();
   }
 }
 

@@ -17,7 +17,7 @@ class SocketSender final : public Sender {
                      std::unique_ptr<SocketSender>& out);
   ~SocketSender() override;
 
-  Status registerMemory(const Region&, Registration& out) override;
+  Status registerMemory(const Region& region, Registration& out) override { return registerForSockets(region, out); }
   Status deregisterMemory(Registration) override { return {}; }
   Status isend(const void* data, size_t bytes, int tag, Registration, Request*& out) override;
   Status test(Request* request, bool& done, std::span<size_t> sizes) override;
@@ -57,17 +57,14 @@ class SocketSender final : public Sender {
   };
 
   SocketSender(SocketNetwork& network, std::string where) : network_(network), failure_(std::move(where)) {}
-  bool isInline(const Message& message) const { return !hasHelpers_ || message.bytes <= kInlineBytes; }
+  bool isInline(const Message& message) const { return !tasks_.hasHelpers() || message.bytes <= kInlineBytes; }
   // The next chunk for a socket of the caller's or of a helper's; false: there is none.
   bool takeChunk(bool inlineSocket, Chunk& chunk);
   void completed(Message& message, size_t bytes, bool byHelper);
-  void advanceInline();
-  void wakeHelpers();
 
   SocketNetwork& network_;
   ConnectionFailure failure_;
-  std::vector<std::unique_ptr<Task>> tasks_;
-  bool hasHelpers_ = false;
+  SocketTasks<Task> tasks_;
 
   std::mutex mutex_;  // of what follows
   std::array<Message, kRequests> messages_;

@@ -57,10 +57,10 @@ struct Pair {
   std::unique_ptr<net::Sender> sender;
   std::unique_ptr<net::Receiver> receiver;
 
-  explicit Pair(const std::string& name, uint64_t patience = net::plugin::kPatience) : path(pluginPath(name)) {
+  explicit Pair(const std::string& name, uint64_t timeout = net::plugin::kCallTimeout) : path(pluginPath(name)) {
     net::plugin::Plugin* plugin = nullptr;
     OK(net::plugin::openPlugin(path, plugin));
-    OK(net::plugin::makeNetwork(*plugin, 7, network, patience));
+    OK(net::plugin::makeNetwork(*plugin, 7, network, timeout));
     net::Handle handle;
     OK(network->listen(0, handle, listener));
     OK(network->connect(0, handle, connector));

@@ -19,7 +19,7 @@ void checkThread(Comm& comm) {
 namespace {
 
 constexpr int kFlushTests = 2;
-constexpr long kPatience = 50;  // tests, for a request that nobody may have posted
+constexpr long kMaxTests = 50;  // tests, for a request that nobody may have posted
 
 // True for the first calls for a request. The caller repeats them with the same arguments.
 bool isRefused(Comm& comm, const std::array<const void*, 8>& arguments) {
@@ -182,7 +182,7 @@ int test(void* opaque, int* done, int* sizes) {
     }
   }
   if (planted("lose", -1) == request.index) return 0;
-  if (planted("other-first") != 0 && request.index % 2 == 0 && request.tests < kPatience) {
+  if (planted("other-first") != 0 && request.index % 2 == 0 && request.tests < kMaxTests) {
     Request* const next = nextOf(request);
     if (next == nullptr || next->core == nullptr) return 0;
     if (const int result = testCore(*next); result != 0) return result;
