@@ -4,9 +4,6 @@
 
 #include <algorithm>
 
-#include "host/shm/transport.h"
-#include "net/socket/transport.h"
-
 namespace ncclrun {
 
 Connections::Connections(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt,
@@ -14,10 +11,10 @@ Connections::Connections(const PlanView& plan, const Segment& segment, uint32_t 
     : plan_(plan), segment_(segment), rank_(rank), own_{plan.describe(rank), {}} {
   shm_ = std::make_unique<ShmTransport>(plan, segment, rank, own_, gonePeers);
   auto& bell = segment.doorbell(plan.peer(rank).localIndex);
-  socket_ = std::make_unique<SocketTransport>(plan, rank, own_, interrupt, bell, gonePeers, listenFd);
+  net_ = std::make_unique<NetTransport>(plan, rank, own_, interrupt, bell, gonePeers, listenFd);
 }
 
-bool Connections::usesSockets() const {
+bool Connections::usesNetwork() const {
   const auto& header = plan_.header();
   const auto socket = uint8_t(plan::Transport::socket);
   if (header.ranks == 1) return false;
@@ -29,7 +26,7 @@ bool Connections::usesSockets() const {
   return false;
 }
 
-Status Connections::start() { return usesSockets() ? static_cast<SocketTransport&>(*socket_).start() : Status{}; }
+Status Connections::start() { return usesNetwork() ? net_->start() : Status{}; }
 
 Status Connections::connect() {
   const auto& header = plan_.header();
@@ -41,7 +38,7 @@ Status Connections::connect() {
     }
   }
   begun_ = true;
-  return socket_->connected();
+  return net_->connected();
 }
 
 Endpoint* Connections::ring(uint32_t channel, uint32_t peer, bool sends) {
@@ -62,13 +59,14 @@ Endpoint* Connections::find(uint32_t peer, uint32_t channel, bool sends, uint8_t
   std::lock_guard lock(mutex_);
   auto& end = found_[{peer, channel, sends}];
   if (end == nullptr) {
-    end = (transport == uint8_t(plan::Transport::shm) ? shm_ : socket_)->end(peer, channel, sends);
+    const bool shm = transport == uint8_t(plan::Transport::shm);
+    end = shm ? shm_->endpoint(peer, channel, sends) : net_->endpoint(peer, channel, sends);
     if (end != nullptr) (channel == kPairChannel ? pairs_ : rings_).push_back(end);
   }
   return end;
 }
 
-bool Connections::idle() const { return socket_->idle(); }
+bool Connections::idle() const { return net_->idle(); }
 
 size_t Connections::list(std::span<ncclrunEdge> out) const {
   std::lock_guard lock(mutex_);

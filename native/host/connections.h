@@ -10,8 +10,9 @@
 #include "datapath/gone_peers.h"
 #include "datapath/spin_wait.h"
 #include "datapath/step_call.h"
+#include "host/shm/transport.h"
 #include "ncclrun.h"
-#include "net/transport.h"
+#include "net/proxy/net_transport.h"
 #include "plan/plan_view.h"
 #include "plan/segment.h"
 
@@ -26,8 +27,10 @@ class Connections final : public PeerWatch {
 
   // Steps sent and received from now on belong to this operation. Called on the thread that runs it.
   void begin(const Operation& operation) { own_.call = callOf(operation, own_.call); }
-  void checkPeers() override { socket_->checkPeers(); }
-  void watchAll() override { socket_->watchAll(); }
+  // The blocks of a launch have ended: the proxy carries what they leave behind.
+  void end() { net_->handOver(); }
+  void checkPeers() override { net_->checkPeers(); }
+  void watchAll() override { net_->watchAll(); }
 
   // Begins connecting the ring edges to other hosts.
   Status connect();
@@ -41,13 +44,14 @@ class Connections final : public PeerWatch {
 
  private:
   Endpoint* find(uint32_t peer, uint32_t channel, bool sends, uint8_t transport);
-  bool usesSockets() const;
+  bool usesNetwork() const;
 
   const PlanView& plan_;
   const Segment& segment_;
   const uint32_t rank_;
   OwnCall own_;
-  std::unique_ptr<Transport> shm_, socket_;
+  std::unique_ptr<ShmTransport> shm_;
+  std::unique_ptr<NetTransport> net_;
   mutable std::mutex mutex_;  // of listed_
   std::map<std::tuple<uint32_t, uint32_t, bool>, Endpoint*> found_;
   std::vector<Endpoint*> rings_, pairs_;

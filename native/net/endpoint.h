@@ -1,6 +1,6 @@
 // One end of one direction of a connection, as a block uses it: a ring of slots that one side fills and the other
 // empties. Used by one launch at a time. What differs between transports is who else touches the ring: the peer's
-// process (shm), or a thread that carries the slots over a socket.
+// process (shm), or the proxy, which plays the peer.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -43,7 +43,7 @@ class Endpoint {
   bool ready() {
     if (limit_ != step_) return true;
     look();
-    if (limit_ != step_ || calls_ == nullptr) return limit_ != step_;
+    if (limit_ != step_ || !moves_) return limit_ != step_;
     move();
     look();
     return limit_ != step_;
@@ -55,9 +55,7 @@ class Endpoint {
   virtual Status gone() { return {}; }
   // The call under way is one of all ranks.
   bool inCollective() const { return current_.call.isCollective(); }
-  std::byte* slot() const {
-    return lines_ != nullptr ? lines_->buffer() : slots_ + (step_ % facts_.steps) * facts_.stepBytes;
-  }
+  std::byte* slot() const { return lines_ != nullptr ? lines_->buffer() : slots_ + (step_ % facts_.steps) * stride_; }
   // Payload of a receiver's full slot.
   uint32_t arrived() const {
     if (lines_ != nullptr) return lines_->arrived();
@@ -101,17 +99,27 @@ class Endpoint {
  protected:
   // The peer left in order before it called what is under way here.
   Status leftInOrder() const;
-  // current: the call under way. bell: the peer's, null if the peer does not look at this ring. calls: of each slot,
-  // where the transport carries that; move() must be called then for bytes to arrive or leave.
-  Endpoint(const Facts& facts, const OwnCall& current, Connection& connection, Doorbell* bell, StepCall* calls)
+  // The ring that an endpoint works on.
+  struct Ring {
+    Connection& connection;
+    std::byte* slots;
+    size_t stride;    // bytes from one slot to the next
+    Doorbell* bell;   // the peer's; null if the peer does not look at this ring
+    StepCall* calls;  // by slot; null where the transport does not carry that
+    bool moves;       // move() must be called for bytes to arrive or leave
+  };
+  // current: the call under way.
+  Endpoint(const Facts& facts, const OwnCall& current, const Ring& ring)
       : facts_(facts),
         current_(current),
-        connection_(&connection),
-        slots_(reinterpret_cast<std::byte*>(&connection) + kConnectionHeaderBytes),
-        bell_(bell),
-        calls_(calls),
+        connection_(&ring.connection),
+        slots_(ring.slots),
+        stride_(ring.stride),
+        bell_(ring.bell),
+        calls_(ring.calls),
+        moves_(ring.moves),
         bytes_(ownBytes_) {
-    step_ = facts.sends ? connection.tail.load() : connection.head.load();
+    step_ = facts.sends ? connection_->tail.load() : connection_->head.load();
     limit_ = step_;
   }
   // `simple` under protocol LL.
@@ -120,9 +128,11 @@ class Endpoint {
         current_(simple.current_),
         connection_(simple.connection_),
         slots_(nullptr),
+        stride_(0),
         lines_(&lines),
         bell_(simple.bell_),
         calls_(nullptr),
+        moves_(false),
         bytes_(simple.bytes_) {}
   // Carries what can be carried now without blocking.
   virtual void move() {}
@@ -147,16 +157,18 @@ class Endpoint {
   }
   void passOn() {
     if (bell_ != nullptr) ring(*bell_);
-    if (calls_ != nullptr) move();
+    if (moves_) move();
   }
 
   const Facts facts_;
   const OwnCall& current_;
   Connection* const connection_;
   std::byte* const slots_;
+  const size_t stride_;
   LLLines* const lines_ = nullptr;  // null: protocol Simple
   Doorbell* const bell_;
   StepCall* const calls_;
+  const bool moves_;
   std::atomic<uint64_t> ownBytes_{0};
   std::atomic<uint64_t>& bytes_;  // one count for both protocols
   uint64_t step_ = 0;             // our next step

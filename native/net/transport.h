@@ -1,4 +1,4 @@
-// What every transport offers: the ends of connections between one rank and others. One conformance test serves all
+// What every transport offers: one side of each connection between one rank and others. One conformance test serves all
 // (test/transport_test.cc).
 #pragma once
 #include "base/error.h"
@@ -10,19 +10,22 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  // This rank's end of the connection with `peer` on `channel` (kPairChannel: that of the two ranks). Made, and its
-  // connecting begun, at the first call; never blocks. Owned by the transport. The other rank asks for its own end at
-  // any time, also much later. Null if the system refuses the memory: then the communicator is interrupted.
-  virtual Endpoint* end(uint32_t peer, uint32_t channel, bool sends) = 0;
+  // This rank's endpoint of the connection with `peer` on `channel` (kPairChannel: that of the two ranks). Made, and
+  // its connecting begun, at the first call; never blocks. Owned by the transport. The other rank asks for its own
+  // endpoint at any time, also much later. Null if the system refuses what it takes: then the communicator is
+  // interrupted.
+  virtual Endpoint* endpoint(uint32_t peer, uint32_t channel, bool sends) = 0;
 
-  // ncclSuccess when every sending end made so far is connected and every planned receiving end is; ncclInProgress
-  // before; else the error.
+  // ncclSuccess when every sending endpoint made so far is connected and every planned receiving one is;
+  // ncclInProgress before; else the error.
   virtual Status connected() const = 0;
 
   // Raises the interrupt if a peer on another host has sent what the call under way will never read.
   virtual void checkPeers() {}
-  // What peers on other hosts send next rings, also where no block waits for it.
+  // From now on the doorbell also rings for what peers on other hosts send and no block waits for.
   virtual void watchAll() {}
+  // The blocks move nothing for a while: what they have left behind is the proxy's.
+  virtual void handOver() {}
 
   // True when nothing waits to be carried.
   virtual bool idle() const = 0;

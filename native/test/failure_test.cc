@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "net/socket/hello.h"
+#include "net/socket/wire.h"
 #include "plan/segment.h"
 #include "support/check.h"
 #include "support/world.h"
@@ -244,25 +244,15 @@ TEST(strangers_do_not_disturb_a_communicator) {
   };
   const auto knockAll = [&] {
     for (uint32_t rank : {0u, 1u}) {
-      ncclrun::socket::Hello hello{};
-      hello.magic = ncclrun::socket::kHelloMagic;
-      hello.version = ncclrun::socket::kVersion;
-      memset(hello.token, world.spec().token, sizeof hello.token);
-      hello.from = 1 - rank;
-      hello.to = rank;
-      hello.stepBytes = 4096;
-      ncclrun::socket::Hello wrong = hello;
-      wrong.token[15]++;
+      net::Hello hello;
+      hello.listener = random();  // nobody's
+      knock(rank, &hello, sizeof hello, true);
+      net::Hello wrong = hello;
+      wrong.magic++;
       knock(rank, &wrong, sizeof wrong, true);
       wrong = hello;
-      wrong.from = 99;
-      knock(rank, &wrong, sizeof wrong, true);
-      wrong = hello;
-      wrong.channel = 5;
+      wrong.version++;
       knock(rank, &wrong, sizeof wrong, false);
-      wrong = hello;
-      wrong.to = hello.from;
-      knock(rank, &wrong, sizeof wrong, true);
       knock(rank, &hello, 20, false);  // cut
       knock(rank, &hello, 20, true);   // slow
       char garbage[300];

@@ -2,37 +2,20 @@
 // connections.
 #include "host/shm/transport.h"
 
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstring>
-#include <functional>
 #include <random>
 #include <thread>
 
 #include "datapath/spin_wait.h"
 #include "host/connections.h"
-#include "net/socket/transport.h"
+#include "net/proxy/net_transport.h"
 #include "support/check.h"
 #include "support/world.h"
 
 using namespace ncclrun;
 using namespace ncclrun::test;
-
-namespace {
-std::function<void()> afterConnect;  // what happens before who connects goes on
-}
-
-// The engine's calls come here, too.
-extern "C" int connect(int socket, const sockaddr* address, socklen_t length) {
-  const int result = int(syscall(SYS_connect, socket, address, length));
-  const int error = errno;
-  if (afterConnect) afterConnect();
-  errno = error;
-  return result;
-}
 
 namespace {
 
@@ -74,8 +57,8 @@ class Pair {
         close(listeners[rank]);
         transports_[rank] = std::make_unique<ShmTransport>(plan_, segments_[rank], rank, call_, gonePeers_);
       } else {
-        auto socket = std::make_unique<SocketTransport>(plan_, rank, call_, *interrupts_[rank], bell, gonePeers_,
-                                                        listeners[rank]);
+        auto socket =
+            std::make_unique<NetTransport>(plan_, rank, call_, *interrupts_[rank], bell, gonePeers_, listeners[rank]);
         EXPECT(socket->start().ok());
         transports_[rank] = std::move(socket);
       }
@@ -84,7 +67,7 @@ class Pair {
   Transport& of(uint32_t rank) { return *transports_[rank]; }
   // Of `rank`, whose peer is the other.
   Endpoint& end(uint32_t rank, uint32_t channel, bool sends) {
-    Endpoint& end = *of(rank).end(1 - rank, channel, sends);
+    Endpoint& end = *of(rank).endpoint(1 - rank, channel, sends);
     return protocol_ == plan::Protocol::ll ? end.ll() : end;
   }
   Interrupt& interrupt(uint32_t rank) { return *interrupts_[rank]; }
@@ -244,51 +227,6 @@ TEST(both_protocols_alternate_on_one_connection) {
     }
   }
   EXPECT(out.bytes() == total && in.bytes() == total);
-}
-
-// What listens has the connection already, and ends it before this side has looked again: the peer leaves just then.
-// Its agent, or its goodbye on another connection, says whether it left in order.
-TEST(a_connection_that_is_reset_at_once_is_retried) {
-  uint32_t port = 0;
-  const Descriptor listener(makeListener(port));
-  AbortBlock abort{};
-  Doorbell bell{};
-  Status why;
-  const auto proxy = Proxy::shared(why);
-  EXPECT(proxy != nullptr);
-  const OwnCall current;
-  const GonePeers gonePeers;
-  Interrupt interrupt(abort, bell);
-  std::unique_ptr<SocketEndpoint> end;
-  EXPECT(SocketEndpoint::make({.facts = {.peer = 1,
-                                         .channel = kPairChannel,
-                                         .sends = true,
-                                         .transport = plan::Transport::socket,
-                                         .steps = 2,
-                                         .stepBytes = 1000,
-                                         .peerName = "rank 1"},
-                               .current = current,
-                               .proxy = proxy,
-                               .interrupt = interrupt,
-                               .own = bell,
-                               .gonePeers = gonePeers},
-                              end)
-             .ok());
-  afterConnect = [&] {
-    const linger none{.l_onoff = 1, .l_linger = 0};  // closing resets
-    const Descriptor taken(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    EXPECT(setsockopt(taken.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none) == 0);
-    afterConnect = nullptr;
-  };
-  end->connect("127.0.0.1", port, {});
-  pollfd again{.fd = listener.get(), .events = POLLIN, .revents = 0};
-  while (poll(&again, 1, 10) == 0 && !interrupt.raised()) continue;
-  EXPECT(!interrupt.raised());
-  const Descriptor taken(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  const socket::SlotHeader welcome{socket::kWelcomeMagic, 0, {}};
-  EXPECT(send(taken.get(), &welcome, sizeof welcome, MSG_NOSIGNAL) == ssize_t(sizeof welcome));
-  while (!end->connected() && !interrupt.raised()) std::this_thread::yield();
-  EXPECT(end->connected());
 }
 
 TEST_MAIN

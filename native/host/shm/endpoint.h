@@ -12,7 +12,13 @@ class ShmEndpoint final : public Endpoint {
   // bell: the peer's doorbell.
   ShmEndpoint(const Facts& facts, const OwnCall& current, Connection& shared, Doorbell& bell,
               const GonePeers& gonePeers)
-      : Endpoint(facts, current, shared, &bell, nullptr),
+      : Endpoint(facts, current,
+                 {.connection = shared,
+                  .slots = reinterpret_cast<std::byte*>(&shared) + kConnectionHeaderBytes,
+                  .stride = facts.stepBytes,
+                  .bell = &bell,
+                  .calls = nullptr,
+                  .moves = false}),
         peerBell_(bell),
         gonePeers_(gonePeers),
         lines_(reinterpret_cast<std::byte*>(&shared) + llOffset(facts.steps, facts.stepBytes)) {}

@@ -13,7 +13,7 @@ uint64_t ShmTransport::offset(uint32_t peer, uint32_t channel, bool sends) const
   return plan_.edge(index).segmentOffset;
 }
 
-Endpoint* ShmTransport::end(uint32_t peer, uint32_t channel, bool sends) {
+Endpoint* ShmTransport::endpoint(uint32_t peer, uint32_t channel, bool sends) {
   auto& end = connections_[{peer, channel, sends}];
   if (end == nullptr) {
     const auto& header = plan_.header();

@@ -18,7 +18,7 @@ class ShmTransport final : public Transport {
                const GonePeers& gonePeers)
       : plan_(plan), segment_(segment), rank_(rank), current_(current), gonePeers_(gonePeers) {}
 
-  Endpoint* end(uint32_t peer, uint32_t channel, bool sends) override;
+  Endpoint* endpoint(uint32_t peer, uint32_t channel, bool sends) override;
   Status connected() const override { return {}; }
   bool idle() const override { return true; }
 

@@ -1,5 +1,6 @@
 #include "net/socket/acceptor.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 
@@ -27,6 +28,20 @@ bool isShortage(int error) { return error == EMFILE || error == ENFILE || error 
 
 std::string addressKey(const Address& address) { return address.text(); }
 
+Status failedToListen(const std::string& where, const char* call) {
+  const int error = errno;
+  return {ncclSystemError,
+          "cannot listen on " + where + ": " + call + ": " + std::strerror(error) + limitBehind(error)};
+}
+
+// Every address of the family.
+Address wildcard(const Address& like) {
+  Address any;
+  any.storage.ss_family = like.storage.ss_family;  // all others zero
+  any.length = like.length;
+  return any;
+}
+
 }  // namespace
 
 std::shared_ptr<Acceptor> Acceptor::of(const Address& device, Status& why) {
@@ -36,32 +51,54 @@ std::shared_ptr<Acceptor> Acceptor::of(const Address& device, Status& why) {
   std::weak_ptr<Acceptor>& known = acceptors[addressKey(device)];
   if (auto acceptor = known.lock()) return acceptor;
   std::shared_ptr<Acceptor> acceptor(new Acceptor);
-  why = acceptor->start(device);
+  why = acceptor->listenOn(device);
   if (!why.ok()) return nullptr;
   known = acceptor;
   return acceptor;
 }
 
+std::shared_ptr<Acceptor> Acceptor::adopt(Descriptor listening, Status& why) {
+  std::shared_ptr<Acceptor> acceptor(new Acceptor);
+  acceptor->listening_ = std::move(listening);
+  // accept4() below must not block.
+  const int flags = fcntl(acceptor->listening_.get(), F_GETFL);
+  if (flags < 0 || fcntl(acceptor->listening_.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
+    why = failedToListen("the socket that was handed over", "fcntl");
+    return nullptr;
+  }
+  why = acceptor->start();
+  return why.ok() ? acceptor : nullptr;
+}
+
 Acceptor::~Acceptor() = default;
 
-Status Acceptor::start(const Address& device) {
-  const auto failed = [&device](const char* call) -> Status {
-    const int error = errno;
-    return {ncclSystemError,
-            "cannot listen on " + device.text() + ": " + call + ": " + std::strerror(error) + limitBehind(error)};
-  };
+Status Acceptor::listenOn(const Address& device) {
   address_ = device;
   address_.setPort(0);
   listening_.reset(::socket(device.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!listening_.valid()) return failed("socket");
-  if (::bind(listening_.get(), address_.get(), address_.length) != 0) return failed("bind");
-  if (::listen(listening_.get(), kBacklog) != 0) return failed("listen");
-  if (::getsockname(listening_.get(), address_.get(), &address_.length) != 0) return failed("getsockname");
+  if (!listening_.valid()) return failedToListen(device.text(), "socket");
+  // Behind a translation of addresses the planned one is none of this host's own.
+  const Address any = wildcard(device);
+  if (::bind(listening_.get(), address_.get(), address_.length) != 0 &&
+      (errno != EADDRNOTAVAIL || ::bind(listening_.get(), any.get(), any.length) != 0))
+    return failedToListen(device.text(), "bind");
+  if (::listen(listening_.get(), kBacklog) != 0) return failedToListen(device.text(), "listen");
+  return start();
+}
+
+Status Acceptor::start() {
+  Address bound;
+  bound.length = sizeof bound.storage;
+  if (::getsockname(listening_.get(), bound.get(), &bound.length) != 0)
+    return failedToListen(address_.text(), "getsockname");
+  if (address_.length == 0) address_ = bound;
+  address_.setPort(bound.port());
   epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_.valid()) return failed("epoll_create1");
+  if (!epoll_.valid()) return failedToListen(address_.text(), "epoll_create1");
   timer_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-  if (!timer_.valid()) return failed("timerfd_create");
-  if (!watch(listening_.get(), EPOLLIN | EPOLLET) || !watch(timer_.get(), EPOLLIN)) return failed("epoll_ctl");
+  if (!timer_.valid()) return failedToListen(address_.text(), "timerfd_create");
+  if (!watch(listening_.get(), EPOLLIN | EPOLLET) || !watch(timer_.get(), EPOLLIN))
+    return failedToListen(address_.text(), "epoll_ctl");
   return {};
 }
 
@@ -77,10 +114,13 @@ uint64_t Acceptor::open(const Token& token, std::function<void()> arrived) {
   while (listener == 0 || listeners_.contains(listener)) {
     if (!fillRandom(&listener, sizeof listener)) listener = nowNanoseconds();
   }
-  OpenListener& opened = listeners_[listener];
-  opened.token = token;
-  opened.notify = std::move(arrived);
+  listeners_[listener] = {token, std::move(arrived), {}};
   return listener;
+}
+
+void Acceptor::open(uint64_t listener, const Token& token, std::function<void()> arrived) {
+  std::lock_guard lock(mutex_);
+  listeners_[listener] = {token, std::move(arrived), {}};
 }
 
 void Acceptor::close(uint64_t listener) {

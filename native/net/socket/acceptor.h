@@ -27,6 +27,8 @@ class Acceptor {
  public:
   // That of `device`, listening on a port of its own; made at the first call. Null with the reason in `why`.
   static std::shared_ptr<Acceptor> of(const Address& device, Status& why);
+  // One with a socket that listens already.
+  static std::shared_ptr<Acceptor> adopt(Descriptor listening, Status& why);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -38,6 +40,8 @@ class Acceptor {
   // A new listener; its number. `arrived` is called, on any thread, when a poll for another listener has found a socket
   // for this one.
   uint64_t open(const Token& token, std::function<void()> arrived);
+  // The same with a number that both sides know.
+  void open(uint64_t listener, const Token& token, std::function<void()> arrived);
   void close(uint64_t listener);
   // Accepts and checks whoever has come, without blocking; moves what has come for `listener` to `out`. An error where
   // the system has accepted nothing for seconds.
@@ -60,7 +64,8 @@ class Acceptor {
   enum class Outcome { waits, proved, leaves };
 
   Acceptor() = default;
-  Status start(const Address& device);
+  Status listenOn(const Address& device);
+  Status start();
   void acceptAll(uint64_t now, uint64_t polled);
   void makeRoom(uint64_t now, uint64_t polled);
   Outcome advance(Stranger& stranger);

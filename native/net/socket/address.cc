@@ -42,6 +42,10 @@ bool Address::isLinkLocal() const {
   return storage.ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&ipv6(*this).sin6_addr);
 }
 
+uint32_t Address::scope() const {
+  return storage.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(storage).sin6_scope_id : 0;
+}
+
 void Address::setScope(uint32_t scope) { ipv6(*this).sin6_scope_id = scope; }
 
 std::string Address::text() const {

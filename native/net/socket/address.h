@@ -20,7 +20,8 @@ struct Address {
   uint16_t port() const;
   void setPort(uint16_t port);
   bool isLinkLocal() const;
-  void setScope(uint32_t scope);  // of an IPv6 address: the interface's index
+  uint32_t scope() const;  // of an IPv6 address: the interface's index, 0 for none
+  void setScope(uint32_t scope);
   // "10.0.0.2", "fe80::1%eth0"
   std::string text() const;
   // "10.0.0.2 port 4000"

@@ -40,8 +40,7 @@ class ConnectionFailure {
 
 // "the connection with … from …"
 inline std::string describeConnection(const SocketNetwork& network, uint32_t device, const std::string& peer) {
-  const SocketDevice& own = network.config().devices[device];
-  return "the connection with " + peer + " from " + own.address + " (" + own.interface + ")";
+  return "the connection with " + peer + " from " + describeDevice(network.config().devices[device]);
 }
 
 // One socket of a connection. A helper advances it, or, without one, the caller.

@@ -1,6 +1,5 @@
 #include "net/socket/socket_connector.h"
 
-#include <net/if.h>
 #include <netinet/tcp.h>
 #include <sys/timerfd.h>
 
@@ -35,8 +34,7 @@ SocketConnector::SocketConnector(SocketNetwork& network, uint32_t device, const 
 
 Status SocketConnector::failed(ncclResult_t code, const std::string& why) const {
   const SocketDevice& device = network_.config().devices[device_];
-  return {code, "cannot connect to " + peer_.address.textWithPort() + " from " + device.address + " (" +
-                    device.interface + "): " + why};
+  return {code, "cannot connect to " + peer_.address.textWithPort() + " from " + describeDevice(device) + ": " + why};
 }
 
 Status SocketConnector::again(Attempt& attempt, int error) {
@@ -66,7 +64,7 @@ Status SocketConnector::begin(Attempt& attempt) {
     return failed(ncclInvalidUsage, "one is an IPv4 and the other an IPv6 address");
   }
   // The peer's scope is its own; on this side the way out is this device.
-  if (peer.isLinkLocal()) peer.setScope(if_nametoindex(network_.config().devices[device_].interface.c_str()));
+  if (peer.isLinkLocal()) peer.setScope(local.scope());
   attempt.socket.reset(::socket(peer.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!attempt.socket.valid()) {
     const int error = errno;
@@ -77,7 +75,8 @@ Status SocketConnector::begin(Attempt& attempt) {
   setsockopt(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
   setsockopt(descriptor, IPPROTO_TCP, TCP_SYNCNT, &kSynRetries, sizeof kSynRetries);
   network_.prepare(descriptor);
-  if (::bind(descriptor, local.get(), local.length) != 0) {
+  // Behind a translation of addresses the planned one is none of this host's own; the kernel chooses the source then.
+  if (::bind(descriptor, local.get(), local.length) != 0 && errno != EADDRNOTAVAIL) {
     return failed(ncclSystemError, "bind: " + std::string(std::strerror(errno)));
   }
   if (Status status = network_.watch(descriptor); !status.ok()) return status;
@@ -138,8 +137,8 @@ Status SocketConnector::advance(Attempt& attempt) {
   return attempt.stage == Stage::proved ? receiveAdmission(attempt) : Status{};
 }
 
-Status SocketConnector::connect(std::unique_ptr<Sender>& out) {
-  out = nullptr;
+Status SocketConnector::connectSockets(std::vector<Descriptor>& out) {
+  out.clear();
   if (attempts_[0].hello.connection == 0) {
     uint64_t connection = 0;
     for (size_t i = 0; i < attempts_.size(); i++) {
@@ -159,8 +158,15 @@ Status SocketConnector::connect(std::unique_ptr<Sender>& out) {
     all = all && attempt.stage == Stage::connected;
   }
   if (!all) return {};
+  for (Attempt& attempt : attempts_) out.push_back(std::move(attempt.socket));
+  return {};
+}
+
+Status SocketConnector::connect(std::unique_ptr<Sender>& out) {
+  out = nullptr;
   std::vector<Descriptor> sockets;
-  for (Attempt& attempt : attempts_) sockets.push_back(std::move(attempt.socket));
+  NCCLRUN_TRY(connectSockets(sockets));
+  if (sockets.empty()) return {};
   std::unique_ptr<SocketSender> sender;
   if (Status status = SocketSender::make(network_, device_, std::move(sockets), peer_.address.textWithPort(), sender);
       !status.ok())

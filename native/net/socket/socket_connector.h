@@ -17,6 +17,8 @@ class SocketConnector final : public Connector {
   SocketConnector(SocketNetwork& network, uint32_t device, const ListenerAddress& peer);
 
   Status connect(std::unique_ptr<Sender>& out) override;
+  // The sockets alone, by index, when the other side has admitted all of them; empty before.
+  Status connectSockets(std::vector<Descriptor>& out);
 
  private:
   enum class Stage { start, connecting, challenged, proved, connected };

@@ -26,6 +26,10 @@ Status systemFailure(const char* call) {
 
 }  // namespace
 
+std::string describeDevice(const SocketDevice& device) {
+  return device.interface.empty() ? device.address : device.address + " (" + device.interface + ")";
+}
+
 Status SocketNetwork::make(SocketConfig config, std::unique_ptr<SocketNetwork>& out) {
   if (config.sockets == 0 || config.sockets >= kMaxSockets) {
     return {ncclInvalidArgument, "a connection can have 1 to " + std::to_string(kMaxSockets - 1) + " sockets, not " +

@@ -17,11 +17,14 @@
 namespace ncclrun::net {
 
 struct SocketDevice {
-  std::string interface;  // "eth0"
+  std::string interface;  // "eth0"; may be empty
   std::string address;    // of that interface: the source of every connection from here
   uint32_t speedMbps = 10'000;
   std::string pciPath = {};
 };
+
+// "10.0.0.1 (eth0)"
+std::string describeDevice(const SocketDevice& device);
 
 struct SocketConfig {
   std::vector<SocketDevice> devices;

@@ -1,0 +1,29 @@
+// What two ranks of a communicator say to each other beside their data: out-of-band messages. Little-endian.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "net/net.h"
+
+namespace ncclrun::net {
+
+enum class OobKind : uint32_t {
+  introduction = 1,  // the first on a socket: who opened it
+  request = 2,       // this rank wants to send on `channel`: the other one is to offer its handle
+  offer = 3,         // `handle` of the listener for what the other rank sends on `channel`
+  heartbeat = 4,
+  goodbye = 5,  // this rank has left the communicator
+};
+
+struct OobMessage {
+  OobKind kind = OobKind::heartbeat;
+  uint32_t from = 0;  // rank
+  uint32_t channel = 0;
+  uint32_t result = 0;  // of a goodbye: the ncclResult_t with which waits for this rank end; success: it left in order
+  Handle handle = {};
+  std::array<char, 368> sentence = {};  // of a goodbye: how the ranks' calls differ; NUL-terminated
+};
+static_assert(sizeof(OobMessage) == 512);
+
+}  // namespace ncclrun::net

@@ -1,0 +1,206 @@
+#include "net/oob/oob_network.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace ncclrun::net {
+namespace {
+
+// How often a heartbeat is sent within the timeout.
+constexpr uint64_t kHeartbeatsPerTimeout = 4;
+
+// The number of a rank's listener, which its peers know and a stranger does not.
+uint64_t listenerOf(const Token& token, uint32_t rank) {
+  std::array<uint8_t, 8> text = {'o', 'o', 'b', ':'};
+  std::memcpy(text.data() + 4, &rank, sizeof rank);
+  const Sha256Digest digest = hmacSha256(token, text);
+  uint64_t number = 0;
+  std::memcpy(&number, digest.data(), sizeof number);
+  return number;
+}
+
+}  // namespace
+
+Status OobNetwork::make(Setup setup, std::unique_ptr<OobNetwork>& out) {
+  std::unique_ptr<OobNetwork> made(new OobNetwork(std::move(setup)));
+  NCCLRUN_TRY(made->start());
+  out = std::move(made);
+  return {};
+}
+
+Status OobNetwork::start() {
+  SocketConfig config;
+  config.devices = {{.interface = {}, .address = setup_.address}};
+  config.token = setup_.token;
+  NCCLRUN_TRY(SocketNetwork::make(std::move(config), network_));
+  lastTick_ = nowNanoseconds();
+  if (!setup_.listening.valid()) return {};
+  Status why;
+  acceptor_ = Acceptor::adopt(std::move(setup_.listening), why);
+  if (acceptor_ == nullptr) return why;
+  listener_ = listenerOf(setup_.token, setup_.rank);
+  acceptor_->open(listener_, setup_.token, [] {});
+  return network_->watch(acceptor_->eventDescriptor(), false);
+}
+
+OobNetwork::~OobNetwork() {
+  if (acceptor_ != nullptr) acceptor_->close(listener_);
+}
+
+void OobNetwork::flush(Peer& peer) {
+  if (peer.sockets.empty()) return;
+  OobSocket& socket = peer.sockets.front();
+  for (const OobMessage& message : std::exchange(peer.queued, {})) socket.queue(message);
+  socket.send();  // of a dead one, receive() reports the reason
+}
+
+void OobNetwork::send(uint32_t rank, OobMessage message) {
+  Peer& peer = peers_[rank];
+  if (peer.hasLeft) return;
+  message.from = setup_.rank;
+  peer.queued.push_back(message);
+  if (!peer.sockets.empty()) return flush(peer);
+  if (peer.connector != nullptr) return;
+  Address address;
+  if (!setup_.addressOf(rank, address).ok()) return;
+  peer.connector =
+      std::make_unique<SocketConnector>(*network_, 0, ListenerAddress{address, listenerOf(setup_.token, rank)});
+  network_->notify();  // whoever waits for events begins to connect
+}
+
+void OobNetwork::lose(uint32_t rank, Peer& peer, const std::string& why, std::vector<Event>& out) {
+  peer.connector.reset();
+  peer.queued.clear();
+  if (std::exchange(peer.hasLeft, true)) return;
+  out.push_back({.peer = rank, .lost = true, .message = {}, .why = why});
+}
+
+void OobNetwork::connect(uint32_t rank, Peer& peer, std::vector<Event>& out) {
+  if (peer.connector == nullptr) return;
+  std::vector<Descriptor> sockets;
+  const Status status = peer.connector->connectSockets(sockets);
+  if (!status.ok()) return lose(rank, peer, status.sentence, out);
+  if (sockets.empty()) return;
+  peer.connector.reset();
+  // Both may connect at the same time: what is said first goes over this one, and the other one stays open too.
+  OobSocket& socket = peer.sockets.emplace_front(std::move(sockets.front()), rank);
+  OobMessage introduction;
+  introduction.kind = OobKind::introduction;
+  introduction.from = setup_.rank;
+  socket.queue(introduction);
+  flush(peer);
+}
+
+Status OobNetwork::acceptAll() {
+  if (acceptor_ == nullptr) return {};
+  std::vector<AcceptedSocket> arrived;
+  const Status status = acceptor_->poll(listener_, arrived);
+  for (AcceptedSocket& socket : arrived) {
+    network_->prepare(socket.descriptor.get());
+    NCCLRUN_TRY(network_->watch(socket.descriptor.get()));
+    strangers_.emplace_back(std::move(socket.descriptor), OobSocket::kUnknown);
+  }
+  return status;
+}
+
+void OobNetwork::receiveFrom(uint32_t rank, Peer& peer, std::vector<Event>& out) {
+  for (auto socket = peer.sockets.begin(); socket != peer.sockets.end();) {
+    std::vector<OobMessage> messages;
+    std::string why;
+    const bool isAlive = socket->receive(setup_.ranks, messages, why);
+    for (const OobMessage& message : messages) {
+      if (message.kind == OobKind::introduction || message.kind == OobKind::heartbeat) continue;
+      if (message.kind == OobKind::goodbye && std::exchange(peer.hasLeft, true)) continue;
+      out.push_back({.peer = rank, .lost = false, .message = message});
+    }
+    if (isAlive) {
+      socket++;
+      continue;
+    }
+    socket = peer.sockets.erase(socket);
+    // Of two sockets one may have a goodbye, which is behind what ends the other one.
+    if (peer.sockets.empty()) lose(rank, peer, why, out);
+  }
+}
+
+Status OobNetwork::advance(std::vector<Event>& out) {
+  network_->clearEvents();
+  NCCLRUN_TRY(acceptAll());
+  for (auto socket = strangers_.begin(); socket != strangers_.end();) {
+    std::vector<OobMessage> messages;
+    std::string why;
+    const bool isAlive = socket->receive(setup_.ranks, messages, why);
+    const uint32_t rank = socket->peer();
+    if (rank == OobSocket::kUnknown) {
+      socket = isAlive ? std::next(socket) : strangers_.erase(socket);
+      continue;
+    }
+    Peer& peer = peers_[rank];
+    for (const OobMessage& message : messages) {
+      if (message.kind == OobKind::goodbye) peer.hasLeft = true;
+      if (message.kind > OobKind::introduction && message.kind != OobKind::heartbeat)
+        out.push_back({.peer = rank, .lost = false, .message = message});
+    }
+    const auto next = std::next(socket);
+    peer.sockets.splice(peer.sockets.end(), strangers_, socket);
+    socket = next;
+  }
+  for (auto& [rank, peer] : peers_) {
+    connect(rank, peer, out);
+    receiveFrom(rank, peer, out);
+    flush(peer);
+  }
+  return {};
+}
+
+void OobNetwork::receive(uint32_t rank, std::vector<Event>& out) {
+  if (const auto found = peers_.find(rank); found != peers_.end()) receiveFrom(rank, found->second, out);
+}
+
+// A process that was stopped itself, alone or with its job, sees its own silence in the clock and begins anew.
+void OobNetwork::tick(std::vector<Event>& out) {
+  const uint64_t now = nowNanoseconds();
+  const bool wasStopped = now - std::exchange(lastTick_, now) > setup_.timeoutNanoseconds / kHeartbeatsPerTimeout;
+  for (auto& [rank, peer] : peers_) {
+    if (peer.hasLeft || peer.sockets.empty()) continue;
+    uint64_t lastReceived = 0;
+    for (OobSocket& socket : peer.sockets) {
+      if (wasStopped) socket.restartClock(now);
+      lastReceived = std::max(lastReceived, socket.lastReceived());
+    }
+    if (now - lastReceived > setup_.timeoutNanoseconds) {
+      lose(rank, peer,
+           "it has been silent for " + std::to_string(setup_.timeoutNanoseconds / 1'000'000'000) +
+               " s (NCCLRUN_NET_TIMEOUT): its host or the network between is down, or its process is stopped",
+           out);
+      continue;
+    }
+    if (now - peer.sockets.front().lastSent() > setup_.timeoutNanoseconds / kHeartbeatsPerTimeout) send(rank, {});
+  }
+}
+
+uint64_t OobNetwork::tickNanoseconds() const {
+  constexpr uint64_t kMostNanoseconds = 1'000'000'000;
+  return std::min(setup_.timeoutNanoseconds / (2 * kHeartbeatsPerTimeout), kMostNanoseconds);
+}
+
+void OobNetwork::sendToAll(const OobMessage& message) {
+  for (auto& [rank, peer] : peers_) {
+    if (!peer.sockets.empty()) send(rank, message);
+  }
+}
+
+bool OobNetwork::hasUnsent() const {
+  for (const auto& [rank, peer] : peers_) {
+    for (const OobSocket& socket : peer.sockets) {
+      if (socket.hasUnsent() && !peer.hasLeft) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace ncclrun::net

@@ -1,0 +1,60 @@
+#include "net/oob/oob_socket.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace ncclrun::net {
+
+OobSocket::OobSocket(Descriptor socket, uint32_t peer)
+    : socket_(std::move(socket)), peer_(peer), lastReceived_(nowNanoseconds()), lastSent_(lastReceived_) {}
+
+bool OobSocket::send() {
+  while (!unsent_.empty()) {
+    const char* const from = reinterpret_cast<const char*>(&unsent_.front()) + sent_;
+    const ssize_t sent = ::send(socket_.get(), from, sizeof(OobMessage) - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    lastSent_ = nowNanoseconds();
+    sent_ += size_t(sent);
+    if (sent_ < sizeof(OobMessage)) continue;
+    sent_ = 0;
+    unsent_.pop_front();
+  }
+  return true;
+}
+
+bool OobSocket::accept(const OobMessage& message, uint32_t ranks) {
+  if (message.from >= ranks || message.kind < OobKind::introduction || message.kind > OobKind::goodbye) return false;
+  if (peer_ == kUnknown && message.kind == OobKind::introduction) peer_ = message.from;
+  return message.from == peer_;
+}
+
+bool OobSocket::receive(uint32_t ranks, std::vector<OobMessage>& out, std::string& why) {
+  for (;;) {
+    char* const into = reinterpret_cast<char*>(&incoming_) + received_;
+    const ssize_t got = recv(socket_.get(), into, sizeof incoming_ - received_, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
+    if (got <= 0) {
+      why = got == 0 ? "it has closed the connection, or its process has ended" : std::strerror(errno);
+      return false;
+    }
+    lastReceived_ = nowNanoseconds();
+    received_ += size_t(got);
+    if (received_ < sizeof incoming_) continue;
+    received_ = 0;
+    incoming_.sentence.back() = '\0';
+    if (!accept(incoming_, ranks)) {
+      why = "it sends what this protocol does not have";
+      return false;
+    }
+    out.push_back(incoming_);
+  }
+}
+
+}  // namespace ncclrun::net

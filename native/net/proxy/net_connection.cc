@@ -1,0 +1,241 @@
+#include "net/proxy/net_connection.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <utility>
+
+namespace ncclrun {
+namespace {
+
+size_t strideOf(uint32_t stepBytes) { return sizeof(NetConnection::SlotHeader) + (size_t(stepBytes) + 63) / 64 * 64; }
+
+}  // namespace
+
+Status NetConnection::make(const Setup& setup, std::unique_ptr<NetConnection>& out) {
+  const size_t bytes = kConnectionHeaderBytes + setup.steps * strideOf(setup.stepBytes);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    return {ncclSystemError, "no memory for the " + std::to_string(bytes) + " bytes of a connection with " +
+                                 setup.peerName + ": " + strerror(errno)};
+  }
+  out.reset(new NetConnection(setup, Mapping(memory, bytes)));
+  return {};
+}
+
+NetConnection::NetConnection(const Setup& setup, Mapping memory)
+    : network_(setup.network),
+      device_(setup.device),
+      sends_(setup.sends),
+      steps_(setup.steps),
+      stepBytes_(setup.stepBytes),
+      stride_(strideOf(setup.stepBytes)),
+      peerName_(setup.peerName),
+      busy_(setup.busy),
+      memory_(std::move(memory)),
+      ring_(*static_cast<Connection*>(memory_.address())),
+      slots_(static_cast<std::byte*>(memory_.address()) + kConnectionHeaderBytes),
+      calls_(std::make_unique<StepCall[]>(setup.steps)) {
+  // A sender has no free slots before the connection is open: a slot posted to one that never is would be lost.
+  if (sends_) ring_.head.store(uint64_t(0) - steps_, std::memory_order_relaxed);
+}
+
+NetConnection::~NetConnection() { close(); }
+
+void NetConnection::close() {
+  std::lock_guard lock(mutex_);
+  fail({ncclInvalidUsage, "this rank has left the communicator"});
+  count(false);
+  if (sender_ != nullptr) sender_->deregisterMemory(registration_);
+  if (receiver_ != nullptr) receiver_->deregisterMemory(registration_);
+  sender_.reset();
+  receiver_.reset();
+  connector_.reset();
+  listener_.reset();
+}
+
+Status NetConnection::failure() const {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+bool NetConnection::fail(const Status& why) {
+  if (failed_.load(std::memory_order_relaxed)) return false;
+  failure_ = why;
+  failed_.store(true, std::memory_order_release);
+  return true;
+}
+
+Status NetConnection::listen(net::Handle& handle) {
+  std::lock_guard lock(mutex_);
+  return network_.listen(device_, handle, listener_);
+}
+
+void NetConnection::connectTo(const net::Handle& handle) {
+  {
+    std::lock_guard lock(mutex_);
+    if (connector_ != nullptr || sender_ != nullptr || failed_.load(std::memory_order_relaxed)) return;
+    if (const Status status = network_.connect(device_, handle, connector_); !status.ok()) fail(status);
+  }
+  watched.store(true, std::memory_order_seq_cst);
+}
+
+bool NetConnection::advance() {
+  bool changed = false;
+  requested_.store(true, std::memory_order_seq_cst);
+  while (requested_.load(std::memory_order_seq_cst) && mutex_.try_lock()) {
+    requested_.store(false, std::memory_order_seq_cst);
+    changed = move() || changed;
+    count(!isIdle() && !hasFailed());
+    mutex_.unlock();
+  }
+  return changed;
+}
+
+bool NetConnection::settle() {
+  std::lock_guard lock(mutex_);
+  move();
+  count(!isIdle() && !hasFailed());
+  return isIdle();
+}
+
+void NetConnection::count(bool isBusy) {
+  if (isBusy == std::exchange(isCounted_, isBusy)) return;
+  busy_.fetch_add(isBusy ? 1 : -1, std::memory_order_relaxed);
+}
+
+bool NetConnection::move() {
+  if (failed_.load(std::memory_order_relaxed)) return false;
+  if (sends_) return sender_ != nullptr ? sendSlots() : connect();
+  return receiver_ != nullptr ? receiveSlots() : accept();
+}
+
+bool NetConnection::registerSlots(net::Connection& connection) {
+  const Status status = connection.registerMemory({.address = slots_, .bytes = steps_ * stride_}, registration_);
+  if (!status.ok()) fail(status);
+  return status.ok();
+}
+
+bool NetConnection::connect() {
+  if (connector_ == nullptr) return false;
+  const Status status = connector_->connect(sender_);
+  if (!status.ok()) {
+    connector_.reset();
+    return fail(status);
+  }
+  if (sender_ == nullptr) return false;
+  connector_.reset();
+  if (!registerSlots(*sender_)) return true;
+  ring_.head.store(0, std::memory_order_seq_cst);
+  open_.store(true, std::memory_order_release);
+  return true;
+}
+
+bool NetConnection::accept() {
+  if (listener_ == nullptr) return false;
+  if (const Status status = listener_->accept(receiver_); !status.ok()) return fail(status);
+  if (receiver_ == nullptr) return false;
+  listener_.reset();
+  if (!registerSlots(*receiver_)) return true;
+  open_.store(true, std::memory_order_release);
+  receiveSlots();
+  return true;
+}
+
+bool NetConnection::sendSlots() {
+  const uint64_t tail = ring_.tail.load(std::memory_order_seq_cst);
+  bool changed = false;
+  for (;;) {
+    while (posted_ != tail) {
+      SlotHeader& header = headerOf(posted_);
+      header.call = calls_[posted_ % steps_];
+      header.step = uint32_t(posted_);
+      header.bytes = ring_.stepBytes[posted_ % steps_].load(std::memory_order_relaxed);
+      net::Request* request = nullptr;
+      const Status status = sender_->isend(&header, sizeof header + header.bytes, kTag, registration_, request);
+      if (!status.ok()) return fail(status);
+      if (request == nullptr) break;
+      requests_[posted_++ % steps_] = request;
+    }
+    const uint64_t before = done_;
+    while (done_ != posted_) {
+      bool done = false;
+      const Status status = sender_->test(requests_[done_ % steps_], done, {});
+      if (!status.ok()) return fail(status);
+      if (!done) break;
+      done_++;
+    }
+    if (done_ == before) return changed;
+    ring_.head.store(done_, std::memory_order_seq_cst);
+    changed = true;
+    if (posted_ == tail) return true;
+  }
+}
+
+bool NetConnection::receiveSlots() {
+  bool changed = false;
+  for (;;) {
+    const uint64_t free = ring_.head.load(std::memory_order_seq_cst) + steps_;
+    while (posted_ != free && !ended_.load(std::memory_order_relaxed)) {
+      const net::Buffer buffer{.address = &headerOf(posted_),
+                               .bytes = sizeof(SlotHeader) + stepBytes_,
+                               .tag = kTag,
+                               .registration = registration_};
+      net::Request* request = nullptr;
+      const Status status = receiver_->irecv({&buffer, 1}, request);
+      if (!status.ok()) return fail(status) || changed;
+      if (request == nullptr) break;
+      requests_[posted_++ % steps_] = request;
+    }
+    if (done_ == posted_) return changed;
+    bool done = false;
+    size_t bytes = sizeof(SlotHeader) + stepBytes_;
+    const Status status = receiver_->test(requests_[done_ % steps_], done, {&bytes, 1});
+    // After its last message the other side closes the connection, with whatever is posted here.
+    if (!status.ok()) return (!ended_.load(std::memory_order_relaxed) && fail(status)) || changed;
+    if (!done) return changed;
+    changed = received(bytes) || changed;
+    if (failed_.load(std::memory_order_relaxed)) return true;
+  }
+}
+
+bool NetConnection::received(size_t bytes) {
+  const uint64_t step = done_++;
+  const SlotHeader& header = headerOf(step);
+  if (bytes >= sizeof header && header.bytes == kEnd) {
+    ended_.store(true, std::memory_order_release);
+    return true;
+  }
+  if (bytes < sizeof header || header.bytes != bytes - sizeof header || header.step != uint32_t(step)) {
+    return fail({ncclInternalError, peerName_ + " sent a message of " + std::to_string(bytes) +
+                                        " bytes that is not step " + std::to_string(uint32_t(step)) +
+                                        " of this connection"});
+  }
+  calls_[step % steps_] = header.call;
+  ring_.stepBytes[step % steps_].store(header.bytes, std::memory_order_relaxed);
+  ring_.tail.store(step + 1, std::memory_order_seq_cst);
+  return true;
+}
+
+bool NetConnection::sendEnd() {
+  std::lock_guard lock(mutex_);
+  if (!sends_ || sender_ == nullptr || failed_.load(std::memory_order_relaxed)) return true;
+  sendSlots();
+  if (failed_.load(std::memory_order_relaxed)) return true;
+  if (endDone_) return true;
+  if (posted_ != ring_.tail.load() || done_ != posted_) return false;
+  if (endRequest_ == nullptr) {
+    SlotHeader& header = headerOf(posted_);
+    header = {};
+    header.bytes = kEnd;
+    const Status status = sender_->isend(&header, sizeof header, kTag, registration_, endRequest_);
+    if (!status.ok()) return true;
+    if (endRequest_ == nullptr) return false;
+  }
+  endDone_ = !sender_->test(endRequest_, endDone_, {}).ok() || endDone_;
+  return endDone_;
+}
+
+}  // namespace ncclrun

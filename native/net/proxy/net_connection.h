@@ -1,0 +1,128 @@
+// One direction of a connection between two ranks, carried by a Network: the proxy's side of a ring of slots. A sender
+// sends each slot that the rank has published as one message, a header and the payload behind it; a receiver receives
+// each message into the next free slot. Whoever holds its lock moves it: the rank's block while it waits, else the
+// proxy's thread.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "datapath/step_call.h"
+#include "net/net.h"
+#include "plan/segment_format.h"
+
+namespace ncclrun {
+
+class NetConnection {
+ public:
+  struct Setup {
+    net::Network& network;
+    uint32_t device;  // of the network
+    bool sends;
+    uint32_t steps;
+    uint32_t stepBytes;
+    std::string peerName;    // "rank 3 on host h2"
+    std::atomic<int>& busy;  // counts the senders that are not idle
+  };
+  // In front of each slot's payload, and on the wire.
+  struct alignas(64) SlotHeader {
+    StepCall call;
+    uint32_t step = 0;   // low half of the step's number
+    uint32_t bytes = 0;  // of payload; kEnd: the sender sends nothing more
+  };
+  static constexpr uint32_t kEnd = ~0u;
+
+  // ncclSystemError if there is no memory for the ring.
+  static Status make(const Setup& setup, std::unique_ptr<NetConnection>& out);
+  ~NetConnection();
+  NetConnection(const NetConnection&) = delete;
+  NetConnection& operator=(const NetConnection&) = delete;
+
+  Connection& ring() const { return ring_; }
+  std::byte* firstSlot() const { return slots_ + sizeof(SlotHeader); }
+  uint32_t slotStride() const { return uint32_t(stride_); }
+  // By slot: the call of the step in it.
+  StepCall* calls() const { return calls_.get(); }
+
+  // Receiver: begins to listen; `handle` is what the sender needs.
+  Status listen(net::Handle& handle);
+  // Sender: begins to connect. Does nothing from the second call on.
+  void connectTo(const net::Handle& handle);
+
+  // Moves what can be moved without blocking; returns at once where another thread does. True if this call has filled
+  // or freed slots, or the connection has opened, ended or failed. For a network that is not bound to a thread.
+  bool advance();
+
+  // The same, where another thread may be at it: waits for that one. True if it is idle then.
+  bool settle();
+
+  bool isOpen() const { return open_.load(std::memory_order_acquire); }
+  // Receiver: the sender has sent its last message, and all before it are in slots.
+  bool hasEnded() const { return ended_.load(std::memory_order_acquire); }
+  bool hasFailed() const { return failed_.load(std::memory_order_acquire); }
+  // Why, where hasFailed().
+  Status failure() const;
+  // Sender: nothing waits to be carried. Receivers always are.
+  bool isIdle() const { return !sends_ || ring_.head.load() == ring_.tail.load() || !isOpen(); }
+  // Sender: tells the receiver that nothing more follows; true once the network has carried that, or cannot.
+  bool sendEnd();
+  // Closes it, with whatever is under way. Not used afterwards.
+  void close();
+
+  // The proxy's thread has to move it: set by whoever goes to sleep or leaves something behind.
+  std::atomic<bool> watched{false};
+
+ private:
+  static constexpr int kTag = 0;
+  static constexpr uint32_t kMaxSteps = 16;
+
+  NetConnection(const Setup& setup, Mapping memory);
+
+  // The caller of all functions below holds mutex_. True if something has changed.
+  bool move();
+  bool connect();
+  bool accept();
+  bool registerSlots(net::Connection& connection);
+  bool sendSlots();
+  bool receiveSlots();
+  // The message of the oldest receive is in its slot.
+  bool received(size_t bytes);
+  bool fail(const Status& why);
+  void count(bool isBusy);
+  SlotHeader& headerOf(uint64_t step) const { return *reinterpret_cast<SlotHeader*>(slots_ + step % steps_ * stride_); }
+
+  net::Network& network_;
+  const uint32_t device_;
+  const bool sends_;
+  const uint32_t steps_, stepBytes_;
+  const size_t stride_;
+  const std::string peerName_;
+  std::atomic<int>& busy_;
+  const Mapping memory_;
+  Connection& ring_;
+  std::byte* const slots_;
+  const std::unique_ptr<StepCall[]> calls_;
+
+  std::atomic<bool> open_{false}, ended_{false}, failed_{false};
+  std::atomic<bool> requested_{false};  // asks the holder of the mutex to move once more before it returns
+  mutable std::mutex mutex_;            // of what follows
+  Status failure_;
+  net::Registration registration_;
+  std::unique_ptr<net::Listener> listener_;
+  std::unique_ptr<net::Connector> connector_;
+  std::unique_ptr<net::Sender> sender_;
+  std::unique_ptr<net::Receiver> receiver_;
+  net::Request* requests_[kMaxSteps] = {};
+  uint64_t posted_ = 0;  // steps for which the network has a request, or had one
+  uint64_t done_ = 0;    // of these, those that are complete
+  net::Request* endRequest_ = nullptr;
+  bool endDone_ = false;
+  bool isCounted_ = false;  // in busy_
+};
+
+}  // namespace ncclrun

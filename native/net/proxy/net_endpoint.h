@@ -1,0 +1,65 @@
+// An endpoint whose connection a network carries: the block works on the proxy's ring, and moves it itself while it
+// waits.
+#pragma once
+#include <memory>
+#include <utility>
+
+#include "net/endpoint.h"
+#include "net/proxy/net_connection.h"
+
+namespace ncclrun {
+
+class NetEndpoint;
+
+// What an endpoint asks of the transport that made it.
+class NetEndpointOwner {
+ public:
+  // Moves the endpoint's connection, and what other senders have left behind. On the block's thread.
+  virtual void moveFor(NetEndpoint& endpoint) = 0;
+  // The block goes to sleep: from now on the proxy moves the connection, and rings.
+  virtual void watch(NetEndpoint& endpoint) = 0;
+  virtual Status whyGone(NetEndpoint& endpoint) = 0;
+
+ protected:
+  ~NetEndpointOwner() = default;
+};
+
+class NetEndpoint final : public Endpoint {
+ public:
+  NetEndpoint(const Facts& facts, const OwnCall& current, std::unique_ptr<NetConnection> connection,
+              NetEndpointOwner& owner)
+      : Endpoint(facts, current,
+                 {.connection = connection->ring(),
+                  .slots = connection->firstSlot(),
+                  .stride = connection->slotStride(),
+                  .bell = nullptr,
+                  .calls = connection->calls(),
+                  .moves = true}),
+        connection_(std::move(connection)),
+        owner_(owner) {}
+
+  NetConnection& connection() const { return *connection_; }
+  // Receiver: the call of the next step, or null if that step has not arrived.
+  const StepCall* unread() const {
+    const Connection& ring = connection_->ring();
+    const uint64_t step = ring.head.load(std::memory_order_seq_cst);
+    return ring.tail.load(std::memory_order_seq_cst) != step ? &connection_->calls()[step % facts().steps] : nullptr;
+  }
+  // The peer left in order before it called what is under way here.
+  Status peerLeftInOrder() const { return leftInOrder(); }
+
+  void watch() override { owner_.watch(*this); }
+  Status gone() override { return owner_.whyGone(*this); }
+
+  // Of the transport's list; set once, before the endpoint is in it.
+  NetEndpoint* next = nullptr;
+
+ protected:
+  void move() override { owner_.moveFor(*this); }
+
+ private:
+  const std::unique_ptr<NetConnection> connection_;
+  NetEndpointOwner& owner_;
+};
+
+}  // namespace ncclrun

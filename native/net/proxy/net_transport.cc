@@ -1,0 +1,229 @@
+#include "net/proxy/net_transport.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/limits.h"
+#include "net/socket/socket_network.h"
+
+namespace ncclrun {
+
+NetTransport::NetTransport(const PlanView& plan, uint32_t rank, const OwnCall& current, Interrupt& interrupt,
+                           Doorbell& own, const GonePeers& gonePeers, int listenFd)
+    : plan_(plan),
+      rank_(rank),
+      current_(current),
+      interrupt_(interrupt),
+      own_(own),
+      gonePeers_(gonePeers),
+      listening_(listenFd) {}
+
+NetTransport::~NetTransport() { proxy_.end(); }
+
+// --- Connecting
+
+Status NetTransport::startNetworks() {
+  const auto& header = plan_.header();
+  net::Token token;
+  static_assert(sizeof token == sizeof header.token);
+  std::memcpy(token.data(), header.token, sizeof token);
+  const std::string address(plan_.hostAddress(header.hostIndex));
+  net::SocketConfig config;
+  config.devices = {{.interface = {}, .address = address}};
+  config.token = token;
+  std::unique_ptr<net::SocketNetwork> sockets;
+  NCCLRUN_TRY(net::SocketNetwork::make(std::move(config), sockets));
+  network_ = std::move(sockets);
+  return net::OobNetwork::make({.token = token,
+                                .rank = rank_,
+                                .ranks = header.ranks,
+                                .address = address,
+                                .listening = std::move(listening_),
+                                .addressOf = [this](uint32_t peer, net::Address& out) { return addressOf(peer, out); },
+                                .timeoutNanoseconds = timeoutNanoseconds_},
+                               outOfBand_);
+}
+
+Status NetTransport::start() {
+  NCCLRUN_TRY(silenceTimeout(timeoutNanoseconds_));
+  prepareOpenFiles(mostConnections());
+  NCCLRUN_TRY(startNetworks());
+  return proxy_.start({.outOfBand = outOfBand_->eventDescriptor(),
+                       .network = network_->eventDescriptor(),
+                       .tickNanoseconds = outOfBand_->tickNanoseconds()});
+}
+
+Status NetTransport::addressOf(uint32_t rank, net::Address& out) const {
+  const auto record = plan_.peer(rank);
+  const std::string text(plan_.hostAddress(record.host));
+  std::optional<net::Address> address = net::parseAddress(text);
+  if (!address.has_value() || record.listenPort == 0) {
+    return {ncclInternalError, "the plan gives " + plan_.describe(rank) + " no address to connect to (\"" + text +
+                                   "\" port " + std::to_string(record.listenPort) + ")"};
+  }
+  address->setPort(uint16_t(record.listenPort));
+  out = *address;
+  return {};
+}
+
+Endpoint* NetTransport::endpoint(uint32_t peer, uint32_t channel, bool sends) { return find(peer, channel, sends); }
+
+NetEndpoint* NetTransport::find(uint32_t peer, uint32_t channel, bool sends) {
+  NetEndpoint* made = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    auto& endpoint = endpoints_[{peer, channel, sends}];
+    if (endpoint != nullptr) return endpoint.get();
+    if (Status status = make({peer, channel, sends}, endpoint); !status.ok()) {
+      interrupt_.raise(status);
+      endpoints_.erase({peer, channel, sends});
+      return nullptr;
+    }
+    made = endpoint.get();
+    made->next = first_.load(std::memory_order_relaxed);
+    first_.store(made, std::memory_order_release);
+  }
+  introduce(*made);
+  return made;
+}
+
+Status NetTransport::make(const Key& key, std::unique_ptr<NetEndpoint>& out) {
+  const auto [peer, channel, sends] = key;
+  const auto& header = plan_.header();
+  const bool pair = channel == kPairChannel;
+  const Endpoint::Facts facts{.peer = peer,
+                              .channel = channel,
+                              .sends = sends,
+                              .transport = plan::Transport::socket,
+                              .steps = pair ? header.pairSteps : header.ringSteps,
+                              .stepBytes = pair ? header.pairStepBytes : header.ringStepBytes,
+                              .peerName = plan_.describe(peer)};
+  std::unique_ptr<NetConnection> connection;
+  NCCLRUN_TRY(NetConnection::make({.network = *network_,
+                                   .device = 0,
+                                   .sends = sends,
+                                   .steps = facts.steps,
+                                   .stepBytes = facts.stepBytes,
+                                   .peerName = facts.peerName,
+                                   .busy = busy_},
+                                  connection));
+  NetEndpointOwner& owner = *this;
+  out = std::make_unique<NetEndpoint>(facts, current_, std::move(connection), owner);
+  return {};
+}
+
+void NetTransport::introduce(NetEndpoint& endpoint) {
+  const auto& facts = endpoint.facts();
+  net::OobMessage message{.channel = facts.channel};
+  if (!facts.sends) {
+    message.kind = net::OobKind::offer;
+    if (const Status status = endpoint.connection().listen(message.handle); !status.ok())
+      return interrupt_.raise(status);
+    endpoint.connection().watched.store(true, std::memory_order_seq_cst);
+    send(facts.peer, message);
+    return proxy_.arm();
+  }
+  std::optional<net::Handle> offer;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto found = offers_.find({facts.peer, facts.channel}); found != offers_.end()) {
+      offer = found->second;
+      offers_.erase(found);
+    }
+  }
+  if (offer.has_value()) {
+    endpoint.connection().connectTo(*offer);
+    return proxy_.wake();
+  }
+  message.kind = net::OobKind::request;
+  send(facts.peer, message);
+}
+
+void NetTransport::send(uint32_t peer, const net::OobMessage& message) {
+  std::lock_guard lock(outOfBandMutex_);
+  outOfBand_->send(peer, message);
+}
+
+Status NetTransport::connected() const {
+  std::lock_guard lock(mutex_);
+  for (const auto& [key, endpoint] : endpoints_) {
+    const auto& [peer, channel, sends] = key;
+    if (!endpoint->connection().isOpen() && (channel != kPairChannel || sends)) return {ncclInProgress, "connecting"};
+  }
+  return {};
+}
+
+// --- Moving
+
+void NetTransport::moveFor(NetEndpoint& endpoint) {
+  if (network_->threadBound()) return watch(endpoint);
+  NetConnection& own = endpoint.connection();
+  own.advance();
+  if (own.hasFailed()) proxy_.wake();
+  if (busy_.load(std::memory_order_relaxed) <= (own.isIdle() ? 0 : 1)) return;
+  for (NetEndpoint* other = first_.load(std::memory_order_acquire); other != nullptr; other = other->next) {
+    if (other != &endpoint && !other->connection().isIdle()) other->connection().advance();
+  }
+}
+
+void NetTransport::watch(NetEndpoint& endpoint) {
+  endpoint.connection().watched.store(true, std::memory_order_seq_cst);
+  proxy_.arm();
+}
+
+void NetTransport::watchAll() {
+  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
+    if (!each->facts().sends && each->unread() == nullptr)
+      each->connection().watched.store(true, std::memory_order_seq_cst);
+  }
+  proxy_.wake();
+}
+
+void NetTransport::handOver() {
+  bool any = false;
+  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
+    if (each->connection().isIdle()) continue;
+    each->connection().watched.store(true, std::memory_order_seq_cst);
+    any = true;
+  }
+  if (any) proxy_.wake();
+}
+
+bool NetTransport::idle() const {
+  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
+    if (!each->connection().isIdle()) return false;
+  }
+  return true;
+}
+
+void NetTransport::checkPeers() {
+  handOver();
+  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
+    if (each->facts().sends) continue;
+    const StepCall* theirs = each->unread();
+    if (theirs == nullptr || !isLeftOver(*theirs, current_.call)) continue;
+    interrupt_.raise({ncclInvalidUsage, describeMismatch(*theirs, each->facts().peerName, current_)});
+  }
+}
+
+bool NetTransport::onNetwork(bool fromNetwork) {
+  if (fromNetwork) network_->clearEvents();
+  bool isWatched = false, hasChanged = false;
+  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
+    NetConnection& connection = each->connection();
+    if (!connection.watched.exchange(false, std::memory_order_seq_cst)) continue;
+    const bool changed = connection.advance();
+    hasChanged = hasChanged || changed;
+    if (connection.hasFailed()) continue;
+    // A block that still waits for more says so again.
+    const bool isDone = connection.isOpen() && (changed || each->facts().sends) && connection.isIdle();
+    if (isDone) continue;
+    connection.watched.store(true, std::memory_order_seq_cst);
+    isWatched = true;
+  }
+  judgeFailures();
+  if (hasChanged) ring(own_);
+  return isWatched;
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,102 @@
+// Connections over a network: between ranks of different hosts, or of one, where memory cannot be shared.
+#pragma once
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+
+#include "datapath/gone_peers.h"
+#include "datapath/interrupt.h"
+#include "net/net.h"
+#include "net/oob/oob_network.h"
+#include "net/proxy/net_endpoint.h"
+#include "net/proxy/peer_states.h"
+#include "net/proxy/proxy.h"
+#include "net/transport.h"
+#include "plan/plan_view.h"
+
+namespace ncclrun {
+
+class NetTransport final : public Transport, private Proxy::Work, private NetEndpointOwner {
+ public:
+  // Lets connections in if `listenFd` is not -1; takes it over in any case. current: the call under way. own: this
+  // rank's doorbell.
+  NetTransport(const PlanView& plan, uint32_t rank, const OwnCall& current, Interrupt& interrupt, Doorbell& own,
+               const GonePeers& gonePeers, int listenFd);
+  // Says goodbye to every peer and waits, with one timeout for all, for peers that have no room for what this rank has
+  // sent.
+  ~NetTransport() override;
+  Status start();
+
+  Endpoint* endpoint(uint32_t peer, uint32_t channel, bool sends) override;
+  Status connected() const override;
+  void checkPeers() override;
+  void watchAll() override;
+  void handOver() override;
+  bool idle() const override;
+
+ private:
+  using Event = net::OobNetwork::Event;
+  using Key = std::tuple<uint32_t, uint32_t, bool>;  // peer, channel, sends
+
+  void onOutOfBand() override;
+  bool onNetwork(bool fromNetwork) override;
+  uint64_t onTick() override;
+  void onEnd() override;
+
+  void moveFor(NetEndpoint& endpoint) override;
+  void watch(NetEndpoint& endpoint) override;
+  Status whyGone(NetEndpoint& endpoint) override;
+
+  // NCCLRUN_NET_TIMEOUT.
+  static Status silenceTimeout(uint64_t& nanoseconds);
+  Status startNetworks();
+  // The endpoint, made if need be; null if that failed.
+  NetEndpoint* find(uint32_t peer, uint32_t channel, bool sends);
+  Status make(const Key& key, std::unique_ptr<NetEndpoint>& out);
+  // Exchanges what the two sides need to connect.
+  void introduce(NetEndpoint& endpoint);
+  void send(uint32_t peer, const net::OobMessage& message);
+  void handle(const std::vector<Event>& events);
+  void onMessage(uint32_t peer, const net::OobMessage& message);
+  void onGone(uint32_t peer, PeerState state);
+  // The peer of a failed connection is there: after a moment, in which its goodbye may still come, it is lost.
+  void judgeFailures();
+  // Ends the communicator, because what this rank has sent may be lost.
+  void failSender(const NetEndpoint& endpoint, const PeerState& state);
+  Status statusOf(const NetEndpoint& endpoint, const PeerState& state) const;
+  void sayGoodbye();
+
+  Status addressOf(uint32_t rank, net::Address& out) const;
+  // At most, of this rank: with each peer a connection each way, and those of the rings.
+  uint32_t mostConnections() const;
+  // A connection from `from` on `channel` is one the plan knows.
+  bool planned(uint32_t from, uint32_t channel) const;
+
+  const PlanView& plan_;
+  const uint32_t rank_;
+  const OwnCall& current_;
+  Interrupt& interrupt_;
+  Doorbell& own_;
+  const GonePeers& gonePeers_;
+  Descriptor listening_;
+  uint64_t timeoutNanoseconds_ = 0;
+
+  std::unique_ptr<net::Network> network_;
+  std::atomic<int> busy_{0};  // senders with something to carry
+  mutable std::mutex mutex_;  // of what follows; taken before outOfBandMutex_ never, after it sometimes
+  std::map<Key, std::unique_ptr<NetEndpoint>> endpoints_;
+  std::map<std::pair<uint32_t, uint32_t>, net::Handle> offers_;  // by peer and channel: that nobody has asked for yet
+  // The same endpoints, for whoever goes through all of them without the mutex.
+  std::atomic<NetEndpoint*> first_{nullptr};
+
+  std::mutex outOfBandMutex_;
+  std::unique_ptr<net::OobNetwork> outOfBand_;
+  PeerStates peerStates_;
+  std::map<const NetEndpoint*, uint64_t> failedSince_;  // the proxy's thread alone
+  Proxy proxy_{*this};                                  // last: its thread ends first
+};
+
+}  // namespace ncclrun

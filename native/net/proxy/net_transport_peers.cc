@@ -1,0 +1,251 @@
+// NetTransport: what peers say beside their data, who has left, and who is lost.
+#include <poll.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/variables.h"
+#include "net/proxy/net_transport.h"
+
+namespace ncclrun {
+namespace {
+
+// One timeout for all peers of a rank that leaves. A host that is silent for longer is lost anyway.
+constexpr uint64_t kGoodbyeTimeoutNanoseconds = 10'000'000'000;
+// How often a wait for room in a socket checks the interrupt.
+constexpr int kInterruptMs = 20;
+// A goodbye and the end of a data connection travel on different sockets: so long the one waits for the other.
+constexpr uint64_t kGoodbyeBehindNanoseconds = 300'000'000;
+constexpr uint64_t kSecond = 1'000'000'000;
+
+// Goodbye to the ranks that stay.
+net::OobMessage goodbyeFor(const Interrupt& interrupt) {
+  const Status differing = interrupt.differing();
+  net::OobMessage goodbye{.kind = net::OobKind::goodbye};
+  goodbye.result = uint32_t(interrupt.raised() ? ncclRemoteError : ncclSuccess);
+  if (!differing.ok()) goodbye.result = uint32_t(differing.code);
+  differing.sentence.copy(goodbye.sentence.data(), goodbye.sentence.size() - 1);
+  return goodbye;
+}
+
+}  // namespace
+
+Status NetTransport::silenceTimeout(uint64_t& nanoseconds) {
+  constexpr uint32_t kDefaultSeconds = 20, kMaxSeconds = 86'400;
+  nanoseconds = kDefaultSeconds * kSecond;
+  const std::string_view text = environmentVariable("NCCLRUN_NET_TIMEOUT");
+  if (text.empty()) return {};
+  uint32_t seconds = 0;
+  const auto parsed = std::from_chars(text.begin(), text.end(), seconds);
+  if (parsed.ec != std::errc() || parsed.ptr != text.end() || seconds == 0 || seconds > kMaxSeconds) {
+    return {ncclInvalidUsage, "NCCLRUN_NET_TIMEOUT is \"" + std::string(text) + "\": it is a number of seconds, 1 to " +
+                                  std::to_string(kMaxSeconds)};
+  }
+  nanoseconds = seconds * kSecond;
+  return {};
+}
+
+void NetTransport::onOutOfBand() {
+  std::vector<Event> events;
+  Status status;
+  {
+    std::lock_guard lock(outOfBandMutex_);
+    status = outOfBand_->advance(events);
+  }
+  if (!status.ok()) interrupt_.raise(status);
+  handle(events);
+}
+
+uint64_t NetTransport::onTick() {
+  std::vector<Event> events;
+  {
+    std::lock_guard lock(outOfBandMutex_);
+    outOfBand_->tick(events);
+  }
+  handle(events);
+  judgeFailures();
+  return failedSince_.empty() ? ~uint64_t(0) : kGoodbyeBehindNanoseconds / 4;
+}
+
+void NetTransport::handle(const std::vector<Event>& events) {
+  for (const Event& event : events) {
+    if (event.lost) {
+      onGone(event.peer, {.lost = true, .result = ncclRemoteError, .sentence = event.why, .since = nowNanoseconds()});
+    } else {
+      onMessage(event.peer, event.message);
+    }
+  }
+}
+
+void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
+  if (message.kind == net::OobKind::goodbye) {
+    return onGone(peer, {.lost = false,
+                         .result = ncclResult_t(message.result),
+                         .sentence = message.sentence.data(),
+                         .since = nowNanoseconds()});
+  }
+  if (message.kind == net::OobKind::request) {
+    if (planned(peer, message.channel)) find(peer, message.channel, false);
+    return;
+  }
+  if (message.kind != net::OobKind::offer) return;
+  NetEndpoint* sender = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = endpoints_.find({peer, message.channel, true});
+    if (found != endpoints_.end()) {
+      sender = found->second.get();
+    } else {
+      offers_[{peer, message.channel}] = message.handle;
+    }
+  }
+  if (sender == nullptr) return;
+  sender->connection().connectTo(message.handle);
+  proxy_.wake();
+}
+
+// An aborting peer may end its connection in the middle of a slot, which a receiver may not need: it fails when it
+// needs the connection. A sender fails at once, because what it has sent may be lost.
+void NetTransport::onGone(uint32_t peer, PeerState state) {
+  if (!peerStates_.set(peer, state)) return;
+  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
+    if (each->facts().peer != peer || !each->facts().sends) continue;
+    NetConnection& connection = each->connection();
+    // What another thread has sent just now is on its way, and may be what the peer left with.
+    const bool isIdle = connection.isIdle() || (!network_->threadBound() && connection.settle());
+    if (state.lost || !isIdle) failSender(*each, state);
+  }
+  // Wakes a block that sleeps until the next slot, which will not come.
+  ring(own_);
+}
+
+void NetTransport::failSender(const NetEndpoint& endpoint, const PeerState& state) {
+  if (!state.lost && state.result == ncclInvalidUsage) return interrupt_.raise(statusOf(endpoint, state));
+  PeerState loss = state;
+  loss.lost = true;
+  if (!state.lost) loss.sentence = "it has left the communicator without receiving all that this rank sent";
+  interrupt_.raise(statusOf(endpoint, loss), endpoint.facts().peer, FailureScope::alone);
+}
+
+Status NetTransport::statusOf(const NetEndpoint& endpoint, const PeerState& state) const {
+  const auto& facts = endpoint.facts();
+  if (state.lost) {
+    const std::string where =
+        facts.channel == kPairChannel ? "" : " (ring of channel " + std::to_string(facts.channel) + ")";
+    return {ncclRemoteError, "lost the connection with " + facts.peerName + where + ": " + state.sentence};
+  }
+  if (state.result == ncclSuccess) return endpoint.peerLeftInOrder();
+  if (state.result == ncclInvalidUsage) return {ncclInvalidUsage, state.sentence};
+  const Status why = gonePeers_.why(facts.peer);  // the agent's report may have more detail
+  return why.ok() ? Status{ncclRemoteError, facts.peerName + " left the communicator after an error, or aborted it"}
+                  : why;
+}
+
+Status NetTransport::whyGone(NetEndpoint& endpoint) {
+  const NetConnection& connection = endpoint.connection();
+  const auto& facts = endpoint.facts();
+  if (facts.sends && connection.isOpen() && connection.isIdle()) {
+    // A goodbye may have arrived that the proxy has not read yet. Read it, or this rank would send to nobody.
+    std::vector<Event> events;
+    {
+      std::lock_guard lock(outOfBandMutex_);
+      outOfBand_->receive(facts.peer, events);
+    }
+    handle(events);
+  }
+  const std::optional<PeerState> state = peerStates_.of(facts.peer);
+  const auto isOver = [&] {
+    // What the peer sent before may still be on its way.
+    return facts.sends || !connection.isOpen() || connection.hasEnded() || connection.hasFailed() ||
+           nowNanoseconds() - state->since > kGoodbyeBehindNanoseconds;
+  };
+  if (state.has_value() && isOver()) return statusOf(endpoint, *state);
+  // A rank that left in order says goodbye after its data; of one that failed the agent may know first.
+  const Status why = gonePeers_.why(facts.peer);
+  return !connection.isOpen() || why.code == ncclRemoteError ? why : Status{};
+}
+
+void NetTransport::judgeFailures() {
+  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
+    if (!each->connection().hasFailed()) continue;
+    const uint32_t peer = each->facts().peer;
+    const uint64_t now = nowNanoseconds();
+    if (peerStates_.of(peer).has_value()) {
+      failedSince_.erase(each);
+      continue;
+    }
+    const Status why = each->connection().failure();
+    const uint64_t since = failedSince_.try_emplace(each, now).first->second;
+    if (why.code != ncclRemoteError) {
+      interrupt_.raise({why.code, "the connection with " + each->facts().peerName + " failed: " + why.sentence});
+    } else if (now - since > kGoodbyeBehindNanoseconds) {
+      onGone(peer, {.lost = true, .result = ncclRemoteError, .sentence = why.sentence, .since = now});
+    }
+  }
+}
+
+// A peer takes a connection that ends without a goodbye for a death of this rank. A slow peer has not made room for
+// everything yet.
+void NetTransport::sayGoodbye() {
+  const uint64_t deadline = nowNanoseconds() + kGoodbyeTimeoutNanoseconds;
+  bool said = false;
+  for (;;) {
+    bool isSent = true;
+    for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next)
+      isSent = each->connection().sendEnd() && isSent;
+    const bool isLast = interrupt_.raised() || nowNanoseconds() > deadline;
+    {
+      std::lock_guard lock(outOfBandMutex_);
+      std::vector<Event> ignored;
+      outOfBand_->advance(ignored);
+      if ((isSent || isLast) && !std::exchange(said, true)) outOfBand_->sendToAll(goodbyeFor(interrupt_));
+      if (isLast || (said && !outOfBand_->hasUnsent())) return;
+    }
+    std::array<pollfd, 2> events{{{.fd = outOfBand_->eventDescriptor(), .events = POLLIN, .revents = 0},
+                                  {.fd = network_->eventDescriptor(), .events = POLLIN, .revents = 0}}};
+    network_->clearEvents();
+    poll(events.data(), events.size(), network_->eventDescriptor() < 0 ? 1 : kInterruptMs);
+  }
+}
+
+void NetTransport::onEnd() {
+  sayGoodbye();
+  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next)
+    each->connection().close();
+}
+
+// --- The plan
+
+uint32_t NetTransport::mostConnections() const {
+  const auto& header = plan_.header();
+  constexpr auto kSocket = uint8_t(plan::Transport::socket);
+  const bool localToo = header.sameHostTransport == kSocket;
+  const uint32_t peers = header.ranks - (localToo ? 1 : header.localRanks);
+  uint32_t count = 3 * peers;  // each way, and beside the data
+  const auto local = plan_.local(plan_.peer(rank_).localIndex);
+  for (uint32_t i = 0; i < local.edgeCount; i++) {
+    if (plan_.edge(local.firstEdge + i).transport == kSocket) count++;
+  }
+  return count;
+}
+
+bool NetTransport::planned(uint32_t from, uint32_t channel) const {
+  const auto& header = plan_.header();
+  if (from == rank_) return false;
+  if (channel == kPairChannel) {
+    const uint8_t transport = plan_.sameHost(from) ? header.sameHostTransport : header.otherHostTransport;
+    return transport == uint8_t(plan::Transport::socket);
+  }
+  const auto local = plan_.local(plan_.peer(rank_).localIndex);
+  for (uint32_t i = 0; i < local.edgeCount && header.ranks > 1; i++) {
+    const auto edge = plan_.edge(local.firstEdge + i);
+    if (edge.channel == channel && !edge.sends)
+      return edge.peer == from && edge.transport == uint8_t(plan::Transport::socket);
+  }
+  return false;
+}
+
+}  // namespace ncclrun

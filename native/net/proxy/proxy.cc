@@ -1,0 +1,107 @@
+#include "net/proxy/proxy.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/thread.h"
+
+namespace ncclrun {
+namespace {
+
+constexpr uint64_t kWake = 0, kOutOfBand = 1, kNetwork = 2;
+// A network without events is polled without a pause for about 50 us, then once in a millisecond.
+constexpr uint32_t kPollsWithoutPause = 200;
+
+Status threadError(const char* what) {
+  const int error = errno;
+  return {ncclSystemError,
+          std::string("the proxy thread's ") + what + " failed: " + strerror(error) + limitBehind(error)};
+}
+
+}  // namespace
+
+Status Proxy::watch(int descriptor, uint32_t events, uint64_t name) {
+  epoll_event event{.events = events, .data = {.u64 = name}};
+  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0 ? Status{} : threadError("epoll_ctl");
+}
+
+Status Proxy::start(const Setup& setup) {
+  setup_ = setup;
+  epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_.valid()) return threadError("epoll_create1");
+  wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_.valid()) return threadError("eventfd");
+  NCCLRUN_TRY(watch(wake_.get(), EPOLLIN, kWake));
+  NCCLRUN_TRY(watch(setup_.outOfBand, EPOLLIN, kOutOfBand));
+  if (setup_.network >= 0) NCCLRUN_TRY(watch(setup_.network, EPOLLIN | EPOLLONESHOT, kNetwork));
+  try {
+    thread_ = startThread("ncclrun-proxy", [this] { run(); });
+  } catch (const std::system_error& error) {
+    return {ncclSystemError, std::string("the proxy thread cannot be started: ") + error.what()};
+  }
+  return {};
+}
+
+void Proxy::end() {
+  if (!thread_.joinable()) return;
+  ends_.store(true, std::memory_order_seq_cst);
+  wakeRequested_.store(false, std::memory_order_seq_cst);
+  wake();
+  thread_.join();
+}
+
+void Proxy::arm() {
+  if (setup_.network < 0) return wake();
+  epoll_event event{.events = EPOLLIN | EPOLLONESHOT, .data = {.u64 = kNetwork}};
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, setup_.network, &event);
+}
+
+void Proxy::wake() {
+  if (wakeRequested_.exchange(true, std::memory_order_seq_cst)) return;
+  const uint64_t one = 1;
+  while (write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+int Proxy::timeout(uint64_t now) const {
+  if (polls_) return vainPolls_ < kPollsWithoutPause ? 0 : 1;
+  return nextTick_ > now ? int((nextTick_ - now + 999'999) / 1'000'000) : 0;
+}
+
+void Proxy::run() {
+  std::array<epoll_event, 4> events;
+  while (!ends_.load(std::memory_order_seq_cst)) {
+    const int count = epoll_wait(epoll_.get(), events.data(), int(events.size()), timeout(nowNanoseconds()));
+    bool network = polls_, fromNetwork = false;
+    for (int i = 0; i < count; i++) {
+      if (events[size_t(i)].data.u64 == kOutOfBand) work_.onOutOfBand();
+      fromNetwork = fromNetwork || events[size_t(i)].data.u64 == kNetwork;
+      if (events[size_t(i)].data.u64 != kWake) continue;
+      uint64_t times = 0;
+      [[maybe_unused]] const ssize_t got = read(wake_.get(), &times, sizeof times);
+      wakeRequested_.store(false, std::memory_order_seq_cst);
+      network = true;
+      vainPolls_ = 0;
+    }
+    if (network || fromNetwork) {
+      const bool isWatched = work_.onNetwork(fromNetwork);
+      polls_ = isWatched && setup_.network < 0;
+      vainPolls_++;
+      if (isWatched && setup_.network >= 0) arm();
+    }
+    if (const uint64_t now = nowNanoseconds(); now >= nextTick_)
+      nextTick_ = now + std::min(setup_.tickNanoseconds, work_.onTick());
+  }
+  work_.onEnd();
+}
+
+}  // namespace ncclrun

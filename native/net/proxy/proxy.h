@@ -1,0 +1,67 @@
+// The thread that moves a communicator's connections to other hosts while no block does, asleep in epoll; and the event
+// descriptors that wake it. One per communicator: none waits for another one's.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+
+#include "base/descriptor.h"
+#include "base/error.h"
+
+namespace ncclrun {
+
+class Proxy {
+ public:
+  // What the thread calls. Each returns without blocking.
+  class Work {
+   public:
+    // The out-of-band network has something to do.
+    virtual void onOutOfBand() = 0;
+    // Moves what is watched: `fromNetwork` if the network's events say so. True if something is watched still.
+    virtual bool onNetwork(bool fromNetwork) = 0;
+    // At least every Setup::tickNanoseconds. Nanoseconds until the next call, where that is to be sooner.
+    virtual uint64_t onTick() = 0;
+    // The last call: says goodbye and closes what only this thread may close.
+    virtual void onEnd() = 0;
+
+   protected:
+    ~Work() = default;
+  };
+  struct Setup {
+    int outOfBand;  // event descriptor
+    int network;    // event descriptor; -1: the network has none, what is watched is polled
+    uint64_t tickNanoseconds;
+  };
+  explicit Proxy(Work& work) : work_(work) {}
+  ~Proxy() { end(); }
+  Proxy(const Proxy&) = delete;
+  Proxy& operator=(const Proxy&) = delete;
+
+  Status start(const Setup& setup);
+  // Ends the thread; returns when onEnd() has.
+  void end();
+  // Something is watched now: the network's next event wakes the thread. Whoever calls it looks once more afterwards.
+  // Any thread.
+  void arm();
+  // The thread calls onNetwork() soon. Any thread.
+  void wake();
+
+ private:
+  Status watch(int descriptor, uint32_t events, uint64_t name);
+  void run();
+  // Milliseconds for epoll_wait.
+  int timeout(uint64_t now) const;
+
+  Work& work_;
+  Setup setup_ = {};
+  Descriptor epoll_, wake_;
+  std::atomic<bool> ends_{false};
+  std::atomic<bool> wakeRequested_{false};
+  uint64_t nextTick_ = 0;   // nanoseconds
+  uint32_t vainPolls_ = 0;  // of a network without events
+  bool polls_ = false;
+  std::thread thread_;
+};
+
+}  // namespace ncclrun
