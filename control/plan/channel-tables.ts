@@ -25,6 +25,7 @@ export interface ChannelParts {
   readonly hostRing: number;
   readonly tree: number;
   readonly hostTree: number;
+  readonly rail: number;
 }
 
 export interface ChannelTables {
@@ -51,7 +52,7 @@ export function channelTables(plan: CommPlan): ChannelTables {
   const placing = placeRanks(plan);
   const rings = new Distinct<readonly number[]>();
   const trees = new Distinct<readonly number[]>();
-  const indices = plan.channels.map(({ ring, tree }) => [rings.add(ring), trees.add(tree)] as const);
+  const indices = plan.channels.map(({ ring, tree, rail }) => [rings.add(ring), trees.add(tree), rail] as const);
   const cutRings = rings.all.map((ring) => cutRing(plan, placing, ring));
   const cutTrees = trees.all.map((tree) => cutTree(plan, placing, tree));
   const hostRings = new Distinct<Uint32Array>(textOf);
@@ -70,11 +71,12 @@ export function channelTables(plan: CommPlan): ChannelTables {
     trees: cutTrees.length,
     hostRings: hostRings.all,
     hostTrees: hostTrees.all,
-    channels: indices.map(([ring, tree]) => ({
+    channels: indices.map(([ring, tree, rail]) => ({
       ring,
       hostRing: hostRingOf[ring] ?? 0,
       tree,
       hostTree: hostTreeOf[tree] ?? 0,
+      rail,
     })),
   };
 }

@@ -63,6 +63,7 @@ function channelParts(reader: PlanReader, table: SectionReader): ChannelParts[] 
       hostRing: reader.u32(at + CHANNEL_RECORD.hostRing),
       tree: reader.u32(at + CHANNEL_RECORD.tree),
       hostTree: reader.u32(at + CHANNEL_RECORD.hostTree),
+      rail: reader.u32(at + CHANNEL_RECORD.rail),
     };
   });
 }

@@ -1,20 +1,9 @@
 /** The tables of a HostPlan that are the same on every host, read back. */
-import {
-  ALGORITHMS,
-  AS_MESSAGES,
-  COLLECTIVES,
-  VARIANT_RECORD,
-  HEADER,
-  HOST_RECORD,
-  PEER_RECORD,
-  PRECONDITIONS,
-  PROTOCOLS,
-  STRIDE,
-  TUNING_RECORD,
-} from './layout.ts';
-import { named } from './plan-reader.ts';
+import { HEADER, HOST_RECORD, NIC_RECORD, PEER_RECORD, STRIDE } from './layout.ts';
+import { nicFromNumber } from './network.ts';
+import type { PlanNetwork, PlanNic } from './network.ts';
 import type { PlanReader, SectionReader } from './plan-reader.ts';
-import type { PlanHost, PlanPeer, TuningRow, Variant } from './types.ts';
+import type { PlanHost, PlanPeer } from './types.ts';
 import { PlanError } from './validate.ts';
 
 export function decodePeers(reader: PlanReader, ranks: number): PlanPeer[] {
@@ -23,7 +12,11 @@ export function decodePeers(reader: PlanReader, ranks: number): PlanPeer[] {
   if (table.count !== ranks) throw new PlanError(`peerTable: ${table.count} records for ${ranks} ranks`);
   return Array.from({ length: ranks }, (_, rank) => {
     const at = table.at(rank);
-    return { host: reader.u32(at + PEER_RECORD.host), listenPort: reader.u32(at + PEER_RECORD.listenPort) };
+    return {
+      host: reader.u32(at + PEER_RECORD.host),
+      listenPort: reader.u32(at + PEER_RECORD.listenPort),
+      pairNic: nicFromNumber(reader.u32(at + PEER_RECORD.pairNic)),
+    };
   });
 }
 
@@ -31,63 +24,50 @@ export function decodeHosts(reader: PlanReader, hosts: number): PlanHost[] {
   const table = reader.section(HEADER.hostTable, STRIDE.host, 'hostTable');
   const strings = reader.section(HEADER.stringTable, STRIDE.string, 'stringTable');
   if (table.count !== hosts) throw new PlanError(`hostTable: ${table.count} records for ${hosts} hosts`);
+  const nics = reader.section(HEADER.nicTable, STRIDE.nic, 'nicTable');
+  let used = 0; // hosts that share NICs could make a small file fill the memory
   return Array.from({ length: hosts }, (_, index) => {
     const at = table.at(index);
-    const text = (offsetField: number, lengthField: number): string =>
-      readString(reader, strings, reader.u32(at + offsetField), reader.u32(at + lengthField), `hostTable[${index}]`);
+    const text = (field: number): string => readString(reader, strings, at + field, `hostTable[${index}]`);
+    const first = reader.u32(at + HOST_RECORD.firstNic);
+    const count = reader.u32(at + HOST_RECORD.nicCount);
+    used += count;
+    if (Math.max(first + count, used) > nics.count)
+      throw new PlanError(`hostTable[${index}]: NICs beyond the ${nics.count} there are`);
     return {
-      name: text(HOST_RECORD.nameOffset, HOST_RECORD.nameBytes),
-      address: text(HOST_RECORD.addressOffset, HOST_RECORD.addressBytes),
+      name: text(HOST_RECORD.nameOffset),
+      address: text(HOST_RECORD.addressOffset),
+      nics: Array.from({ length: count }, (_nic, offset) => decodeNic(reader, nics.at(first + offset), strings)),
     };
   });
 }
 
-function readString(reader: PlanReader, strings: SectionReader, offset: number, length: number, what: string): string {
+/** Without what the engine does not need to know. */
+function decodeNic(reader: PlanReader, at: number, strings: SectionReader): PlanNic {
+  return {
+    name: readString(reader, strings, at + NIC_RECORD.nameOffset, 'nicTable'),
+    address: readString(reader, strings, at + NIC_RECORD.addressOffset, 'nicTable'),
+    port: reader.u32(at + NIC_RECORD.port),
+    speedMbps: reader.u32(at + NIC_RECORD.speedMbps),
+    pciPath: null,
+    gpuDirect: reader.u8(at + NIC_RECORD.gpuDirect) !== 0,
+    gpuDirectReason: '',
+    gpuPaths: [],
+  };
+}
+
+/** null: it has no name. */
+export function decodeNetwork(reader: PlanReader): PlanNetwork | null {
+  const strings = reader.section(HEADER.stringTable, STRIDE.string, 'stringTable');
+  const name = readString(reader, strings, HEADER.networkOffset, 'network');
+  if (name === '') return null;
+  return { name, sockets: reader.u8(HEADER.sockets), socketThreads: reader.u8(HEADER.socketThreads) };
+}
+
+/** Whose offset lies at `at`, and its length behind that. */
+function readString(reader: PlanReader, strings: SectionReader, at: number, what: string): string {
+  const [offset, length] = [reader.u32(at), reader.u32(at + 4)];
   if (offset + length > strings.count)
     throw new PlanError(`${what}: a string beyond the ${strings.count} bytes there are`);
   return Buffer.from(reader.bytes(strings.at(offset), length)).toString('utf8');
-}
-
-export function decodeTuning(reader: PlanReader): TuningRow[] {
-  const rows = reader.section(HEADER.tuningTable, STRIDE.tuning, 'tuningTable');
-  const variants = reader.section(HEADER.variantTable, STRIDE.variant, 'variantTable');
-  let used = 0;
-  return Array.from({ length: rows.count }, (_, index) => {
-    const at = rows.at(index);
-    const what = `tuningTable[${index}]`;
-    const first = reader.u32(at + TUNING_RECORD.firstVariant);
-    const count = reader.u32(at + TUNING_RECORD.variantCount);
-    used += count; // rows that share variants could make a small file fill the memory
-    if (Math.max(first + count, used) > variants.count) {
-      throw new PlanError(`${what}: variants beyond the ${variants.count} there are`);
-    }
-    return {
-      collective: named(COLLECTIVES, reader.u8(at + TUNING_RECORD.collective), `${what}.collective`),
-      upToBytes: reader.isOpenEnded(at + TUNING_RECORD.upToBytes)
-        ? null
-        : reader.u64(at + TUNING_RECORD.upToBytes, `${what}.upToBytes`),
-      variants: Array.from({ length: count }, (_variant, offset) => decodeVariant(reader, variants, first + offset)),
-    };
-  });
-}
-
-function decodeVariant(reader: PlanReader, variants: SectionReader, index: number): Variant {
-  const at = variants.at(index);
-  const what = `variantTable[${index}]`;
-  const bits = reader.u32(at + VARIANT_RECORD.requires);
-  if (bits >>> PRECONDITIONS.length !== 0)
-    throw new PlanError(`${what}.requires: bits ${bits.toString(2)} are unknown`);
-  const flags = reader.u32(at + VARIANT_RECORD.flags);
-  if ((flags & ~AS_MESSAGES) !== 0) throw new PlanError(`${what}.flags: bits ${flags.toString(2)} are unknown`);
-  return {
-    algorithm: named(ALGORITHMS, reader.u8(at + VARIANT_RECORD.algorithm), `${what}.algorithm`),
-    protocol: named(PROTOCOLS, reader.u8(at + VARIANT_RECORD.protocol), `${what}.protocol`),
-    channels: reader.u16(at + VARIANT_RECORD.channels),
-    chunkBytes: reader.u64(at + VARIANT_RECORD.chunkBytes, `${what}.chunkBytes`),
-    threads: reader.u32(at + VARIANT_RECORD.threads),
-    requires: PRECONDITIONS.filter((_, bit) => (bits & (1 << bit)) !== 0),
-    asMessages: (flags & AS_MESSAGES) !== 0,
-    predictedMicroseconds: reader.f32(at + VARIANT_RECORD.predictedMicroseconds),
-    predictedMicrosecondsPerMebibyte: reader.f32(at + VARIANT_RECORD.predictedMicrosecondsPerMebibyte),
-  };
 }

@@ -1,21 +1,14 @@
 /** Decodes HostPlan bytes for `--plan` with a binary file, inspection and tests; trusts nothing (PlanError). */
-import { DEVICES, EDGE_RECORD, HEADER, LOCAL_RECORD, SEGMENT_TOKEN_BYTES, STRIDE, TRANSPORTS } from './layout.ts';
+import { DEVICES, HEADER, LOCAL_RECORD, SEGMENT_TOKEN_BYTES, STRIDE, TRANSPORTS } from './layout.ts';
 import { decodeChannels } from './decode-channels.ts';
-import { decodeHosts, decodePeers, decodeTuning } from './decode-shared.ts';
+import { decodeEdges } from './decode-edges.ts';
+import type { DecodedEdge } from './decode-edges.ts';
+import { decodeHosts, decodeNetwork, decodePeers } from './decode-shared.ts';
+import { decodeTuning } from './decode-tuning.ts';
 import { named, openPlan } from './plan-reader.ts';
 import type { PlanReader } from './plan-reader.ts';
-import { connectionBytes } from './segment.ts';
-import type { CommPlan, GpuBuffers, TransportName } from './types.ts';
+import type { CommPlan, GpuBuffers } from './types.ts';
 import { PlanError, validatePlan } from './validate.ts';
-
-interface DecodedEdge {
-  readonly channel: number;
-  readonly peer: number;
-  readonly transport: TransportName;
-  readonly sends: boolean;
-  /** Of the Connection in the host segment; 0 without one. */
-  readonly segmentOffset: number;
-}
 
 interface DecodedLocal {
   readonly rank: number;
@@ -79,6 +72,7 @@ function decodePlan(reader: PlanReader): CommPlan {
       sameHost: named(TRANSPORTS, reader.u8(HEADER.sameHostTransport), 'sameHostTransport'),
       otherHost: named(TRANSPORTS, reader.u8(HEADER.otherHostTransport), 'otherHostTransport'),
     },
+    network: decodeNetwork(reader),
     ringBuffer: { steps: reader.u32(HEADER.ringSteps), stepBytes: reader.u32(HEADER.ringStepBytes) },
     pairBuffer: { steps: reader.u32(HEADER.pairSteps), stepBytes: reader.u32(HEADER.pairStepBytes) },
     gpuBuffers: device === 'cuda' ? decodeGpuBuffers(reader) : null,
@@ -119,7 +113,7 @@ function decodeSegment(reader: PlanReader): DecodedSegment {
 function decodeLocals(reader: PlanReader, plan: CommPlan, host: number, segment: DecodedSegment): DecodedLocal[] {
   const expected = plan.peers.flatMap((peer, rank) => (peer.host === host ? [rank] : []));
   const table = reader.section(HEADER.localTable, STRIDE.local, 'localTable');
-  const edges = decodeEdges(reader, plan, segment);
+  const edges = decodeEdges(reader, plan, segment.segmentBytes);
   if (table.count !== expected.length || reader.u32(HEADER.localRanks) !== expected.length) {
     throw new PlanError(`localTable: ${table.count} ranks, ${expected.length} belong to ${plan.hosts[host]?.name}`);
   }
@@ -132,27 +126,5 @@ function decodeLocals(reader: PlanReader, plan: CommPlan, host: number, segment:
     if (Math.max(first + count, used) > edges.length)
       throw new PlanError(`localTable[${index}]: edges beyond the ${edges.length} there are`);
     return { rank, edges: edges.slice(first, first + count) };
-  });
-}
-
-function decodeEdges(reader: PlanReader, plan: CommPlan, segment: DecodedSegment): DecodedEdge[] {
-  const table = reader.section(HEADER.edgeTable, STRIDE.edge, 'edgeTable');
-  const needed = connectionBytes(plan.ringBuffer);
-  return Array.from({ length: table.count }, (_, index) => {
-    const at = table.at(index);
-    const edge = {
-      channel: reader.u32(at + EDGE_RECORD.channel),
-      peer: reader.u32(at + EDGE_RECORD.peer),
-      transport: named(TRANSPORTS, reader.u8(at + EDGE_RECORD.transport), `edgeTable[${index}].transport`),
-      sends: reader.u8(at + EDGE_RECORD.sends) !== 0,
-      segmentOffset: reader.u64(at + EDGE_RECORD.segmentOffset, `edgeTable[${index}].segmentOffset`),
-    };
-    if (edge.channel >= plan.channels.length || edge.peer >= plan.peers.length) {
-      throw new PlanError(`edgeTable[${index}]: channel ${edge.channel}, peer ${edge.peer} do not exist`);
-    }
-    if (edge.transport === 'shm' && edge.segmentOffset + needed > segment.segmentBytes) {
-      throw new PlanError(`edgeTable[${index}]: lies beyond the segment's ${segment.segmentBytes} bytes`);
-    }
-    return edge;
   });
 }

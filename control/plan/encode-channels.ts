@@ -13,12 +13,13 @@ export function writeChannels(bytes: Uint8Array, start: (table: Table) => number
     for (const [offset, value] of fields) view.setUint32(at + offset, value, true);
   };
   copy(start('member'), tables.members);
-  tables.channels.forEach(({ ring, hostRing, tree, hostTree }, index) =>
+  tables.channels.forEach(({ ring, hostRing, tree, hostTree, rail }, index) =>
     record(start('channel') + index * STRIDE.channel, [
       [CHANNEL_RECORD.ring, ring],
       [CHANNEL_RECORD.hostRing, hostRing],
       [CHANNEL_RECORD.tree, tree],
       [CHANNEL_RECORD.hostTree, hostTree],
+      [CHANNEL_RECORD.rail, rail],
     ]),
   );
   let firstRing = 0;

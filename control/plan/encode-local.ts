@@ -1,5 +1,6 @@
 /** The tables of a HostPlan that speak of one host's ranks: who they are, and their ring edges. */
-import { EDGE_RECORD, LOCAL_RECORD, STRIDE, TRANSPORTS } from './layout.ts';
+import { EDGE_KINDS, EDGE_RECORD, LOCAL_RECORD, NO_NIC, STRIDE, TRANSPORTS } from './layout.ts';
+import { isNetwork, nicNumber } from './network.ts';
 import type { SegmentLayout } from './segment.ts';
 import type { CommPlan } from './types.ts';
 import { writeU64 } from './u64.ts';
@@ -39,6 +40,12 @@ export function encodeLocalTables(
     view.setUint32(at + EDGE_RECORD.peer, peer, true);
     view.setUint8(at + EDGE_RECORD.transport, TRANSPORTS.indexOf(transport));
     view.setUint8(at + EDGE_RECORD.sends, sends ? 1 : 0);
+    view.setUint8(at + EDGE_RECORD.kind, EDGE_KINDS.indexOf('ring'));
+    const nic = isNetwork(transport) ? (plan.channels[channel]?.rail ?? 0) : NO_NIC;
+    view.setUint16(at + EDGE_RECORD.nic, nic, true);
+    view.setUint16(at + EDGE_RECORD.peerNic, nic, true);
+    view.setUint32(at + EDGE_RECORD.steps, plan.ringBuffer.steps, true);
+    view.setUint32(at + EDGE_RECORD.stepBytes, plan.ringBuffer.stepBytes, true);
     if (transport !== 'shm') return;
     // A connection belongs to its sender, so both ends compute the same offset.
     const sender = localIndex[sends ? rank : peer] ?? 0;
@@ -51,6 +58,7 @@ export function encodeLocalTables(
     view.setUint32(at + LOCAL_RECORD.rank, rank, true);
     view.setUint32(at + LOCAL_RECORD.firstEdge, index * perRank, true);
     view.setUint32(at + LOCAL_RECORD.edgeCount, perRank, true);
+    view.setUint32(at + LOCAL_RECORD.pairNic, nicNumber(plan.peers[rank]?.pairNic ?? null), true);
     if (perRank === 0) return;
     neighbours.forEach(({ next, previous }, channel) => {
       const edge = index * perRank + 2 * channel;

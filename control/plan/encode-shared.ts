@@ -2,22 +2,11 @@
 import { channelTables } from './channel-tables.ts';
 import type { ChannelTables } from './channel-tables.ts';
 import { writeChannels } from './encode-channels.ts';
-import {
-  ALGORITHMS,
-  AS_MESSAGES,
-  COLLECTIVES,
-  VARIANT_RECORD,
-  HEADER,
-  HOST_RECORD,
-  PEER_RECORD,
-  PLAN_HEADER_BYTES,
-  PRECONDITIONS,
-  PROTOCOLS,
-  STRIDE,
-  TUNING_RECORD,
-} from './layout.ts';
-import type { CommPlan, TuningRow, Variant } from './types.ts';
-import { writeU64 } from './u64.ts';
+import { HEADER, HOST_RECORD, NIC_RECORD, PEER_RECORD, PLAN_HEADER_BYTES, STRIDE } from './layout.ts';
+import { writeTuning } from './encode-tuning.ts';
+import { nicNumber } from './network.ts';
+import type { PlanNic } from './network.ts';
+import type { CommPlan } from './types.ts';
 
 /** Sections in their order, with the offset of each one's location in the header. */
 export const SHARED_SECTIONS = [
@@ -33,6 +22,7 @@ export const SHARED_SECTIONS = [
   ['tuning', HEADER.tuningTable],
   ['variant', HEADER.variantTable],
   ['string', HEADER.stringTable],
+  ['nic', HEADER.nicTable],
 ] as const;
 type SharedName = (typeof SHARED_SECTIONS)[number][0];
 
@@ -46,7 +36,11 @@ export interface SharedTables {
   readonly bytes: Uint8Array;
   readonly section: (name: SharedName) => SharedSection;
   readonly channels: ChannelTables;
+  /** Offset and length of the network's name among the strings. */
+  readonly network: StringRange;
 }
+
+type StringRange = readonly [offset: number, bytes: number];
 
 export function encodeSharedTables(plan: CommPlan): SharedTables {
   const channels = channelTables(plan);
@@ -64,16 +58,18 @@ export function encodeSharedTables(plan: CommPlan): SharedTables {
     tuning: plan.tuning.length,
     variant: plan.tuning.reduce((sum, row) => sum + row.variants.length, 0),
     string: strings.bytes.length,
+    nic: plan.hosts.reduce((sum, { nics }) => sum + nics.length, 0),
   });
   const bytes = new Uint8Array(end - PLAN_HEADER_BYTES);
   const view = new DataView(bytes.buffer);
   const start = (name: SharedName): number => section(name).at - PLAN_HEADER_BYTES;
   writeHosts(view, start('host'), strings.hosts, channels);
+  writeNics(view, start('nic'), strings.hosts);
   writePeers(view, start('peer'), plan, channels.localIndex);
   writeChannels(bytes, start, channels);
   writeTuning(view, start('tuning'), start('variant'), plan.tuning);
   bytes.set(strings.bytes, start('string'));
-  return { bytes, section, channels };
+  return { bytes, section, channels, network: strings.network };
 }
 
 /** One section behind the other, each from a multiple of 8 on. */
@@ -92,21 +88,32 @@ function layOut(counts: Readonly<Record<SharedName, number>>): {
 
 interface PackedStrings {
   readonly bytes: Uint8Array;
-  /** Per host: offset and length of its name, offset and length of its address. */
-  readonly hosts: readonly (readonly [number, number, number, number])[];
+  readonly hosts: readonly PackedHost[];
+  readonly network: StringRange;
+}
+
+interface PackedHost {
+  readonly name: StringRange;
+  readonly address: StringRange;
+  readonly nics: readonly { readonly nic: PlanNic; readonly name: StringRange; readonly address: StringRange }[];
 }
 
 function packStrings(plan: CommPlan): PackedStrings {
   const parts: Buffer[] = [];
   let length = 0;
-  const add = (text: string): [number, number] => {
+  const add = (text: string): StringRange => {
     const part = Buffer.from(text, 'utf8');
     parts.push(part);
     length += part.length;
     return [length - part.length, part.length];
   };
-  const hosts = plan.hosts.map((host) => [...add(host.name), ...add(host.address)] as const);
-  return { bytes: Buffer.concat(parts, length), hosts };
+  const hosts = plan.hosts.map(({ name, address, nics }) => ({
+    name: add(name),
+    address: add(address),
+    nics: nics.map((nic) => ({ nic, name: add(nic.name), address: add(nic.address) })),
+  }));
+  const network = add(plan.network?.name ?? '');
+  return { bytes: Buffer.concat(parts, length), hosts, network };
 }
 
 function writeHosts(
@@ -115,15 +122,34 @@ function writeHosts(
   hosts: PackedStrings['hosts'],
   { shapeOf, firstMember }: ChannelTables,
 ): void {
-  hosts.forEach(([nameOffset, nameBytes, addressOffset, addressBytes], index) => {
+  let firstNic = 0;
+  hosts.forEach(({ name, address, nics }, index) => {
     const at = start + index * STRIDE.host;
-    view.setUint32(at + HOST_RECORD.nameOffset, nameOffset, true);
-    view.setUint32(at + HOST_RECORD.nameBytes, nameBytes, true);
-    view.setUint32(at + HOST_RECORD.addressOffset, addressOffset, true);
-    view.setUint32(at + HOST_RECORD.addressBytes, addressBytes, true);
+    writeString(view, at + HOST_RECORD.nameOffset, name);
+    writeString(view, at + HOST_RECORD.addressOffset, address);
+    view.setUint32(at + HOST_RECORD.firstNic, firstNic, true);
+    view.setUint32(at + HOST_RECORD.nicCount, nics.length, true);
+    firstNic += nics.length;
     view.setUint32(at + HOST_RECORD.shape, shapeOf[index] ?? 0, true);
     view.setUint32(at + HOST_RECORD.firstMember, firstMember[index] ?? 0, true);
   });
+}
+
+/** In a record and in the header: an offset, then a length. */
+export function writeString(view: DataView, at: number, [offset, bytes]: StringRange): void {
+  view.setUint32(at, offset, true);
+  view.setUint32(at + 4, bytes, true);
+}
+
+function writeNics(view: DataView, start: number, hosts: PackedStrings['hosts']): void {
+  for (const [index, { nic, name, address }] of hosts.flatMap(({ nics }) => nics).entries()) {
+    const at = start + index * STRIDE.nic;
+    writeString(view, at + NIC_RECORD.nameOffset, name);
+    writeString(view, at + NIC_RECORD.addressOffset, address);
+    view.setUint32(at + NIC_RECORD.speedMbps, nic.speedMbps, true);
+    view.setUint32(at + NIC_RECORD.port, nic.port, true);
+    view.setUint8(at + NIC_RECORD.gpuDirect, nic.gpuDirect ? 1 : 0);
+  }
 }
 
 function writePeers(view: DataView, start: number, plan: CommPlan, localIndex: Uint32Array): void {
@@ -132,38 +158,6 @@ function writePeers(view: DataView, start: number, plan: CommPlan, localIndex: U
     view.setUint32(at + PEER_RECORD.host, peer.host, true);
     view.setUint32(at + PEER_RECORD.localIndex, localIndex[rank] ?? 0, true);
     view.setUint32(at + PEER_RECORD.listenPort, peer.listenPort, true);
+    view.setUint32(at + PEER_RECORD.pairNic, nicNumber(peer.pairNic), true);
   });
-}
-
-function writeTuning(view: DataView, rowsAt: number, variantsAt: number, rows: readonly TuningRow[]): void {
-  let variantIndex = 0;
-  // The engine finds the rows of a collective by its number.
-  const sorted = rows.toSorted((one, other) => numberOf(one) - numberOf(other));
-  sorted.forEach((row, index) => {
-    const at = rowsAt + index * STRIDE.tuning;
-    view.setUint8(at + TUNING_RECORD.collective, COLLECTIVES.indexOf(row.collective));
-    view.setUint32(at + TUNING_RECORD.firstVariant, variantIndex, true);
-    view.setUint32(at + TUNING_RECORD.variantCount, row.variants.length, true);
-    if (row.upToBytes === null) view.setBigUint64(at + TUNING_RECORD.upToBytes, 0xffff_ffff_ffff_ffffn, true);
-    else writeU64(view, at + TUNING_RECORD.upToBytes, row.upToBytes);
-    for (const entry of row.variants) writeVariant(view, variantsAt + variantIndex++ * STRIDE.variant, entry);
-  });
-}
-
-function numberOf(row: TuningRow): number {
-  return COLLECTIVES.indexOf(row.collective);
-}
-
-function writeVariant(view: DataView, at: number, variant: Variant): void {
-  view.setUint8(at + VARIANT_RECORD.algorithm, ALGORITHMS.indexOf(variant.algorithm));
-  view.setUint8(at + VARIANT_RECORD.protocol, PROTOCOLS.indexOf(variant.protocol));
-  view.setUint16(at + VARIANT_RECORD.channels, variant.channels, true);
-  view.setUint32(at + VARIANT_RECORD.threads, variant.threads, true);
-  writeU64(view, at + VARIANT_RECORD.chunkBytes, variant.chunkBytes);
-  const bits = variant.requires.reduce((mask, name) => mask | (1 << PRECONDITIONS.indexOf(name)), 0);
-  view.setUint32(at + VARIANT_RECORD.requires, bits, true);
-  view.setFloat32(at + VARIANT_RECORD.predictedMicroseconds, variant.predictedMicroseconds, true);
-  const perMebibyte = at + VARIANT_RECORD.predictedMicrosecondsPerMebibyte;
-  view.setUint32(at + VARIANT_RECORD.flags, variant.asMessages ? AS_MESSAGES : 0, true);
-  view.setFloat32(perMebibyte, variant.predictedMicrosecondsPerMebibyte, true);
 }

@@ -4,7 +4,7 @@
  */
 import { encodeLocalTables } from './encode-local.ts';
 import type { RingNeighbourTables } from './encode-local.ts';
-import { encodeSharedTables, SHARED_SECTIONS } from './encode-shared.ts';
+import { encodeSharedTables, SHARED_SECTIONS, writeString } from './encode-shared.ts';
 import type { SharedTables } from './encode-shared.ts';
 import { DEVICES, HEADER, PLAN_HEADER_BYTES, PLAN_MAGIC, PLAN_VERSION, SECTION, STRIDE, TRANSPORTS } from './layout.ts';
 import { layOutSegment } from './segment.ts';
@@ -86,6 +86,7 @@ function encodeHost(
   bytes.set(local.bytes, PLAN_HEADER_BYTES);
   const view = new DataView(bytes.buffer);
   writeHeader(view, plan, hostIndex, ranks.length, PLAN_HEADER_BYTES + shared.bytes.length + local.bytes.length);
+  writeString(view, HEADER.networkOffset, shared.network);
   view.setUint32(HEADER.rings, shared.channels.rings, true);
   view.setUint32(HEADER.trees, shared.channels.trees, true);
   view.setUint32(HEADER.hostRings, shared.channels.hostRings.length, true);
@@ -131,6 +132,8 @@ function writeHeader(view: DataView, plan: CommPlan, hostIndex: number, localRan
   view.setUint32(HEADER.minCopyTimeoutMicroseconds, plan.copyTimeouts.minMicroseconds, true);
   view.setUint32(HEADER.maxCopyTimeoutMicroseconds, plan.copyTimeouts.maxMicroseconds, true);
   view.setUint32(HEADER.capturedCopyTimeoutMicroseconds, plan.copyTimeouts.capturedMicroseconds, true);
+  view.setUint8(HEADER.sockets, plan.network?.sockets ?? 1);
+  view.setUint8(HEADER.socketThreads, plan.network?.socketThreads ?? 0);
   writeU64(view, HEADER.spinNanoseconds, plan.spinNanoseconds);
   const token = Buffer.from(plan.token, 'hex');
   new Uint8Array(view.buffer, view.byteOffset).set(token, HEADER.token);

@@ -16,7 +16,7 @@ export function channelsOf(tables: WrittenTables): Channel[] {
     const tree = trees.get(treeKey) ?? joinTree(tables, parts);
     rings.set(ringKey, ring);
     trees.set(treeKey, tree);
-    return { ring, tree };
+    return { ring, tree, rail: parts.rail };
   });
 }
 

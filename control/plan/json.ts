@@ -1,5 +1,6 @@
 /** A CommPlan as JSON: what `--plan FILE` reads and people edit. */
 import * as v from 'valibot';
+import { network, nic } from './network-json.ts';
 import { ALGORITHMS, COLLECTIVES, DEVICES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from './layout.ts';
 import { COPY_TIMEOUTS } from './types.ts';
 import type { WrittenPlan } from './types.ts';
@@ -30,11 +31,20 @@ const variant = v.strictObject({
 
 const planSchema = v.strictObject({
   formatVersion: v.literal(1),
-  peers: v.array(v.strictObject({ host: count, listenPort: v.optional(count, 0) })),
-  hosts: v.array(v.strictObject({ name: v.string(), address: v.string() })),
-  channels: v.array(v.strictObject({ ring: v.array(count), tree: v.optional(v.nullable(v.array(count)), null) })),
+  peers: v.array(
+    v.strictObject({ host: count, listenPort: v.optional(count, 0), pairNic: v.optional(v.nullable(count), null) }),
+  ),
+  hosts: v.array(v.strictObject({ name: v.string(), address: v.string(), nics: v.optional(v.array(nic), []) })),
+  channels: v.array(
+    v.strictObject({
+      ring: v.array(count),
+      tree: v.optional(v.nullable(v.array(count)), null),
+      rail: v.optional(v.nullable(count), null),
+    }),
+  ),
   device: v.optional(v.picklist(DEVICES), 'host'),
   transports: v.strictObject({ sameHost: v.picklist(TRANSPORTS), otherHost: v.picklist(TRANSPORTS) }),
+  network: v.optional(v.nullable(network), null),
   ringBuffer: buffer,
   pairBuffer: buffer,
   gpuBuffers: v.optional(v.nullable(gpuBuffers), null),

@@ -2,7 +2,7 @@
  * HostPlan and host segment, byte by byte. The native twins are native/plan/plan_format.h and native/plan/segment_format.h; a test reads
  * those headers and compares every field. Offsets are within a record, in bytes.
  */
-import type { AlgorithmName, DeviceName, Precondition, ProtocolName, TransportName } from './types.ts';
+import type { AlgorithmName, DeviceName, EdgeKind, Precondition, ProtocolName, TransportName } from './types.ts';
 
 export const PLAN_MAGIC = 0x4c50_434e;
 export const PLAN_VERSION = 4;
@@ -47,22 +47,27 @@ export const HEADER = {
   tuningTable: 304,
   variantTable: 320,
   stringTable: 336,
-  rings: 352,
-  trees: 356,
-  hostRings: 360,
-  hostTrees: 364,
-  wideChannels: 368,
-  narrowStepBytes: 372,
-  lineSteps: 376,
-  llStepBytes: 380,
-  ll128StepBytes: 384,
-  smsPerLaunch: 388,
-  minCopyTimeoutMicroseconds: 392,
-  maxCopyTimeoutMicroseconds: 396,
-  capturedCopyTimeoutMicroseconds: 400,
-  reserved: 404,
+  nicTable: 352,
+  rings: 368,
+  trees: 372,
+  hostRings: 376,
+  hostTrees: 380,
+  wideChannels: 384,
+  narrowStepBytes: 388,
+  lineSteps: 392,
+  llStepBytes: 396,
+  ll128StepBytes: 400,
+  smsPerLaunch: 404,
+  minCopyTimeoutMicroseconds: 408,
+  maxCopyTimeoutMicroseconds: 412,
+  capturedCopyTimeoutMicroseconds: 416,
+  sockets: 420,
+  socketThreads: 421,
+  reserved: 422,
+  networkOffset: 424,
+  networkBytes: 428,
 } as const;
-export const PLAN_HEADER_BYTES = 408;
+export const PLAN_HEADER_BYTES = 432;
 export const SEGMENT_TOKEN_BYTES = 16;
 
 /** A section in the header: u64 offset, u32 count, u32 stride. */
@@ -76,21 +81,37 @@ export const HOST_RECORD = {
   addressBytes: 12,
   shape: 16,
   firstMember: 20,
+  firstNic: 24,
+  nicCount: 28,
 } as const;
-export const CHANNEL_RECORD = { ring: 0, hostRing: 4, tree: 8, hostTree: 12 } as const;
+export const NIC_RECORD = {
+  nameOffset: 0,
+  nameBytes: 4,
+  addressOffset: 8,
+  addressBytes: 12,
+  speedMbps: 16,
+  port: 20,
+  gpuDirect: 24,
+  reserved: 25,
+} as const;
+export const CHANNEL_RECORD = { ring: 0, hostRing: 4, tree: 8, hostTree: 12, rail: 16 } as const;
 export const SHAPE_RECORD = { ranks: 0, firstRing: 4, firstTree: 8, reserved: 12 } as const;
 export const HOST_RING_RECORD = { host: 0, firstPlace: 4 } as const;
 export const HOST_TREE_RECORD = { parent: 0, place: 4 } as const;
-export const PEER_RECORD = { host: 0, localIndex: 4, listenPort: 8, reserved: 12 } as const;
-export const LOCAL_RECORD = { rank: 0, firstEdge: 4, edgeCount: 8, reserved: 12 } as const;
+export const PEER_RECORD = { host: 0, localIndex: 4, listenPort: 8, pairNic: 12 } as const;
+export const LOCAL_RECORD = { rank: 0, firstEdge: 4, edgeCount: 8, pairNic: 12 } as const;
 export const EDGE_RECORD = {
   channel: 0,
   peer: 4,
   transport: 8,
   sends: 9,
-  reserved: 10,
-  reserved2: 12,
-  segmentOffset: 16,
+  kind: 10,
+  gpuDirect: 11,
+  nic: 12,
+  peerNic: 14,
+  steps: 16,
+  stepBytes: 20,
+  segmentOffset: 24,
 } as const;
 export const TUNING_RECORD = {
   collective: 0,
@@ -113,17 +134,18 @@ export const VARIANT_RECORD = {
 } as const;
 /** Bytes of one record of each section; entries of members, rings and trees are one u32, of strings one byte. */
 export const STRIDE = {
-  host: 24,
+  host: 32,
+  nic: 32,
   peer: 16,
   local: 16,
   member: 4,
-  channel: 16,
+  channel: 20,
   shape: 16,
   ring: 4,
   tree: 4,
   hostRing: 8,
   hostTree: 8,
-  edge: 24,
+  edge: 32,
   tuning: 24,
   variant: 32,
   string: 1,
@@ -141,6 +163,9 @@ export const ALGORITHMS: readonly AlgorithmName[] = [
 export const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll', 'll128'];
 export const DEVICES: readonly DeviceName[] = ['host', 'cuda'];
 export const TRANSPORTS: readonly TransportName[] = ['shm', 'socket', 'p2p', 'ib', 'plugin'];
+export const EDGE_KINDS: readonly EdgeKind[] = ['ring', 'tree', 'rail', 'pair', 'collnet'];
+/** NIC of an edge or a pair that uses no network. */
+export const NO_NIC = 0xffff;
 export { COLLECTIVES } from '../collectives.ts';
 /** The bit of each is 1 << its index. */
 export const PRECONDITIONS: readonly Precondition[] = [

@@ -4,6 +4,7 @@
  * variant whose preconditions hold.
  */
 import type { CollectiveName } from '../collectives.ts';
+import type { PlanNetwork, PlanNic } from './network.ts';
 
 export type { CollectiveName };
 /** `copyEngine`: GPUs' copy engines store into the other ranks' buffers; what is reduced is read where it lies there, before. */
@@ -11,6 +12,9 @@ export type AlgorithmName = 'directOneShot' | 'directTwoShot' | 'ring' | 'tree' 
 export type ProtocolName = 'simple' | 'll' | 'll128';
 export type DeviceName = 'host' | 'cuda';
 export type TransportName = 'shm' | 'socket' | 'p2p' | 'ib' | 'plugin';
+
+/** Which algorithm uses an edge. */
+export type EdgeKind = 'ring' | 'tree' | 'rail' | 'pair' | 'collnet';
 
 /** What must be provable from facts that all ranks share before a variant may be taken. */
 export type Precondition = 'registeredBuffers' | 'notCaptured' | 'publishedAddresses' | 'wholeLines';
@@ -46,8 +50,10 @@ export interface TuningRow {
 
 export interface PlanHost {
   readonly name: string;
-  /** Address the other hosts' engines connect to. */
+  /** Address at which other hosts reach this one. */
   readonly address: string;
+  /** The NICs that connections to other hosts use; the same number on all hosts. */
+  readonly nics: readonly PlanNic[];
 }
 
 export interface PlanPeer {
@@ -55,6 +61,8 @@ export interface PlanPeer {
   readonly host: number;
   /** TCP port of the engine's listener, 0 if it has none. */
   readonly listenPort: number;
+  /** Index of the NICs of pair connections by which the rank receives (network.ts, pairNicOf); null without a network. */
+  readonly pairNic: number | null;
 }
 
 /** Channels with the same ring and tree share the arrays. */
@@ -63,12 +71,18 @@ export interface Channel {
   readonly ring: readonly number[];
   /** By rank: the one above it, at the top itself. The ranks of each host come together before they leave it. */
   readonly tree: readonly number[];
+  /** Index of the NICs by which the ring leaves a host and comes to the next; 0 without a network. */
+  readonly rail: number;
 }
+
+/** Before the NICs of the hosts are known. `rail` null: the channels take the rails in turn; one that does not exist counts from 0 again. */
+export type UnboundChannel = Omit<Channel, 'rail'> & { readonly rail: number | null };
 
 /** As a person writes it: without a tree it gets the planner's, for where the ranks are then. */
 export interface GivenChannel {
   readonly ring: readonly number[];
   readonly tree: readonly number[] | null;
+  readonly rail: number | null;
 }
 
 /** Buffers of one direction of one connection: `steps` slots of `stepBytes`. */
@@ -115,6 +129,8 @@ export interface CommPlan {
   readonly channels: readonly Channel[];
   /** Transport of an edge by where its ends are. */
   readonly transports: { readonly sameHost: TransportName; readonly otherHost: TransportName };
+  /** null: no connection uses a network. Of a written plan: the planner decides. */
+  readonly network: PlanNetwork | null;
   readonly ringBuffer: ConnectionBuffer;
   /** The connection of any two ranks, for send, recv and direct variants; made at first use. */
   readonly pairBuffer: ConnectionBuffer;

@@ -1,5 +1,6 @@
 /** What a CommPlan must keep beyond its types. The engine checks the same of the bytes it is given (native/plan/plan_view.cc). */
 import { MAX_STEPS } from './layout.ts';
+import { isNumericAddress, validateNetwork } from './validate-network.ts';
 import { validateRing, validateTree } from './validate-channels.ts';
 import { canBeMessages, isVariantOf, TRANSPORTS_OF } from './possible.ts';
 import type { ConnectionBuffer, DeviceName, TuningRow, Variant, WrittenPlan } from './types.ts';
@@ -38,6 +39,7 @@ export function validatePlan(plan: WrittenPlan, isBound = true): void {
   validateBuffer('pairBuffer', plan.pairBuffer);
   if (plan.device === 'cuda') validateGpuBuffers(plan);
   validateTransports(plan);
+  validateNetwork(plan, isBound);
   checkWhole('smsPerLaunch', plan.smsPerLaunch, 1, channels.length);
   checkWhole('copyChannels', plan.copyChannels, 1, plan.smsPerLaunch);
   for (const [name, value] of Object.entries(plan.copyTimeouts))
@@ -156,9 +158,4 @@ function validateVariant(variant: Variant, at: string, channels: number): void {
   checkWhole(`${at}.threads`, variant.threads, MIN_THREADS, MAX_THREADS);
   for (const name of ['predictedMicroseconds', 'predictedMicrosecondsPerMebibyte'] as const)
     check(Number.isFinite(variant[name]) && variant[name] >= 0, `${at}.${name}: ${variant[name]} is no time`);
-}
-
-/** node:net is loaded only here: it costs each start milliseconds, and most communicators stay on one host. */
-function isNumericAddress(address: string): boolean {
-  return process.getBuiltinModule('node:net').isIP(address) !== 0;
 }

@@ -1,5 +1,5 @@
 /** The rings and trees of a communicator, rank by rank. */
-import type { Channel } from '../plan/types.ts';
+import type { UnboundChannel } from '../plan/types.ts';
 import { Cluster } from './cluster/cluster.ts';
 import type { ClusterHost } from './cluster/cluster.ts';
 import { positionInDoubleTree } from './cluster/double-tree.ts';
@@ -11,7 +11,7 @@ export interface ChannelSet {
   /** Result of the search on the hosts' topologies; null if a host's topology is unknown. */
   readonly cluster: Cluster | null;
   /** The first `count` channels; a short set repeats. */
-  channels(count: number): Channel[];
+  channels(count: number): UnboundChannel[];
 }
 
 export function channelSetOf(input: PlanInput): ChannelSet {
@@ -39,7 +39,7 @@ function clusterOf(input: PlanInput): Cluster | null {
   return new Cluster(found, hosts);
 }
 
-function channelsOf(cluster: Cluster, count: number): Channel[] {
+function channelsOf(cluster: Cluster, count: number): UnboundChannel[] {
   const different = Math.min(count, cluster.channels);
   const rings = Array.from({ length: Math.min(different, cluster.ring.channels) }, (_, channel) =>
     cluster.ringOrder(channel),
@@ -50,6 +50,7 @@ function channelsOf(cluster: Cluster, count: number): Channel[] {
   return Array.from({ length: count }, (_, channel) => ({
     ring: rings[channel % rings.length] ?? [],
     tree: trees[channel % different] ?? [],
+    rail: null,
   }));
 }
 
@@ -57,7 +58,7 @@ function channelsOf(cluster: Cluster, count: number): Channel[] {
 export function plainChannel(
   peers: readonly { readonly host: number }[],
   members: readonly (readonly number[])[],
-): Channel {
+): UnboundChannel {
   const tree = peers.map((_, rank) => rank);
   members.forEach((ranks, host) => {
     ranks.forEach((rank, index) => (tree[rank] = ranks[Math.floor((index - 1) / 2)] ?? rank));
@@ -65,5 +66,5 @@ export function plainChannel(
     const [top] = ranks;
     if (parent !== -1 && top !== undefined) tree[top] = members[parent]?.[0] ?? top;
   });
-  return { ring: members.flat(), tree };
+  return { ring: members.flat(), tree, rail: null };
 }

@@ -1,7 +1,8 @@
 /** The planner: computes a CommPlan from ranks and hosts. Deterministic, and pure apart from its cache. */
 import { startOfHost } from '../plan/channel-tables.ts';
 import { COPY_TIMEOUTS } from '../plan/types.ts';
-import type { Channel, CommPlan, GivenChannel } from '../plan/types.ts';
+import { pairNicOf } from '../plan/network.ts';
+import type { CommPlan, GivenChannel, UnboundChannel } from '../plan/types.ts';
 import { checkOneHost } from './input/check.ts';
 import { withMessages } from './device/gpu-tuning.ts';
 import { decideOnGpus } from './device/gpus.ts';
@@ -10,40 +11,56 @@ import { rankNumbersByHost } from './input/input.ts';
 import type { Members, PlanInput } from './input/input.ts';
 import type { Preferences } from './input/preferences.ts';
 import { channelSetOf, plainChannel } from './channel-set.ts';
+import type { BoundNetwork } from './network/network.ts';
 
 /** What a plan decides; it depends on the shape alone, so equal shapes are decided once. */
 export type Decisions = Pick<
   CommPlan,
-  | 'device'
-  | 'channels'
-  | 'transports'
-  | 'ringBuffer'
-  | 'pairBuffer'
-  | 'gpuBuffers'
-  | 'tuning'
-  | 'copyChannels'
-  | 'spinNanoseconds'
->;
+  'device' | 'transports' | 'ringBuffer' | 'pairBuffer' | 'gpuBuffers' | 'tuning' | 'copyChannels' | 'spinNanoseconds'
+> & { readonly channels: readonly UnboundChannel[] } & Partial<
+    Pick<CommPlan, 'smsPerLaunch' | 'copyTimeouts' | 'network'>
+  >;
 
-/** Decisions made for a shape, with the ranks and hosts that are really there. */
-export function bindPlan(input: PlanInput, decisions: Decisions): CommPlan {
+/** Decisions made for a shape, with the ranks, hosts and NICs that are really there. */
+export function bindPlan(input: PlanInput, decisions: Decisions, { network, nics }: BoundNetwork): CommPlan {
+  const rails = nics[0]?.length ?? 0;
+  const localIndex = localIndices(input);
   return {
     formatVersion: 1,
     device: decisions.device,
-    peers: input.peers.map(({ host, listenPort }) => ({ host, listenPort })),
-    hosts: input.hosts.map(({ name, address }) => ({ name, address })),
-    channels: decisions.channels,
+    peers: input.peers.map(({ host, listenPort }, rank) => ({
+      host,
+      listenPort,
+      pairNic: pairNicOf(localIndex[rank] ?? 0, rails),
+    })),
+    hosts: input.hosts.map(({ name, address }, host) => ({ name, address, nics: nics[host] ?? [] })),
+    channels: decisions.channels.map(({ ring, tree, rail }, channel) => ({
+      ring,
+      tree,
+      rail: rails === 0 ? 0 : (rail ?? channel) % rails,
+    })),
     transports: decisions.transports,
+    network,
     ringBuffer: decisions.ringBuffer,
     pairBuffer: decisions.pairBuffer,
     gpuBuffers: decisions.gpuBuffers,
     tuning: decisions.tuning,
     copyChannels: decisions.copyChannels,
-    smsPerLaunch: decisions.channels.length,
-    copyTimeouts: COPY_TIMEOUTS,
+    smsPerLaunch: decisions.smsPerLaunch ?? decisions.channels.length,
+    copyTimeouts: decisions.copyTimeouts ?? COPY_TIMEOUTS,
     spinNanoseconds: decisions.spinNanoseconds,
     token: input.token,
   };
+}
+
+/** By rank: its index among the ranks of its host. */
+function localIndices({ hosts, peers }: Members): number[] {
+  const seen = hosts.map(() => 0);
+  return peers.map(({ host }) => {
+    const index = seen[host] ?? 0;
+    seen[host] = index + 1;
+    return index;
+  });
 }
 
 /** Throws UnplannableError where no plan is possible. */
@@ -67,10 +84,10 @@ export function decide(input: PlanInput, preferences: Preferences): Decisions {
 }
 
 /** What a person wrote, for where the ranks are: a ring goes through each host once, when it first comes to it. */
-export function bindChannels({ peers, hosts }: Members, given: readonly GivenChannel[]): Channel[] {
+export function bindChannels({ peers, hosts }: Members, given: readonly GivenChannel[]): UnboundChannel[] {
   const plain = plainChannel(peers, rankNumbersByHost({ peers, hosts }));
   const hostOf = (rank: number): number => peers[rank]?.host ?? 0;
-  return given.map(({ ring, tree }) => {
+  return given.map(({ ring, tree, rail }) => {
     const start = startOfHost(ring, hostOf);
     const byHost = new Map<number, number[]>();
     for (const rank of [...ring.slice(start), ...ring.slice(0, start)]) {
@@ -78,6 +95,6 @@ export function bindChannels({ peers, hosts }: Members, given: readonly GivenCha
       if (there === undefined) byHost.set(hostOf(rank), [rank]);
       else there.push(rank);
     }
-    return { ring: [...byHost.values()].flat(), tree: tree ?? plain.tree };
+    return { ring: [...byHost.values()].flat(), tree: tree ?? plain.tree, rail };
   });
 }

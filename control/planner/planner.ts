@@ -4,6 +4,7 @@ import { RecentMap } from '../rendezvous/memory.ts';
 import { checkDevices, checkGiven, UnplannableError } from './input/check.ts';
 import type { GivenPlan, PlanInput } from './input/input.ts';
 import { isLater } from './device/gpu-buffers.ts';
+import { bindNetwork, nicsBetween } from './network/network.ts';
 import { bindChannels, bindPlan, decide } from './plan.ts';
 import type { Decisions } from './plan.ts';
 import { preferencesFrom } from './input/preferences.ts';
@@ -27,7 +28,8 @@ export class Planner {
   /** `wholeJob`: the communicator has all ranks of the job, so a given plan must fit it. Throws UnplannableError, TopologyError. */
   plan(input: PlanInput, wholeJob: boolean): CommPlan {
     checkDevices(input, this.#environment['NCCL_MULTI_RANK_GPU_ENABLE'] === '1');
-    return bindPlan(input, this.#givenFor(input, wholeJob) ?? this.#remembered(input));
+    const decisions = this.#givenFor(input, wholeJob) ?? this.#remembered(input);
+    return bindPlan(input, decisions, bindNetwork(input, nicsBetween(input), decisions, this.#environment));
   }
 
   #givenFor(input: PlanInput, wholeJob: boolean): Decisions | null {

@@ -23,6 +23,8 @@ enum class Algorithm : uint8_t {
 enum class Protocol : uint8_t { simple = 0, ll = 1, ll128 = 2 };
 enum class Device : uint8_t { host = 0, cuda = 1 };
 enum class Transport : uint8_t { shm = 0, socket = 1, p2p = 2, ib = 3, plugin = 4 };
+// Which algorithm uses an edge.
+enum class EdgeKind : uint8_t { ring = 0, tree = 1, rail = 2, pair = 3, collnet = 4 };
 enum class Collective : uint8_t {
   allReduce = 0,
   allGather = 1,
@@ -44,6 +46,9 @@ inline constexpr uint32_t kRequiresWholeLines = 8;  // stores of 128 bytes arriv
 // A variant's flag: the collective is carried out as sends and receives with blocks of their own where the call allows
 // it, and has no more channels than such a message.
 inline constexpr uint32_t kAsMessages = 1;
+
+// NIC of an edge or a pair that uses no network.
+inline constexpr uint16_t kNoNic = 0xffff;
 
 // Where a section lies: `count` records of `stride` bytes from `offset`.
 struct Section {
@@ -99,6 +104,7 @@ struct Header {
   Section tuningTable;    // TuningRecord, by collective, then ascending size
   Section variantTable;   // VariantRecord; TuningRecord says which belong to a row
   Section stringTable;    // bytes (stride 1)
+  Section nicTable;       // NicRecord: those of the first host, then those of the next; HostRecord says which are whose
 
   uint32_t rings;  // of each shape
   uint32_t trees;  // of each shape
@@ -117,8 +123,18 @@ struct Header {
   uint32_t minCopyTimeoutMicroseconds;
   uint32_t maxCopyTimeoutMicroseconds;
   uint32_t capturedCopyTimeoutMicroseconds;
-  uint32_t reserved;
+
+  // The network between hosts: its backend, and how the socket backend uses it.
+  uint8_t sockets;        // of each connection that a rank makes, 1 to kMaxSockets
+  uint8_t socketThreads;  // helper threads of each process, 0 to kMaxSocketThreads
+  uint16_t reserved;
+  uint32_t networkOffset;  // name of the backend, into stringTable: "Socket"; no bytes: no connection uses a network
+  uint32_t networkBytes;
 };
+
+// A connection with helper threads has one socket more, which the caller moves: 64 in all.
+inline constexpr uint8_t kMaxSockets = 63;
+inline constexpr uint8_t kMaxSocketThreads = 16;
 
 struct HostRecord {
   uint32_t nameOffset;  // into stringTable
@@ -127,6 +143,21 @@ struct HostRecord {
   uint32_t addressBytes;
   uint32_t shape;        // into shapeTable
   uint32_t firstMember;  // into memberTable
+  uint32_t firstNic;     // into nicTable
+  uint32_t nicCount;
+};
+
+// One port of a network adapter that the plan uses. A NIC's index is its position among those of its host. NICs of
+// equal index reach each other (they are one rail); whether others do, the plan does not say.
+struct NicRecord {
+  uint32_t nameOffset;  // into stringTable: "eth0", "mlx5_0"
+  uint32_t nameBytes;
+  uint32_t addressOffset;  // numeric IPv4 or IPv6 address, as text; a link-local one with its scope: "fe80::1%eth0"
+  uint32_t addressBytes;
+  uint32_t speedMbps;  // 0: unknown
+  uint32_t port;       // number of the port on its card; 0: the card has one, or the NIC is an interface
+  uint8_t gpuDirect;   // 1: reads and writes GPU memory
+  uint8_t reserved[7];
 };
 
 // A ring goes through the hosts in the order of a ring of hosts, and through each as its shape says; a tree likewise.
@@ -135,6 +166,7 @@ struct ChannelRecord {
   uint32_t hostRing;
   uint32_t tree;
   uint32_t hostTree;
+  uint32_t rail;  // index of the NICs by which its ring leaves a host and comes to the next; 0 where no network is used
 };
 
 // How the ranks of one host lie in rings and trees. Equal hosts share one.
@@ -161,25 +193,32 @@ struct PeerRecord {
   uint32_t host;
   uint32_t localIndex;
   uint32_t listenPort;
-  uint32_t reserved;
+  // Index of the NICs, at both ends, of the pair connections by which this rank receives from other hosts; kNoNic: it
+  // has none. So the two ends of a pair agree, and a pair stays on one rail.
+  uint32_t pairNic;
 };
 
 struct LocalRecord {
   uint32_t rank;
   uint32_t firstEdge;
   uint32_t edgeCount;
-  uint32_t reserved;
+  uint32_t pairNic;  // as the rank's PeerRecord has it
 };
 
-// One end of a ring connection as one local rank has it. Both ends of a shm edge name the same segment offset.
+// One end of a connection as one local rank has it. Both ends of a shm edge name the same segment offset. Pairs are not
+// listed: they follow a rule (PeerRecord::pairNic, Header::pairSteps), and so do trees, which use pairs' connections.
 struct EdgeRecord {
   uint32_t channel;
   uint32_t peer;  // rank at the other end
   uint8_t transport;
-  uint8_t sends;  // 1: we send, 0: we receive
-  uint16_t reserved;
-  uint32_t reserved2;
-  uint64_t segmentOffset;  // of the Connection in the host segment; a socket edge has a private one and 0 here
+  uint8_t sends;           // 1: we send, 0: we receive
+  uint8_t kind;            // EdgeKind
+  uint8_t gpuDirect;       // 1: the NIC reads and writes the slots in GPU memory
+  uint16_t nic;            // of this host; kNoNic where the transport is no network
+  uint16_t peerNic;        // of the peer's host; kNoNic likewise
+  uint32_t steps;          // slots
+  uint32_t stepBytes;      // of a slot
+  uint64_t segmentOffset;  // of the Connection in the host segment; an edge over a network has a private one and 0 here
 };
 
 struct TuningRecord {
@@ -203,10 +242,11 @@ struct VariantRecord {
   uint32_t flags;                          // kAsMessages
 };
 
-static_assert(sizeof(Section) == 16 && sizeof(HostRecord) == 24 && sizeof(PeerRecord) == 16 &&
-              sizeof(LocalRecord) == 16 && sizeof(ChannelRecord) == 16 && sizeof(ShapeRecord) == 16 &&
+static_assert(sizeof(Section) == 16 && sizeof(HostRecord) == 32 && sizeof(PeerRecord) == 16 &&
+              sizeof(LocalRecord) == 16 && sizeof(ChannelRecord) == 20 && sizeof(ShapeRecord) == 16 &&
               sizeof(HostRingRecord) == 8 && sizeof(HostTreeRecord) == 8);
-static_assert(sizeof(EdgeRecord) == 24 && sizeof(TuningRecord) == 24 && sizeof(VariantRecord) == 32);
-static_assert(sizeof(Header) == 408);
+static_assert(sizeof(EdgeRecord) == 32 && sizeof(NicRecord) == 32 && sizeof(TuningRecord) == 24 &&
+              sizeof(VariantRecord) == 32);
+static_assert(sizeof(Header) == 432);
 
 }  // namespace ncclrun::plan

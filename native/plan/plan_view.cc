@@ -31,11 +31,11 @@ Status PlanView::open(std::span<const std::byte> blob) {
   }
   blob_ = blob;
   std::memcpy(&header_, blob.data(), sizeof header_);
-  for (auto check :
-       {&PlanView::checkHeader, &PlanView::checkTransports, &PlanView::checkSlots, &PlanView::checkSections,
-        &PlanView::checkSegment, &PlanView::checkHosts, &PlanView::checkPeers, &PlanView::checkShapes,
-        &PlanView::checkMembers, &PlanView::checkHostRings, &PlanView::checkHostTrees, &PlanView::checkChannels,
-        &PlanView::checkEdges, &PlanView::checkTuning}) {
+  for (auto check : {&PlanView::checkHeader, &PlanView::checkTransports, &PlanView::checkSlots,
+                     &PlanView::checkSections, &PlanView::checkSegment, &PlanView::checkHosts, &PlanView::checkNetwork,
+                     &PlanView::checkNics, &PlanView::checkPeers, &PlanView::checkPairNics, &PlanView::checkShapes,
+                     &PlanView::checkMembers, &PlanView::checkHostRings, &PlanView::checkHostTrees,
+                     &PlanView::checkChannels, &PlanView::checkEdges, &PlanView::checkTuning}) {
     NCCLRUN_TRY((this->*check)());
   }
   indexTuning();
@@ -163,6 +163,7 @@ Status PlanView::checkSections() const {
       {"tuningTable", h.tuningTable, sizeof(plan::TuningRecord), ~0ull},
       {"variantTable", h.variantTable, sizeof(plan::VariantRecord), ~0ull},
       {"stringTable", h.stringTable, 1, ~0ull},
+      {"nicTable", h.nicTable, sizeof(plan::NicRecord), ~0ull},
   };
   for (const auto& [name, section, recordBytes, count] : all) {
     const uint64_t bytes = uint64_t(section.count) * section.stride;
@@ -236,13 +237,11 @@ std::string PlanView::describe(uint32_t rank) const {
 }
 
 Status PlanView::checkHosts() const {
-  const uint64_t strings = uint64_t(header_.stringTable.count) * header_.stringTable.stride;
   if (header_.stringTable.count > 0 && header_.stringTable.stride != 1)
     return wrong("has strings of stride %u", header_.stringTable.stride);
   for (uint32_t index = 0; index < header_.hosts; index++) {
     const auto record = host(index);
-    if (uint64_t(record.nameOffset) + record.nameBytes > strings ||
-        uint64_t(record.addressOffset) + record.addressBytes > strings) {
+    if (!hasText(record.nameOffset, record.nameBytes) || !hasText(record.addressOffset, record.addressBytes)) {
       return wrong("has a name or address of host %u outside its strings", index);
     }
   }

@@ -49,6 +49,25 @@ class PlanView {
   std::string_view hostName(uint32_t host) const;
   std::string_view hostAddress(uint32_t host) const;
 
+  // Name of the network backend that connects hosts; empty: no connection uses a network.
+  std::string_view networkName() const { return text(header_.networkOffset, header_.networkBytes); }
+  // The NICs of this host, by index; and of any host.
+  uint32_t nicCount() const { return nicCount(header_.hostIndex); }
+  plan::NicRecord nic(uint32_t index) const { return nic(header_.hostIndex, index); }
+  std::string_view nicName(uint32_t index) const { return nicName(header_.hostIndex, index); }
+  std::string_view nicAddress(uint32_t index) const { return nicAddress(header_.hostIndex, index); }
+  uint32_t nicCount(uint32_t host) const { return this->host(host).nicCount; }
+  plan::NicRecord nic(uint32_t host, uint32_t index) const {
+    return record<plan::NicRecord>(header_.nicTable, this->host(host).firstNic + index);
+  }
+  std::string_view nicName(uint32_t host, uint32_t index) const;
+  std::string_view nicAddress(uint32_t host, uint32_t index) const;
+  // "eth0 of host h2": the NIC at the other end of an edge over a network.
+  std::string describePeerNic(const plan::EdgeRecord& edge) const;
+  // Index of the NICs, at both ends, of the pair connection between ranks of different hosts by which `receiver`
+  // receives. kNoNic: the plan has no network.
+  uint32_t pairNic(uint32_t receiver) const { return peer(receiver).pairNic; }
+
   bool sameHost(uint32_t rank) const { return peer(rank).host == header_.hostIndex; }
   // Of the pair connection between two local ranks, by local index.
   uint64_t pairOffset(uint32_t fromLocal, uint32_t toLocal) const {
@@ -92,6 +111,9 @@ class PlanView {
   Status checkSections() const;
   Status checkSegment() const;
   Status checkHosts() const;
+  Status checkNetwork() const;
+  Status checkNics() const;
+  Status checkPairNics() const;
   Status checkPeers() const;
   Status checkMembers() const;
   Status checkShapes() const;
@@ -100,7 +122,13 @@ class PlanView {
   Status checkHostTrees() const;
   Status checkChannels() const;
   Status checkTransports() const;
+  bool hasText(uint32_t offset, uint32_t bytes) const { return uint64_t(offset) + bytes <= header_.stringTable.count; }
   Status checkEdges() const;
+  Status checkEdgesOf(uint32_t localIndex) const;
+  Status checkEdge(const plan::EdgeRecord& edge, uint32_t rank, const std::string& which) const;
+  Status checkRingEdge(const plan::EdgeRecord& edge, uint32_t rank, const std::string& which) const;
+  Status checkEdgeNics(const plan::EdgeRecord& edge, const std::string& which) const;
+  Status checkSharedEdges() const;
   Status checkTuning() const;
   Status checkRow(uint32_t index) const;
   void indexTuning();

@@ -51,7 +51,7 @@ uint32_t PlanView::ring(uint32_t channel, uint32_t place) const {
 
 uint32_t PlanView::ringIndex(uint32_t channel, uint32_t rank) const {
   const auto record = this->channel(channel);
-  const auto [host, local, port, reserved] = peer(rank);
+  const auto [host, local, port, nic] = peer(rank);
   const auto shape = shapeOf(host);
   uint32_t place = 0;
   while (ringEntry(shape, record.ring, place) != local) place++;
@@ -60,7 +60,7 @@ uint32_t PlanView::ringIndex(uint32_t channel, uint32_t rank) const {
 
 uint32_t PlanView::treeParent(uint32_t channel, uint32_t rank) const {
   const auto record = this->channel(channel);
-  const auto [host, local, port, reserved] = peer(rank);
+  const auto [host, local, port, nic] = peer(rank);
   const uint32_t inside = treeEntry(shapeOf(host), record.tree, local);
   if (inside != local) return member(host, inside);
   const auto [above, place] = hostTree(record.hostTree, host);
@@ -69,7 +69,7 @@ uint32_t PlanView::treeParent(uint32_t channel, uint32_t rank) const {
 
 std::vector<uint32_t> PlanView::treeChildren(uint32_t channel, uint32_t rank) const {
   const auto record = this->channel(channel);
-  const auto [host, local, port, reserved] = peer(rank);
+  const auto [host, local, port, nic] = peer(rank);
   std::vector<uint32_t> children;
   for (uint32_t other = 0; other < header_.hosts; other++) {
     const auto [above, place] = hostTree(record.hostTree, other);

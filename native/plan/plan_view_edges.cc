@@ -1,7 +1,9 @@
-// The checks of a HostPlan that look at edges and tuning rows.
+// The checks of a HostPlan that look at edges.
 #include <algorithm>
-#include <cstdio>
 #include <map>
+#include <set>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "plan/plan_error.h"
@@ -24,61 +26,96 @@ Status PlanView::checkEdges() const {
   if (header_.ranks == 1 || header_.device == uint8_t(plan::Device::cuda)) {
     for (uint32_t index = 0; index < header_.localRanks; index++) {
       if (const uint32_t edges = local(index).edgeCount; edges != 0)
-        return wrongPlan("has " + number(edges) + " ring edges of rank " + number(local(index).rank) +
+        return wrongPlan("has " + number(edges) + " edges of rank " + number(local(index).rank) +
                          ", where none can be");
     }
     return {};
   }
-  using Key = std::pair<uint32_t, uint32_t>;  // channel, sending rank
+  uint64_t next = 0;
+  for (uint32_t index = 0; index < header_.localRanks; index++) {
+    const auto record = local(index);
+    const std::string whose = "of rank " + number(record.rank);
+    if (record.firstEdge != next) return wrongPlan("does not list the edges " + whose + " behind those before them");
+    next += record.edgeCount;
+    if (next > header_.edgeTable.count) return wrongPlan("has edges " + whose + " beyond its edge table");
+    NCCLRUN_TRY(checkEdgesOf(index));
+  }
+  return checkSharedEdges();
+}
+
+Status PlanView::checkEdgesOf(uint32_t localIndex) const {
+  const auto record = local(localIndex);
+  const std::string whose = "of rank " + number(record.rank);
+  std::set<std::tuple<uint8_t, uint32_t, uint32_t, uint8_t>> seen;  // kind, channel, peer, direction
+  uint64_t rings = 0;
+  for (uint32_t i = 0; i < record.edgeCount; i++) {
+    const auto edge = this->edge(record.firstEdge + i);
+    const std::string which = "edge " + number(i) + " " + whose;
+    NCCLRUN_TRY(checkEdge(edge, record.rank, which));
+    // A rank has one neighbour each way in a ring, so one edge for each.
+    if (!seen.emplace(edge.kind, edge.channel, edge.peer, edge.sends).second)
+      return wrongPlan("has " + which + " twice");
+    if (edge.kind == uint8_t(plan::EdgeKind::ring)) rings++;
+  }
+  if (rings == 2 * uint64_t(header_.channels)) return {};
+  return wrongPlan("has " + number(rings) + " ring edges " + whose + " for " + number(header_.channels) + " channels");
+}
+
+Status PlanView::checkEdge(const plan::EdgeRecord& edge, uint32_t rank, const std::string& which) const {
+  if (edge.kind > uint8_t(plan::EdgeKind::collnet)) return wrongPlan("has kind " + number(edge.kind) + " in " + which);
+  if (edge.channel >= header_.channels) return wrongPlan("has channel " + number(edge.channel) + " in " + which);
+  if (edge.sends > 1) return wrongPlan("has direction " + number(edge.sends) + " in " + which);
+  if (edge.peer >= header_.ranks || edge.peer == rank)
+    return wrongPlan("has rank " + number(edge.peer) + " at the other end of " + which);
+  if (edge.steps < 2 || edge.steps > kMaxSteps || edge.stepBytes < 16 || edge.stepBytes > (1u << 30))
+    return wrongPlan("has " + number(edge.steps) + " slots of " + number(edge.stepBytes) + " bytes in " + which);
+  if (edge.kind == uint8_t(plan::EdgeKind::ring)) NCCLRUN_TRY(checkRingEdge(edge, rank, which));
+  if (edge.kind == uint8_t(plan::EdgeKind::tree) && treeParent(edge.channel, rank) != edge.peer &&
+      treeParent(edge.channel, edge.peer) != rank) {
+    return wrongPlan("has rank " + number(edge.peer) + " at the other end of " + which + ", which its tree does not");
+  }
+  NCCLRUN_TRY(checkEdgeNics(edge, which));
+  if (edge.transport != uint8_t(plan::Transport::shm)) return {};
+  const uint64_t bytes = connectionBytes(edge.steps, edge.stepBytes);
+  if (edge.segmentOffset % 64 == 0 && edge.segmentOffset <= header_.segmentBytes &&
+      bytes <= header_.segmentBytes - edge.segmentOffset) {
+    return {};
+  }
+  return wrongPlan("places " + which + " at byte " + number(edge.segmentOffset) +
+                   " of the segment, where it cannot lie");
+}
+
+Status PlanView::checkRingEdge(const plan::EdgeRecord& edge, uint32_t rank, const std::string& which) const {
+  const uint32_t distance = edge.sends ? 1 : header_.ranks - 1;
+  if (edge.peer != ring(edge.channel, (ringIndex(edge.channel, rank) + distance) % header_.ranks))
+    return wrongPlan("has rank " + number(edge.peer) + " at the other end of " + which + ", which its ring does not");
+  // Where both ends look at one Connection they take its slots from the header.
+  if (edge.transport == uint8_t(plan::Transport::shm) &&
+      (edge.steps != header_.ringSteps || edge.stepBytes != header_.ringStepBytes)) {
+    return wrongPlan("has " + number(edge.steps) + " slots of " + number(edge.stepBytes) + " bytes in " + which +
+                     ", of rings that have " + number(header_.ringSteps) + " of " + number(header_.ringStepBytes));
+  }
+  return {};
+}
+
+Status PlanView::checkSharedEdges() const {
+  using Key = std::tuple<uint8_t, uint32_t, uint32_t, uint32_t>;  // kind, channel, sender, receiver
   std::map<Key, uint64_t> sendOffset, receiveOffset;
-  const uint64_t bytes = connectionBytes(header_.ringSteps, header_.ringStepBytes);
-  const uint64_t pairs = uint64_t(header_.localRanks) * header_.localRanks * header_.pairStride;
   std::vector<Span> used{{header_.abortOffset, header_.abortOffset + sizeof(AbortBlock)},
                          {header_.doorbellOffset, header_.doorbellOffset + header_.localRanks * sizeof(Doorbell)},
                          {header_.barrierOffset, header_.barrierOffset + sizeof(NodeBarrier)}};
   if (header_.sameHostTransport == uint8_t(plan::Transport::shm) && header_.localRanks > 1) {
+    const uint64_t pairs = uint64_t(header_.localRanks) * header_.localRanks * header_.pairStride;
     used.push_back({header_.pairOffset, header_.pairOffset + pairs});
   }
-
-  // What each local rank must have: one edge to the next and one from the previous rank of every channel.
-  const auto neighbour = [&](uint32_t channel, uint32_t rank, uint32_t distance) {
-    return ring(channel, (ringIndex(channel, rank) + distance) % header_.ranks);
-  };
   for (uint32_t index = 0; index < header_.localRanks; index++) {
     const auto record = local(index);
-    const std::string whose = "of rank " + number(record.rank);
-    if (record.firstEdge > header_.edgeTable.count || record.edgeCount > header_.edgeTable.count - record.firstEdge) {
-      return wrongPlan("has edges " + whose + " beyond its edge table");
-    }
-    if (record.edgeCount != 2 * header_.channels) {
-      return wrongPlan("has " + number(record.edgeCount) + " ring edges " + whose + " for " + number(header_.channels) +
-                       " channels");
-    }
-    std::vector<uint8_t> seen(2 * size_t(header_.channels), 0);
     for (uint32_t i = 0; i < record.edgeCount; i++) {
       const auto edge = this->edge(record.firstEdge + i);
-      const std::string which = "edge " + number(i) + " " + whose;
-      if (edge.channel >= header_.channels) return wrongPlan("has channel " + number(edge.channel) + " in " + which);
-      if (edge.sends > 1) return wrongPlan("has direction " + number(edge.sends) + " in " + which);
-      if (edge.peer != neighbour(edge.channel, record.rank, edge.sends ? 1 : header_.ranks - 1)) {
-        return wrongPlan("has rank " + number(edge.peer) + " at the other end of " + which +
-                         ", which its ring does not");
-      }
-      if (seen[2 * edge.channel + edge.sends]++) return wrongPlan("has " + which + " twice");
-      const bool shm = edge.transport == uint8_t(plan::Transport::shm);
-      if (!shm && edge.transport != uint8_t(plan::Transport::socket)) {
-        return wrongPlan("wants transport " + number(edge.transport) + " for " + which +
-                         "; the host device has shm (0) and socket (1)");
-      }
-      if (!shm) continue;
-      if (!sameHost(edge.peer)) return wrongPlan("wants shared memory with another host for " + which);
-      if (edge.segmentOffset % 64 != 0 || edge.segmentOffset > header_.segmentBytes ||
-          bytes > header_.segmentBytes - edge.segmentOffset) {
-        return wrongPlan("places " + which + " at byte " + number(edge.segmentOffset) +
-                         " of the segment, where it cannot lie");
-      }
-      (edge.sends ? sendOffset : receiveOffset)[{edge.channel, edge.sends ? record.rank : edge.peer}] =
-          edge.segmentOffset;
+      if (edge.transport != uint8_t(plan::Transport::shm)) continue;
+      const uint32_t sender = edge.sends ? record.rank : edge.peer, receiver = edge.sends ? edge.peer : record.rank;
+      (edge.sends ? sendOffset : receiveOffset)[{edge.kind, edge.channel, sender, receiver}] = edge.segmentOffset;
+      const uint64_t bytes = connectionBytes(edge.steps, edge.stepBytes);
       if (edge.sends) used.push_back({edge.segmentOffset, edge.segmentOffset + bytes});
     }
   }
@@ -88,65 +125,6 @@ Status PlanView::checkEdges() const {
     if (used[i].begin < used[i - 1].end)
       return wrongPlan("places two things at byte " + number(used[i].begin) + " of the segment");
   }
-  return {};
-}
-
-Status PlanView::checkTuning() const {
-  int previousCollective = -1;
-  uint64_t previousSize = ~0ull;
-  for (uint32_t index = 0; index < header_.tuningTable.count; index++) {
-    const auto row = tuning(index);
-    const std::string which = "tuning row " + number(index);
-    if (row.collective > uint8_t(plan::Collective::barrier))
-      return wrongPlan("has collective " + number(row.collective) + " in " + which);
-    if (row.collective < previousCollective) return wrongPlan("has " + which + " out of order");
-    if (row.collective == previousCollective ? row.upToBytes <= previousSize : previousSize != ~0ull) {
-      return wrongPlan("has sizes that do not ascend to the end at " + which);
-    }
-    if (row.variantCount == 0 || row.firstVariant > header_.variantTable.count ||
-        row.variantCount > header_.variantTable.count - row.firstVariant) {
-      return wrongPlan("has no variant, or one beyond its variant table, in " + which);
-    }
-    NCCLRUN_TRY(checkRow(index));
-    previousCollective = row.collective;
-    previousSize = row.upToBytes;
-  }
-  if (previousSize != ~0ull)
-    return wrongPlan("has no variant for the largest sizes of collective " + number(previousCollective));
-  return {};
-}
-
-Status PlanView::checkRow(uint32_t index) const {
-  const auto row = tuning(index);
-  const auto device = plan::Device(header_.device);
-  const auto collective = plan::Collective(row.collective);
-  for (uint32_t variant = row.firstVariant; variant < row.firstVariant + row.variantCount; variant++) {
-    NCCLRUN_TRY(checkVariant(variant));
-    if (!hasVariant(device, collective, this->variant(variant)))
-      return wrongPlan("chooses " + nameOf(this->variant(variant)) + " for " + nameOf(collective) + " in tuning row " +
-                       number(index) + ", which the " + nameOf(device) + " device does not have");
-  }
-  if (this->variant(row.firstVariant + row.variantCount - 1).requires_ != 0)
-    return wrongPlan("has preconditions for the last variant of tuning row " + number(index) +
-                     ", so that a call could have none");
-  return {};
-}
-
-Status PlanView::checkVariant(uint32_t index) const {
-  const auto variant = this->variant(index);
-  const std::string which = " in variant " + number(index);
-  if (variant.algorithm > uint8_t(plan::Algorithm::copyEngine))
-    return wrongPlan("has algorithm " + number(variant.algorithm) + which);
-  if (variant.protocol > uint8_t(plan::Protocol::ll128))
-    return wrongPlan("has protocol " + number(variant.protocol) + which);
-  if (variant.channels == 0 || variant.channels > header_.channels) {
-    return wrongPlan("uses " + number(variant.channels) + " of " + number(header_.channels) + " channels" + which);
-  }
-  if ((variant.flags & ~plan::kAsMessages) != 0) return wrongPlan("has unknown flags " + number(variant.flags) + which);
-  if (variant.threads < 64 || variant.threads > 4096)
-    return wrongPlan("has " + number(variant.threads) + " threads, 64 to 4096 can be," + which);
-  if (variant.chunkBytes == 0 || variant.chunkBytes > (1ull << 40))
-    return wrongPlan("has chunks of " + number(variant.chunkBytes) + " bytes" + which);
   return {};
 }
 

@@ -12,6 +12,9 @@ bool hasVariant(plan::Device device, plan::Collective collective, const plan::Va
 // Whether the engine has the transport between two ranks of the device, of one host or of different ones.
 bool hasTransport(plan::Device device, bool sameHost, uint8_t transport);
 
+// Whether the transport goes over NICs.
+bool isNetwork(uint8_t transport);
+
 const char* nameOf(plan::Device device);
 const char* nameOf(plan::Collective collective);
 // "algorithm ring with protocol ll": the names are those of a plan file.

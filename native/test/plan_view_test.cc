@@ -18,6 +18,7 @@ PlanSpec specimen() {
   spec.hostOf = {0, 1, 0, 1, 0};
   spec.rings = {{0, 2, 4, 1, 3}, {4, 2, 0, 3, 1}};
   spec.ports = {1, 2, 3, 4, 5};
+  spec.nics = 2;
   return spec;
 }
 
@@ -59,6 +60,85 @@ TEST(the_reader_accepts_valid_plans) {
   EXPECT(plan.open(blob).ok());
   EXPECT(plan.describe(3) == "rank 3 on host h2" && plan.hostAddress(0) == "127.0.0.1");
   EXPECT(plan.ring(1, 0) == 4 && plan.ringIndex(1, 3) == 3 && plan.sameHost(3) && !plan.sameHost(4));
+}
+
+TEST(the_reader_knows_the_nics_of_edges_and_pairs) {
+  PlanView plan;
+  const auto blob = encode(specimen(), 1);
+  EXPECT(plan.open(blob).ok());
+  EXPECT(plan.networkName() == "Socket" && plan.header().sockets == 1 && plan.header().socketThreads == 0);
+  EXPECT(plan.nicCount() == 2 && plan.nicName(1) == "eth1" && plan.nicAddress(1) == "127.0.0.1");
+  EXPECT(plan.nic(1).speedMbps == 10'000 && plan.nicName(0, 1) == "eth1");
+  // Rank 4 is the third of its host, so it receives by the first of two NICs.
+  EXPECT(plan.pairNic(4) == 0 && plan.pairNic(3) == 1 && plan.local(1).pairNic == 1);
+  const auto local = plan.local(0);
+  for (uint32_t i = 0; i < local.edgeCount; i++) {
+    const auto edge = plan.edge(local.firstEdge + i);
+    EXPECT(edge.kind == uint8_t(plan::EdgeKind::ring) && edge.steps == 4 && edge.stepBytes == 4096);
+    const bool inside = plan.sameHost(edge.peer);
+    EXPECT(edge.nic == (inside ? plan::kNoNic : edge.channel) && edge.peerNic == edge.nic);
+    if (!inside) EXPECT(plan.describePeerNic(edge) == "eth" + std::to_string(edge.channel) + " of host h1");
+  }
+}
+
+TEST(a_plan_of_one_host_needs_no_nic) {
+  PlanView plan;
+  const auto blob = encode(oneHost(3, variant(plan::Algorithm::ring, 1, 4096)), 0);
+  EXPECT(plan.open(blob).ok());
+  EXPECT(plan.nicCount() == 0 && plan.networkName().empty() && plan.pairNic(2) == plan::kNoNic);
+}
+
+TEST(the_error_names_what_is_wrong_with_the_network) {
+  using H = plan::Header;
+  using Blob = std::vector<std::byte>;
+  EXPECT(says(sentenceAfter([](H& h, Blob&) { h.sockets = 0; }), "0 sockets per connection"));
+  EXPECT(says(sentenceAfter([](H& h, Blob&) { h.sockets = 64; }), "64 sockets per connection"));
+  EXPECT(says(sentenceAfter([](H& h, Blob&) { h.socketThreads = 17; }), "17 threads"));
+  EXPECT(says(sentenceAfter([](H& h, Blob&) { h.networkBytes = ~0u; }), "name of its network"));
+  EXPECT(says(sentenceAfter([](H& h, Blob&) { h.networkBytes = 0; }), "does not name their network"));
+  EXPECT(says(sentenceAfter([](H& h, Blob&) { h.nicTable.count = 3; }), "NICs of host 1 beyond"));
+  const auto host = [](uint32_t index, auto change) {
+    return sentenceAfter<plan::HostRecord>(&H::hostTable, index, change);
+  };
+  EXPECT(says(host(1, [](auto& r) { r.firstNic = 1; }), "NICs of host 1 behind"));
+  EXPECT(says(host(1, [](auto& r) { r.nicCount = 0; }), "no NIC of host 1"));
+  EXPECT(says(host(0, [](auto& r) { r.nicCount = 0x10000; }), "65536 NICs of host 0"));
+  const auto nic = [](auto change) { return sentenceAfter<plan::NicRecord>(&H::nicTable, 1, change); };
+  EXPECT(says(nic([](auto& r) { r.nameOffset = ~0u; }), "NIC 1 of host 0 outside its strings"));
+  EXPECT(says(nic([](auto& r) { r.nameBytes = 0; }), "lacks the name of NIC 1"));
+  EXPECT(says(nic([](auto& r) { r.gpuDirect = 2; }), "GPUDirect 2"));
+  EXPECT(says(sentenceAfter<plan::PeerRecord>(&H::peerTable, 3, [](auto& r) { r.pairNic = 2; }), "pairs of rank 3"));
+  EXPECT(says(sentenceAfter<plan::PeerRecord>(&H::peerTable, 3, [](auto& r) { r.pairNic = 0xffff; }), "NIC 65535"));
+  EXPECT(says(sentenceAfter<plan::LocalRecord>(&H::localTable, 0, [](auto& r) { r.pairNic = 1; }), "two different"));
+  const auto edge = [](uint32_t index, auto change) {
+    return sentenceAfter<plan::EdgeRecord>(&H::edgeTable, index, change);
+  };
+  // Rank 0: edge 0 to rank 2 of its host, edge 1 from rank 3 of another.
+  EXPECT(says(edge(0, [](auto& r) { r.nic = 0; }), "a NIC in edge 0 of rank 0, which uses no network"));
+  EXPECT(says(edge(0, [](auto& r) { r.gpuDirect = 1; }), "edge 0"));
+  EXPECT(says(edge(1, [](auto& r) { r.nic = 2; }), "NIC 2 of 2"));
+  EXPECT(says(edge(1, [](auto& r) { r.peerNic = plan::kNoNic; }), "NIC 65535 of the peer's 2"));
+  EXPECT(says(edge(1, [](auto& r) { r.gpuDirect = 1; }), "a NIC without it"));
+  EXPECT(says(edge(1, [](auto& r) { r.kind = 5; }), "kind 5"));
+  EXPECT(says(edge(1, [](auto& r) { r.kind = uint8_t(plan::EdgeKind::pair); }), "3 ring edges of rank 0"));
+  EXPECT(says(edge(0, [](auto& r) { r.kind = uint8_t(plan::EdgeKind::tree); }), "3 ring edges of rank 0"));
+  EXPECT(says(edge(1, [](auto& r) { r.kind = uint8_t(plan::EdgeKind::tree); }), "which its tree does not"));
+  EXPECT(says(edge(1, [](auto& r) { r.steps = 17; }), "17 slots"));
+  EXPECT(says(edge(0, [](auto& r) { r.stepBytes = 64; }), "of rings that have 4 of 4096"));
+  EXPECT(edge(1, [](auto& r) { r.stepBytes = 65'536; }).empty());
+}
+
+TEST(a_plan_can_list_edges_of_trees_and_pairs) {
+  PlanSpec spec = specimen();
+  // Rank 0 is above rank 2 in the tree of its host, and rank 1 below rank 0 in that of the hosts.
+  spec.more = {{.rank = 0, .peer = 1, .kind = plan::EdgeKind::tree},
+               {.rank = 0, .peer = 3, .kind = plan::EdgeKind::pair},
+               {.rank = 2, .peer = 1, .kind = plan::EdgeKind::collnet}};
+  EXPECT(readEverything(encode(spec, 0)));
+  EXPECT(readEverything(encode(spec, 1)));
+  spec.more.push_back(spec.more[0]);
+  PlanView plan;
+  EXPECT(says(plan.open(encode(spec, 0)).sentence, "twice"));
 }
 
 TEST(a_tree_can_be_turned_towards_every_root) {
@@ -121,7 +201,7 @@ TEST(the_error_names_what_is_wrong_with_a_plan) {
   EXPECT(says(sentenceAfter<uint32_t>(&H::memberTable, 1, [](auto& r) { r = 4; }), "rank 4 as member 1"));
   EXPECT(says(sentenceAfter<plan::EdgeRecord>(&H::edgeTable, 0, [](auto& r) { r.peer = 4; }), "other end"));
   EXPECT(says(sentenceAfter<plan::EdgeRecord>(&H::edgeTable, 0, [](auto& r) { r.transport = 3; }), "transport 3"));
-  EXPECT(says(sentenceAfter<plan::EdgeRecord>(&H::edgeTable, 1, [](auto& r) { r.transport = 0; }), "another host"));
+  EXPECT(says(sentenceAfter<plan::EdgeRecord>(&H::edgeTable, 1, [](auto& r) { r.transport = 0; }), "different hosts"));
   EXPECT(says(sentenceAfter<plan::TuningRecord>(&H::tuningTable, 1, [](auto& r) { r.upToBytes = 5; }), "ascend"));
   EXPECT(says(sentenceAfter<plan::TuningRecord>(&H::tuningTable, 0, [](auto& r) { r.variantCount = 99; }), "variant"));
   EXPECT(says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 0, [](auto& r) { r.channels = 3; }), "3 of 2"));
@@ -157,7 +237,7 @@ TEST(a_plan_for_gpus_lists_no_edges) {
   const uint32_t many = 1000;
   memcpy(blob.data() + header.localTable.offset + offsetof(plan::LocalRecord, edgeCount), &many, sizeof many);
   PlanView plan;
-  EXPECT(says(plan.open(blob).sentence, "1000 ring edges of rank 0"));
+  EXPECT(says(plan.open(blob).sentence, "1000 edges of rank 0"));
 }
 
 TEST(the_reader_rejects_mutated_plans_or_reads_them_safely) {

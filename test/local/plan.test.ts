@@ -32,13 +32,14 @@ const variant: Variant = {
 const plan: WrittenPlan = {
   formatVersion: 1,
   device: 'host',
-  peers: Array.from({ length: RANKS }, () => ({ host: 0, listenPort: 0 })),
-  hosts: [{ name: hostname(), address: '127.0.0.1' }],
-  channels: rings.map((ring) => ({ ring, tree: null })),
+  peers: Array.from({ length: RANKS }, () => ({ host: 0, listenPort: 0, pairNic: null })),
+  hosts: [{ name: hostname(), address: '127.0.0.1', nics: [] }],
+  channels: rings.map((ring) => ({ ring, tree: null, rail: null })),
   copyChannels: 1,
   smsPerLaunch: 3,
   copyTimeouts: COPY_TIMEOUTS,
   transports: { sameHost: 'shm', otherHost: 'socket' },
+  network: null,
   ringBuffer: { steps: 3, stepBytes: 4160 },
   pairBuffer: { steps: 2, stepBytes: 1024 },
   gpuBuffers: null,
@@ -125,7 +126,7 @@ it("the engine uses the plan's rings in their order and its number of channels",
 
 it('the launcher rejects an invalid plan and names the file', async () => {
   const broken = join(directory, 'broken.json');
-  await writeFile(broken, planToJson({ ...plan, channels: [{ ring: [0, 0, 1, 2], tree: null }] }));
+  await writeFile(broken, planToJson({ ...plan, channels: [{ ring: [0, 0, 1, 2], tree: null, rail: null }] }));
   const { status, stderr } = await Command.run(['-n', String(RANKS), '--plan', broken, program, '100']);
   expect(status).not.toBe(0);
   expect(stderr).toContain(broken);

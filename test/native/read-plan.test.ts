@@ -6,7 +6,16 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { decodeHostPlan } from '../../control/plan/decode.ts';
 import { gpuMemoryOf, gpuPlanOf } from '../../control/plan/gpu-memory.ts';
-import { ALGORITHMS, COLLECTIVES, DEVICES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from '../../control/plan/layout.ts';
+import { nicNumber } from '../../control/plan/network.ts';
+import {
+  ALGORITHMS,
+  COLLECTIVES,
+  DEVICES,
+  EDGE_KINDS,
+  PRECONDITIONS,
+  PROTOCOLS,
+  TRANSPORTS,
+} from '../../control/plan/layout.ts';
 import { isVariantOf, TRANSPORTS_OF } from '../../control/plan/possible.ts';
 import type { CommPlan } from '../../control/plan/types.ts';
 import { repository } from '../rig/cluster.ts';
@@ -27,6 +36,8 @@ beforeAll(() => {
     'plan/plan_view.cc',
     'plan/plan_view_channels.cc',
     'plan/plan_view_edges.cc',
+    'plan/plan_view_network.cc',
+    'plan/plan_view_tuning.cc',
     'plan/variants.cc',
     'base/error.cc',
     'base/fork.cc',
@@ -107,16 +118,21 @@ function factsOf(bytes: Uint8Array): string[] {
     `header ${peers.length} ${hosts.length} ${hostIndex} ${locals.length} ${channels.length}`,
     `buffers ${ringBuffer.steps} ${ringBuffer.stepBytes} ${pairBuffer.steps} ${pairBuffer.stepBytes}`,
     `transports ${TRANSPORTS.indexOf(transports.sameHost)} ${TRANSPORTS.indexOf(transports.otherHost)}`,
+    `sockets ${plan.network?.sockets ?? 1} ${plan.network?.socketThreads ?? 0}`,
     `spin ${plan.spinNanoseconds}`,
     `launch ${plan.smsPerLaunch} ${Object.values(plan.copyTimeouts).join(' ')}`,
     `token ${plan.token}`,
     `segment ${numbers}`,
     ...gpuFactsOf(plan),
-    ...hosts.map(({ name, address }) => `host ${name} ${address}`),
-    ...peers.map(({ host, listenPort }) => {
+    ...hosts.flatMap(({ name, address, nics }) => [
+      `host ${name} ${address}`,
+      ...nics.map((nic) => `nic ${nic.name} ${nic.address} ${nic.speedMbps} ${nic.port} ${nic.gpuDirect ? 1 : 0}`),
+    ]),
+    `network ${plan.network?.name ?? ''}`,
+    ...peers.map(({ host, listenPort, pairNic }) => {
       const localIndex = seen[host] ?? 0;
       seen[host] = localIndex + 1;
-      return `peer ${host} ${localIndex} ${listenPort}`;
+      return `peer ${host} ${localIndex} ${listenPort} ${nicNumber(pairNic)}`;
     }),
     ...channels.flatMap(({ ring, tree }) => [
       `ring ${ring.join(' ')}`,
@@ -125,8 +141,9 @@ function factsOf(bytes: Uint8Array): string[] {
     ...locals.flatMap(({ rank, edges }) => [
       `local ${rank}`,
       ...edges.map(
-        ({ channel, peer, transport, sends, segmentOffset }) =>
-          `edge ${channel} ${peer} ${TRANSPORTS.indexOf(transport)} ${sends ? 1 : 0} ${segmentOffset}`,
+        ({ kind, channel, peer, transport, sends, nic, peerNic, gpuDirect, slots, segmentOffset }) =>
+          `edge ${EDGE_KINDS.indexOf(kind)} ${channel} ${peer} ${TRANSPORTS.indexOf(transport)} ${Number(sends)} ${nicNumber(nic)} ` +
+          `${nicNumber(peerNic)} ${Number(gpuDirect)} ${slots.steps} ${slots.stepBytes} ${segmentOffset}`,
       ),
     ]),
     ...tuning.flatMap(({ collective, upToBytes, variants }) => [

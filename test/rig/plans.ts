@@ -1,5 +1,7 @@
 /** CommPlans to test with. */
 import type { CommPlan, Variant } from '../../control/plan/types.ts';
+import { isNetwork, pairNicOf } from '../../control/plan/network.ts';
+import type { PlanNic } from '../../control/plan/network.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
 import { knownMachine } from '../../control/planner/known-machine.ts';
 import type { AnnouncedMachine } from '../../control/planner/known-machine.ts';
@@ -22,31 +24,46 @@ const variant: Variant = {
   predictedMicrosecondsPerMebibyte: 0,
 };
 
+/** With what the engine knows of it, and no more. */
+function nic(name: string, address: string, speedMbps = 25_000): PlanNic {
+  return {
+    name,
+    address,
+    port: name.length,
+    speedMbps,
+    pciPath: null,
+    gpuDirect: name.startsWith('mlx'),
+    gpuDirectReason: '',
+    gpuPaths: [],
+  };
+}
+
 /** Five ranks on two hosts, three channels, every kind of entry. */
 export function samplePlan(): CommPlan {
   return {
     formatVersion: 1,
     device: 'host',
     peers: [
-      { host: 0, listenPort: 4100 },
-      { host: 1, listenPort: 4101 },
-      { host: 0, listenPort: 4102 },
-      { host: 1, listenPort: 4103 },
-      { host: 0, listenPort: 65_535 },
+      { host: 0, listenPort: 4100, pairNic: 0 },
+      { host: 1, listenPort: 4101, pairNic: 0 },
+      { host: 0, listenPort: 4102, pairNic: 1 },
+      { host: 1, listenPort: 4103, pairNic: 1 },
+      { host: 0, listenPort: 65_535, pairNic: 0 },
     ],
     hosts: [
-      { name: 'node0', address: '10.77.0.10' },
-      { name: 'knoten-ö', address: 'fe80::1' },
+      { name: 'node0', address: '10.77.0.10', nics: [nic('eth0', '10.77.0.10'), nic('mlx5_ö', '10.78.0.10')] },
+      { name: 'knoten-ö', address: 'fe80::1', nics: [nic('eth0', 'fe80::1%eth0'), nic('eth1', 'fd00::1')] },
     ],
     channels: [
-      { ring: [0, 2, 4, 1, 3], tree: [0, 0, 0, 1, 2] },
-      { ring: [3, 1, 4, 0, 2], tree: [4, 1, 4, 1, 3] },
-      { ring: [4, 2, 0, 3, 1], tree: [0, 0, 0, 1, 2] },
+      { ring: [0, 2, 4, 1, 3], tree: [0, 0, 0, 1, 2], rail: 0 },
+      { ring: [3, 1, 4, 0, 2], tree: [4, 1, 4, 1, 3], rail: 1 },
+      { ring: [4, 2, 0, 3, 1], tree: [0, 0, 0, 1, 2], rail: 0 },
     ],
     copyChannels: 2,
     smsPerLaunch: 3,
     copyTimeouts: { minMicroseconds: 1, maxMicroseconds: 2000, capturedMicroseconds: 30_000 },
     transports: { sameHost: 'shm', otherHost: 'socket' },
+    network: { name: 'Socket', sockets: 3, socketThreads: 2 },
     ringBuffer: { steps: 8, stepBytes: 4160 },
     pairBuffer: { steps: 16, stepBytes: 64 },
     gpuBuffers: null,
@@ -72,6 +89,15 @@ export function samplePlan(): CommPlan {
     spinNanoseconds: 20_000,
     token: '00112233445566778899aabbccddeeff',
   };
+}
+
+/** What the engine knows of it. */
+export function asEncoded(plan: CommPlan): CommPlan {
+  const hosts = plan.hosts.map((host) => ({
+    ...host,
+    nics: host.nics.map((one) => ({ ...one, pciPath: null, gpuDirectReason: '', gpuPaths: [] })),
+  }));
+  return { ...plan, hosts };
 }
 
 /** As a host tells what it is. */
@@ -126,17 +152,31 @@ export function randomPlan(random: Random): CommPlan {
     peers: hostOf.map((host) => ({ host })),
   });
   const channels = 1 + random(4);
+  const sameHost = random(4) === 0 ? 'socket' : 'shm';
+  const rails = hostCount > 1 || (hostOf.length > 1 && isNetwork(sameHost)) ? 1 + random(3) : 0;
   return {
     ...samplePlan(),
-    peers: hostOf.map((host) => ({ host, listenPort: 1 + random(65_535) })),
-    hosts: Array.from({ length: hostCount }, (_, index) => ({ name: `n${index}`, address: `10.0.0.${index}` })),
+    peers: hostOf.map((host, rank) => ({
+      host,
+      listenPort: 1 + random(65_535),
+      pairNic: pairNicOf(members[host]?.indexOf(rank) ?? 0, rails),
+    })),
+    hosts: Array.from({ length: hostCount }, (_, index) => ({
+      name: `n${index}`,
+      address: `10.0.0.${index}`,
+      nics: Array.from({ length: rails }, (_nic, rail) =>
+        nic(`eth${rail}`, `10.${rail}.0.${index}`, random(5) * 10_000),
+      ),
+    })),
+    network: rails === 0 ? null : { name: 'Socket', sockets: 1 + random(63), socketThreads: random(17) },
     channels: Array.from({ length: channels }, () => ({
       ring: shuffled(members, random).flatMap((ranks) => shuffled(ranks, random)),
       tree: randomTree(members, random),
+      rail: rails === 0 ? 0 : random(rails),
     })),
     copyChannels: 1 + random(channels),
     smsPerLaunch: channels,
-    transports: { sameHost: random(4) === 0 ? 'socket' : 'shm', otherHost: 'socket' },
+    transports: { sameHost, otherHost: 'socket' },
     ringBuffer: { steps: 2 + random(15), stepBytes: 64 * (1 + random(1000)) },
     pairBuffer: { steps: 2 + random(15), stepBytes: 64 * (1 + random(1000)) },
     tuning: [{ collective: 'allReduce', upToBytes: null, variants: [{ ...variant, channels: 1 + random(channels) }] }],

@@ -24,7 +24,11 @@ if (import.meta.main) {
     process.exitCode = 2;
   } else {
     const written = planFromJson(readFileSync(source, 'utf8'), source);
-    const plan = { ...written, channels: bindChannels(written, written.channels) };
+    const channels = bindChannels(written, written.channels).map((channel) => ({
+      ...channel,
+      rail: channel.rail ?? 0,
+    }));
+    const plan = { ...written, channels };
     for (const path of writeHostPlans(plan, directory)) {
       process.stdout.write(`${path}\n`);
     }

@@ -37,6 +37,7 @@ test.each([
   ['Section', layout.SECTION, layout.SECTION_BYTES],
   ['Header', layout.HEADER, layout.PLAN_HEADER_BYTES],
   ['HostRecord', layout.HOST_RECORD, layout.STRIDE.host],
+  ['NicRecord', layout.NIC_RECORD, layout.STRIDE.nic],
   ['PeerRecord', layout.PEER_RECORD, layout.STRIDE.peer],
   ['ChannelRecord', layout.CHANNEL_RECORD, layout.STRIDE.channel],
   ['ShapeRecord', layout.SHAPE_RECORD, layout.STRIDE.shape],
@@ -74,6 +75,7 @@ test.each([
   ['Protocol', layout.PROTOCOLS],
   ['Device', layout.DEVICES],
   ['Transport', layout.TRANSPORTS],
+  ['EdgeKind', layout.EDGE_KINDS],
   ['Collective', layout.COLLECTIVES],
 ])('the numbers of %s are those of plan_format.h', (name, names) => {
   const text = readFileSync(new URL('../../native/plan/plan_format.h', import.meta.url), 'utf8');

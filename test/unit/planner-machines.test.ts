@@ -8,7 +8,7 @@ import type { PlanInput, PlannedPeer } from '../../control/planner/input/input.t
 import { Planner } from '../../control/planner/planner.ts';
 import { gpusByAddress } from '../../control/topology/used-gpus.ts';
 import { crossedGpus } from '../rig/crossed-gpus.ts';
-import { gpuInput, machineOf, planCommunicator } from '../rig/plans.ts';
+import { asEncoded, gpuInput, machineOf, planCommunicator } from '../rig/plans.ts';
 import { seededRandom, shuffled } from '../rig/random.ts';
 import type { Random } from '../rig/random.ts';
 import { randomTopology } from '../rig/random-topology.ts';
@@ -57,7 +57,8 @@ it('the plan of random machines and ranks is valid and deterministic', () => {
     const plan = new Planner(null, environment).plan(input, true);
     validatePlan(plan);
     expect(new Planner(null, environment).plan(input, true), `seed ${seed}`).toEqual(plan);
-    for (const host of input.hosts.keys()) expect(decodeHostPlan(encodeHostPlan(plan, host)).plan).toEqual(plan);
+    for (const host of input.hosts.keys())
+      expect(decodeHostPlan(encodeHostPlan(plan, host)).plan).toEqual(asEncoded(plan));
   }
 });
 

@@ -198,7 +198,7 @@ describe('a join', () => {
     const whole = assembleHostPlan(decodePlanBody(body ?? text('')).body, decodeHostPlanPart(part ?? text('')).part);
     const { plan } = readHostPlan(whole);
     expect(plan).toMatchObject({
-      channels: given.plan.channels,
+      channels: given.plan.channels.map((channel) => ({ ...channel, rail: 0 })),
       tuning: given.plan.tuning,
       ringBuffer: given.plan.ringBuffer,
     });

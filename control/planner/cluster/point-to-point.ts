@@ -67,6 +67,9 @@ function powerOfTwo(min: number): number {
 type Direction = 'sends' | 'receives';
 
 /**
+ * The rule by which two ranks agree on a channel without a word: with n ranks and c channels, what a rank receives from a peer has the distance
+ * (n + rank - peer) mod n, what it sends to it (n - (rank - peer)) mod n; part p takes channel (distance + mirrored p) mod c.
+ *
  * The channel of part `part` (0 to perPeer - 1) of what `rank` sends to or receives from `peer`; both come to the same one. Parts lie far apart, so that
  * messages to neighbouring ranks meet late.
  */

@@ -1,4 +1,5 @@
 /** What the planner knows of a communicator to be. */
+import type { HostNic } from '../../messages/nic.ts';
 import type { WrittenPlan } from '../../plan/types.ts';
 import type { HostShape } from '../cluster/host-shape.ts';
 import type { Decisions } from '../plan.ts';
@@ -23,8 +24,10 @@ export interface HostTables {
 
 export interface PlannedHost {
   readonly name: string;
-  /** Numeric address that engines of other hosts connect to. */
+  /** Numeric address at which other hosts reach this one. */
   readonly address: string;
+  /** Its network interfaces that connections may use, the best first; absent if nobody asked for them. */
+  readonly nics?: readonly HostNic[];
   /** Cores the ranks may run on. */
   readonly cores: number;
   /** Topology of the host; null if it is not wanted, or if detection failed. */

@@ -10,10 +10,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   size_t sum = 0;
   for (uint32_t host = 0; host < header.hosts; ++host)
     sum += view.hostName(host).size() + view.hostAddress(host).size();
-  for (uint32_t rank = 0; rank < header.ranks; ++rank) sum += view.peer(rank).host;
+  sum += view.networkName().size();
+  for (uint32_t rank = 0; rank < header.ranks; ++rank) {
+    const uint32_t host = view.peer(rank).host;
+    const uint32_t nic = view.pairNic(rank);
+    if (nic != ncclrun::plan::kNoNic) sum += view.nicName(host, nic).size() + view.nicAddress(nic).size();
+  }
   for (uint32_t i = 0; i < header.localRanks; ++i) {
     const auto local = view.local(i);
-    for (uint32_t edge = 0; edge < local.edgeCount; ++edge) sum += view.edge(local.firstEdge + edge).peer;
+    for (uint32_t index = 0; index < local.edgeCount; ++index) {
+      const auto edge = view.edge(local.firstEdge + index);
+      sum += edge.peer;
+      if (edge.nic != ncclrun::plan::kNoNic) sum += view.describePeerNic(edge).size();
+    }
   }
   for (uint32_t channel = 0; channel < header.channels; ++channel) {
     for (uint32_t place = 0; place < header.ranks; ++place) {

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 #include "plan/launch_format.h"
 #include "plan/segment_format.h"
+#include "plan/variants.h"
 
 namespace ncclrun::test {
 namespace {
@@ -51,7 +54,7 @@ struct Channels {
 Channels channelsOf(const PlanSpec& spec, const Rings& rings, const std::vector<plan::PeerRecord>& peers,
                     uint32_t hosts) {
   Channels out;
-  for (uint32_t i = 0; i < rings.size(); i++) out.channels.push_back({i, 0, 0, 0});
+  for (uint32_t i = 0; i < rings.size(); i++) out.channels.push_back({i, 0, 0, 0, i % spec.nics});
   for (uint32_t host = 0; host < hosts; host++) {
     out.firstMember.push_back(uint32_t(out.members.size()));
     for (uint32_t rank = 0; rank < spec.hostOf.size(); rank++) {
@@ -84,6 +87,35 @@ struct Layout {
   }
 };
 
+class Strings {
+ public:
+  // Offset and bytes.
+  std::pair<uint32_t, uint32_t> add(const std::string& text) {
+    const auto at = uint32_t(bytes_.size());
+    bytes_.insert(bytes_.end(), text.begin(), text.end());
+    return {at, uint32_t(text.size())};
+  }
+  const std::vector<char>& bytes() const { return bytes_; }
+
+ private:
+  std::vector<char> bytes_;
+};
+
+bool usesNetwork(const PlanSpec& spec, uint32_t hosts) {
+  return hosts > 1 || (spec.hostOf.size() > 1 && isNetwork(uint8_t(spec.sameHost)));
+}
+
+// The network transport from a rank of one host to one of another or the same; which NICs it uses.
+plan::EdgeRecord edgeOf(const PlanSpec& spec, plan::EdgeRecord edge, uint32_t host) {
+  const auto transport = spec.hostOf[edge.peer] == host ? spec.sameHost : spec.otherHost;
+  const bool network = isNetwork(uint8_t(transport));
+  edge.transport = uint8_t(transport);
+  edge.nic = edge.peerNic = network ? uint16_t(edge.channel % spec.nics) : plan::kNoNic;
+  edge.steps = spec.ringSteps;
+  edge.stepBytes = spec.ringStepBytes;
+  return edge;
+}
+
 }  // namespace
 
 std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
@@ -93,8 +125,11 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   const auto rings = ringsOf(spec, hosts);
   std::vector<plan::PeerRecord> peers;
   std::vector<uint32_t> locals, perHost(hosts, 0);
+  const uint32_t nics = usesNetwork(spec, hosts) ? spec.nics : 0;
   for (uint32_t rank = 0; rank < ranks; rank++) {
-    peers.push_back({spec.hostOf[rank], perHost[spec.hostOf[rank]]++, spec.ports.empty() ? 0 : spec.ports[rank], 0});
+    const uint32_t local = perHost[spec.hostOf[rank]]++;
+    const uint32_t pairNic = nics == 0 ? plan::kNoNic : local % nics;
+    peers.push_back({spec.hostOf[rank], local, spec.ports.empty() ? 0 : spec.ports[rank], pairNic});
     if (spec.hostOf[rank] == host) locals.push_back(rank);
   }
   const Channels channels = channelsOf(spec, rings, peers, hosts);
@@ -127,6 +162,7 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   h.sameHostTransport = uint8_t(spec.sameHost);
   h.otherHostTransport = uint8_t(spec.otherHost);
   h.spinNanoseconds = spec.spinNanoseconds;
+  h.sockets = 1;
   memset(h.token, spec.token, sizeof h.token);
   h.abortOffset = layout.take(sizeof(AbortBlock));
   h.doorbellOffset = layout.take(locals.size() * sizeof(Doorbell));
@@ -151,13 +187,25 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
       while (ring[place] != rank) place++;
       for (bool sends : {true, false}) {
         const uint32_t peer = ring[(place + (sends ? 1 : ranks - 1)) % ranks];
-        const auto transport = spec.hostOf[peer] == host ? spec.sameHost : spec.otherHost;
-        const bool shm = transport == plan::Transport::shm;
-        edges.push_back({channel, peer, uint8_t(transport), uint8_t(sends), 0, 0,
-                         shm ? edgeOffset[channel * ranks + (sends ? rank : peer)] : 0});
+        plan::EdgeRecord edge{};
+        edge.channel = channel;
+        edge.peer = peer;
+        edge.sends = sends;
+        edge = edgeOf(spec, edge, host);
+        const bool shm = edge.transport == uint8_t(plan::Transport::shm);
+        edge.segmentOffset = shm ? edgeOffset[channel * ranks + (sends ? rank : peer)] : 0;
+        edges.push_back(edge);
       }
     }
-    localRecords.push_back({rank, first, uint32_t(edges.size()) - first, 0});
+    for (const auto& [sender, receiver, kind] : spec.more) {
+      if (sender != rank && receiver != rank) continue;
+      plan::EdgeRecord edge{};
+      edge.peer = sender == rank ? receiver : sender;
+      edge.sends = sender == rank;
+      edge.kind = uint8_t(kind);
+      edges.push_back(edgeOf(spec, edge, host));
+    }
+    localRecords.push_back({rank, first, uint32_t(edges.size()) - first, peers[rank].pairNic});
   }
   h.segmentBytes = layout.next;
 
@@ -169,18 +217,27 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
     variants.insert(variants.end(), row.before.begin(), row.before.end());
     variants.push_back(row.variant);
   }
-  std::vector<char> strings;
+  Strings strings;
   std::vector<plan::HostRecord> hostRecords;
+  std::vector<plan::NicRecord> nicRecords;
   for (uint32_t i = 0; i < hosts; i++) {
-    std::string name(1, 'h');
-    name += std::to_string(i + 1);
-    const std::string address = "127.0.0.1";
-    const auto at = uint32_t(strings.size());
-    strings.insert(strings.end(), name.begin(), name.end());
-    strings.insert(strings.end(), address.begin(), address.end());
-    hostRecords.push_back(
-        {at, uint32_t(name.size()), at + uint32_t(name.size()), uint32_t(address.size()), i, channels.firstMember[i]});
+    plan::HostRecord record{};
+    record.shape = i;
+    record.firstMember = channels.firstMember[i];
+    record.firstNic = i * nics;
+    record.nicCount = nics;
+    std::tie(record.nameOffset, record.nameBytes) = strings.add(std::string(1, 'h') + std::to_string(i + 1));
+    std::tie(record.addressOffset, record.addressBytes) = strings.add(spec.nicAddress);
+    hostRecords.push_back(record);
+    for (uint32_t nic = 0; nic < nics; nic++) {
+      plan::NicRecord of{};
+      of.speedMbps = 10'000;
+      std::tie(of.nameOffset, of.nameBytes) = strings.add(std::string("eth") + std::to_string(nic));
+      std::tie(of.addressOffset, of.addressBytes) = strings.add(spec.nicAddress);
+      nicRecords.push_back(of);
+    }
   }
+  if (nics > 0) std::tie(h.networkOffset, h.networkBytes) = strings.add("Socket");
 
   std::vector<std::byte> blob(sizeof h);
   h.hostTable = append(blob, hostRecords);
@@ -196,7 +253,8 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   h.edgeTable = append(blob, edges);
   h.tuningTable = append(blob, tuning);
   h.variantTable = append(blob, variants);
-  h.stringTable = append(blob, strings);
+  h.stringTable = append(blob, strings.bytes());
+  h.nicTable = append(blob, nicRecords);
   h.totalBytes = blob.size();
   memcpy(blob.data(), &h, sizeof h);
   return blob;

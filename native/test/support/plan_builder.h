@@ -20,6 +20,12 @@ inline plan::VariantRecord variant(plan::Algorithm algorithm, uint16_t channels,
   return {uint8_t(algorithm), uint8_t(plan::Protocol::simple), channels, threads, chunkBytes, 0, 0, 0, 0};
 }
 
+// An edge over the network beside those of rings, at both its ends; on channel 0, by the first NICs.
+struct MoreEdge {
+  uint32_t rank, peer;  // rank sends
+  plan::EdgeKind kind;
+};
+
 struct PlanSpec {
   std::vector<uint32_t> hostOf;              // by rank
   std::vector<std::vector<uint32_t>> rings;  // by channel; hosts in order; empty: one by rank
@@ -32,6 +38,9 @@ struct PlanSpec {
   plan::Transport sameHost = plan::Transport::shm;
   plan::Transport otherHost = plan::Transport::socket;
   uint8_t token = 7;
+  uint32_t nics = 1;  // of each host: eth0, eth1, …; where a connection uses a network
+  std::string nicAddress = "127.0.0.1";
+  std::vector<MoreEdge> more;
 };
 
 // The plan of one host.

@@ -17,8 +17,14 @@ inline bool readEverything(std::span<const std::byte> blob) {
   volatile uint64_t sink = 0;
   for (uint32_t rank = 0; rank < header.ranks; rank++) {
     for (const char letter : plan.describe(rank)) sink = sink + uint64_t(letter);
-    sink = sink + plan.hostAddress(plan.peer(rank).host).size();
+    const uint32_t host = plan.peer(rank).host;
+    sink = sink + plan.hostAddress(host).size();
+    if (const uint32_t nic = plan.pairNic(rank); nic != plan::kNoNic) {
+      for (const char letter : plan.nicName(host, nic)) sink = sink + uint64_t(letter);
+      for (const char letter : plan.nicAddress(nic)) sink = sink + uint64_t(letter);
+    }
   }
+  for (const char letter : plan.networkName()) sink = sink + uint64_t(letter);
   for (uint32_t channel = 0; channel < header.channels; channel++) {
     for (uint32_t rank = 0; rank < header.ranks; rank++) {
       if (plan.ring(channel, plan.ringIndex(channel, rank)) != rank) __builtin_trap();
@@ -32,9 +38,12 @@ inline bool readEverything(std::span<const std::byte> blob) {
     for (uint32_t i = 0; header.ranks > 1 && i < record.edgeCount; i++) {
       const auto edge = plan.edge(record.firstEdge + i);
       const bool shm = edge.transport == uint8_t(plan::Transport::shm);
-      if (shm && edge.segmentOffset + connectionBytes(header.ringSteps, header.ringStepBytes) > header.segmentBytes) {
+      if (shm && edge.segmentOffset + connectionBytes(edge.steps, edge.stepBytes) > header.segmentBytes) {
         __builtin_trap();
       }
+      if (edge.nic == plan::kNoNic) continue;
+      for (const char letter : plan.describePeerNic(edge)) sink = sink + uint64_t(letter);
+      sink = sink + plan.nicName(edge.nic).size() + plan.nicAddress(edge.nic).size();
     }
     for (uint32_t other = 0; other < header.localRanks; other++) {
       const bool shm = header.localRanks > 1 && header.sameHostTransport == uint8_t(plan::Transport::shm);

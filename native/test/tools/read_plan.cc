@@ -17,6 +17,7 @@ static void printHeader(const plan::Header& h) {
   std::printf("header %u %u %u %u %u\n", h.ranks, h.hosts, h.hostIndex, h.localRanks, h.channels);
   std::printf("buffers %u %u %u %u\n", h.ringSteps, h.ringStepBytes, h.pairSteps, h.pairStepBytes);
   std::printf("transports %u %u\n", h.sameHostTransport, h.otherHostTransport);
+  std::printf("sockets %u %u\n", h.sockets, h.socketThreads);
   std::printf("spin %llu\nlaunch %u %u %u %u\ntoken ", ull(h.spinNanoseconds), h.smsPerLaunch,
               h.minCopyTimeoutMicroseconds, h.maxCopyTimeoutMicroseconds, h.capturedCopyTimeoutMicroseconds);
   for (const uint8_t byte : h.token) std::printf("%02x", byte);
@@ -39,9 +40,16 @@ static void printTables(const PlanView& view) {
     const std::string_view name = view.hostName(i);
     const std::string_view address = view.hostAddress(i);
     std::printf("host %.*s %.*s\n", int(name.size()), name.data(), int(address.size()), address.data());
+    for (uint32_t nic = 0; nic < view.nicCount(i); ++nic) {
+      const plan::NicRecord record = view.nic(i, nic);
+      std::printf("nic %s %s %u %u %u\n", std::string(view.nicName(i, nic)).c_str(),
+                  std::string(view.nicAddress(i, nic)).c_str(), record.speedMbps, record.port, record.gpuDirect);
+    }
   }
+  std::printf("network %s\n", std::string(view.networkName()).c_str());
   for (uint32_t rank = 0; rank < h.ranks; ++rank) {
-    std::printf("peer %u %u %u\n", view.peer(rank).host, view.peer(rank).localIndex, view.peer(rank).listenPort);
+    const plan::PeerRecord peer = view.peer(rank);
+    std::printf("peer %u %u %u %u\n", peer.host, peer.localIndex, peer.listenPort, peer.pairNic);
   }
   for (uint32_t channel = 0; channel < h.channels; ++channel) {
     std::printf("ring");
@@ -55,7 +63,8 @@ static void printTables(const PlanView& view) {
     std::printf("local %u\n", local.rank);
     for (uint32_t edge = local.firstEdge; edge < local.firstEdge + local.edgeCount; ++edge) {
       const plan::EdgeRecord e = view.edge(edge);
-      std::printf("edge %u %u %u %u %llu\n", e.channel, e.peer, e.transport, e.sends, ull(e.segmentOffset));
+      std::printf("edge %u %u %u %u %u %u %u %u %u %u %llu\n", e.kind, e.channel, e.peer, e.transport, e.sends, e.nic,
+                  e.peerNic, e.gpuDirect, e.steps, e.stepBytes, ull(e.segmentOffset));
     }
   }
 }

@@ -1,0 +1,49 @@
+/** The network of a communicator: which NICs its hosts use, and how. */
+import { usesNetwork } from '../../plan/network.ts';
+import type { PlanNetwork, PlanNic } from '../../plan/network.ts';
+import type { CommPlan } from '../../plan/types.ts';
+import { rankNumbersByHost } from '../input/input.ts';
+import type { PlanInput } from '../input/input.ts';
+import type { Environment } from '../input/variables.ts';
+import { chooseNics } from './nics.ts';
+import type { ChosenNics } from './nics.ts';
+import { socketsOf } from './sockets.ts';
+
+export interface BoundNetwork {
+  readonly network: PlanNetwork | null;
+  /** By host; all hosts have the same number. */
+  readonly nics: readonly (readonly PlanNic[])[];
+}
+
+/** The backend that connects the hosts of every communicator. */
+const BACKEND = 'Socket';
+
+/** Of one host: ranks that reach each other by sockets do so by its loopback. */
+const LOOPBACK = { name: 'lo', address: '127.0.0.1', cores: 1, machine: null };
+
+/** null: one host. Throws UnplannableError. */
+export function nicsBetween({ hosts }: PlanInput): ChosenNics | null {
+  return hosts.length > 1 ? chooseNics(hosts) : null;
+}
+
+/** `given`: of a plan that a user wrote; it says how sockets are used. Throws UnplannableError. */
+export function bindNetwork(
+  input: PlanInput,
+  between: ChosenNics | null,
+  decided: Pick<CommPlan, 'transports'> & { readonly network?: PlanNetwork | null },
+  environment: Environment,
+): BoundNetwork {
+  if (!usesNetwork({ ...input, transports: decided.transports }))
+    return { network: null, nics: input.hosts.map(() => []) };
+  const { nics } = between ?? chooseNics([LOOPBACK]);
+  const given = decided.network ?? null;
+  return { network: given ?? { name: BACKEND, ...socketsOf(factsOf(input, nics), environment) }, nics };
+}
+
+function factsOf(input: PlanInput, nics: readonly (readonly PlanNic[])[]): Parameters<typeof socketsOf>[0] {
+  const members = rankNumbersByHost(input);
+  return {
+    speedMbps: Math.min(...nics.flat().map(({ speedMbps }) => speedMbps)),
+    coresPerRank: Math.min(...input.hosts.map(({ cores }, host) => cores / Math.max(1, members[host]?.length ?? 1))),
+  };
+}
