@@ -117,6 +117,7 @@ class SimulatedAgent implements AgentConnection {
       topology: null,
       nodeVersion: process.version,
       addresses: ['10.0.0.1'],
+      nics: [],
       launcherAddress: '10.0.0.254',
       preflight: { kernel: '6.1', 'open files': '1048576' },
       time: Date.now(),

@@ -59,6 +59,7 @@ const order = v.object({
   plansLocally: v.boolean(),
   installation: v.string(),
   interfaces: v.nullable(v.string()),
+  addressFamily: v.nullable(v.string()),
   topology: v.boolean(),
   hangAfterMs: count,
   preload: v.boolean(),
@@ -69,6 +70,16 @@ const start = v.object({ placement: v.nullable(placement), environment });
 const topology = v.object({
   cores: v.pipe(v.array(v.object({ cpus: v.pipe(v.array(count), v.minLength(1)), numa: count })), v.minLength(1)),
   gpus: v.array(v.object({ cpus: v.array(count), numa: v.nullable(count) })),
+});
+
+const nic = v.object({
+  name,
+  address: v.pipe(v.string(), v.maxLength(100)),
+  prefixLength: count,
+  speedMbps: count,
+  pciPath: v.nullable(v.pipe(v.string(), v.maxLength(1000))),
+  isVirtual: v.boolean(),
+  isNamed: v.boolean(),
 });
 
 const hello = v.object({
@@ -83,6 +94,7 @@ const hello = v.object({
   topology: v.nullable(topology),
   nodeVersion: name,
   addresses,
+  nics: v.pipe(v.array(nic), v.maxLength(1000)),
   launcherAddress: v.nullable(name),
   preflight: v.record(v.pipe(v.string(), v.maxLength(40)), v.pipe(v.string(), v.maxLength(1000))),
   time: count,

@@ -3,6 +3,7 @@ import type { TableUse } from '../planner/measured/tables.ts';
 import type { FreeGpuMemory, HostGpu, Xid } from './gpu.ts';
 import type { RankSpawn } from './guardian.ts';
 import type { HostRankPositions } from './hang.ts';
+import type { HostNic } from './nic.ts';
 import type { ReachAnswer } from './reach.ts';
 import type { HostTopology } from './topology.ts';
 
@@ -53,6 +54,8 @@ export interface AgentOrder {
   readonly installation: string;
   /** NCCL_SOCKET_IFNAME from -x: interfaces by which other hosts may reach this one; null for the value in this host's environment. */
   readonly interfaces: string | null;
+  /** NCCL_SOCKET_FAMILY from -x, likewise. */
+  readonly addressFamily: string | null;
   /** True if the hello must include the host's topology. */
   readonly topology: boolean;
   /** Milliseconds without progress in an operation after which the agent reports a rank; 0 for never. */
@@ -95,6 +98,8 @@ export interface AgentHello {
   readonly nodeVersion: string;
   /** Addresses at which other hosts may reach this one, best first (SSH_CONNECTION's server address leads). */
   readonly addresses: readonly string[];
+  /** The network interfaces that these are of, in the system's order; empty if the job has one host. */
+  readonly nics: readonly HostNic[];
   /** The launcher's address as this host sees it, or null. */
   readonly launcherAddress: string | null;
   /** Properties that should be equal on all hosts of a job, by name; empty if the job has one host. */

@@ -63,14 +63,14 @@ function localIndices({ hosts, peers }: Members): number[] {
   });
 }
 
-/** Throws UnplannableError where no plan is possible. */
-export function decide(input: PlanInput, preferences: Preferences): Decisions {
+/** `rails`: NICs of each host. Throws UnplannableError where no plan is possible. */
+export function decide(input: PlanInput, preferences: Preferences, rails: number): Decisions {
   const channelSet = channelSetOf(input);
   const onGpus = input.peers[0]?.device === 'cuda';
   if (onGpus) checkOneHost(input);
   const decisions = onGpus
     ? decideOnGpus(input, channelSet, preferences)
-    : decideOnHosts(input, channelSet, preferences);
+    : decideOnHosts(input, channelSet, preferences, rails);
   const [host, other] = input.hosts;
   const tables = other === undefined ? host?.tables : undefined;
   const refined = tables?.refine(decisions, input, channelSet, preferences) ?? decisions;

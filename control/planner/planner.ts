@@ -28,8 +28,9 @@ export class Planner {
   /** `wholeJob`: the communicator has all ranks of the job, so a given plan must fit it. Throws UnplannableError, TopologyError. */
   plan(input: PlanInput, wholeJob: boolean): CommPlan {
     checkDevices(input, this.#environment['NCCL_MULTI_RANK_GPU_ENABLE'] === '1');
-    const decisions = this.#givenFor(input, wholeJob) ?? this.#remembered(input);
-    return bindPlan(input, decisions, bindNetwork(input, nicsBetween(input), decisions, this.#environment));
+    const between = nicsBetween(input);
+    const decisions = this.#givenFor(input, wholeJob) ?? this.#remembered(input, between?.nics[0]?.length ?? 0);
+    return bindPlan(input, decisions, bindNetwork(input, between, decisions, this.#environment));
   }
 
   #givenFor(input: PlanInput, wholeJob: boolean): Decisions | null {
@@ -47,18 +48,18 @@ export class Planner {
     );
   }
 
-  #remembered(input: PlanInput): Decisions {
-    const shape = shapeOf(input);
+  #remembered(input: PlanInput, rails: number): Decisions {
+    const shape = `${rails}/${shapeOf(input)}`;
     const known = this.#decided.get(shape);
     if (known !== undefined) return known;
     this.#preferences ??= preferencesFrom(this.#environment);
-    const decisions = decide(input, this.#preferences);
+    const decisions = decide(input, this.#preferences, rails);
     this.#decided.set(shape, decisions);
     return decisions;
   }
 }
 
-/** Everything that decide() looks at, as text. */
+/** Everything that decide() looks at but the rails, as text. */
 function shapeOf({ hosts, peers }: PlanInput): string {
   const kinds = new Map<string, number>();
   const machines = hosts.map(({ cores, machine }) => {

@@ -154,6 +154,7 @@ function hubOf(
       name: host.name,
       address: addresses[index] ?? '127.0.0.1',
       cores: host.hello?.cores ?? 1,
+      nics: host.hello?.nics ?? [],
     })),
     rankHosts: map.ranks.map((rank) => rank.host),
     plan,

@@ -34,6 +34,7 @@ interface OrderFacts {
 
 /** The order of one host but for its name and placement. */
 export function commonOrder({ request, jobId, version, installation, hostCount, epoch }: OrderFacts) {
+  const exported = exportedEnvironment(request.programs[0]?.exports ?? [], process.env);
   return {
     schemaVersion: 1,
     version,
@@ -46,7 +47,8 @@ export function commonOrder({ request, jobId, version, installation, hostCount, 
     outputCredit: outputWindow(hostCount),
     plansLocally: request.planFile === null,
     installation,
-    interfaces: exportedEnvironment(request.programs[0]?.exports ?? [], process.env)['NCCL_SOCKET_IFNAME'] ?? null,
+    interfaces: exported['NCCL_SOCKET_IFNAME'] ?? null,
+    addressFamily: exported['NCCL_SOCKET_FAMILY'] ?? null,
     topology: needsTopology(request),
     hangAfterMs: request.onHang === 'ignore' ? 0 : Math.round(request.hangAfterSeconds * 1000),
     preload: request.engine === 'ncclrun',

@@ -45,8 +45,7 @@ Status PlanView::checkNics() const {
     if (record.nicCount >= plan::kNoNic)
       return wrongPlan("has " + number(record.nicCount) + " NICs of host " + number(index));
     next += record.nicCount;
-    if (next > header_.nicTable.count)
-      return wrongPlan("has NICs of host " + number(index) + " beyond its NIC table");
+    if (next > header_.nicTable.count) return wrongPlan("has NICs of host " + number(index) + " beyond its NIC table");
     if (record.nicCount == 0 && header_.hosts > 1)
       return wrongPlan("has no NIC of host " + number(index) + ", which others have to reach");
     for (uint32_t i = 0; i < record.nicCount; i++) {

@@ -50,11 +50,6 @@ bool hasTransport(Device device, bool sameHost, uint8_t transport) {
   return shm || (device == Device::host ? socket : transport == uint8_t(plan::Transport::p2p));
 }
 
-bool isNetwork(uint8_t transport) {
-  return transport == uint8_t(plan::Transport::socket) || transport == uint8_t(plan::Transport::ib) ||
-         transport == uint8_t(plan::Transport::plugin);
-}
-
 const char* nameOf(Device device) { return device == Device::host ? "host" : "CUDA"; }
 
 const char* nameOf(Collective collective) {

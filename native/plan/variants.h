@@ -13,7 +13,10 @@ bool hasVariant(plan::Device device, plan::Collective collective, const plan::Va
 bool hasTransport(plan::Device device, bool sameHost, uint8_t transport);
 
 // Whether the transport goes over NICs.
-bool isNetwork(uint8_t transport);
+inline bool isNetwork(uint8_t transport) {
+  return transport == uint8_t(plan::Transport::socket) || transport == uint8_t(plan::Transport::ib) ||
+         transport == uint8_t(plan::Transport::plugin);
+}
 
 const char* nameOf(plan::Device device);
 const char* nameOf(plan::Collective collective);

@@ -44,14 +44,12 @@ describeIf(clusterUnavailable(), 'hosts with a second interface', () => {
     expect(stdout.match(/at 10\.\S+$/gm)).toEqual([`at ${address}`, `at ${address}`]);
   });
 
-  it('every host reports a NCCL_SOCKET_IFNAME that matches none of its interfaces', async () => {
+  it('a NCCL_SOCKET_IFNAME that matches no interface ends the job and lists those that exist', async () => {
     const { status, stderr } = await run('ib7');
-    expect(status).toBe(0);
-    for (const host of ['h1', 'h2'])
-      expect(stderr).toMatch(
-        new RegExp(
-          `${host}: NCCL_SOCKET_IFNAME=ib7 names no network interface of this host that is up and has an address; all that it has are used: \\S`,
-        ),
-      );
+    expect(status).not.toBe(0);
+    expect(stderr).toMatch(
+      /NCCL_SOCKET_IFNAME=ib7 names no network interface of this host that is up and has an address; it has .*data0 \(10\.79\.0\.1/,
+    );
+    expect(stderr).toContain('name interfaces that this host has');
   });
 });

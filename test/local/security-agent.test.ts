@@ -38,6 +38,7 @@ const order: AgentOrder = {
   installation: repository,
   topology: false,
   interfaces: null,
+  addressFamily: null,
   hangAfterMs: 0,
   preload: false,
   hostName: 'here',

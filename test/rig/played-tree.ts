@@ -177,6 +177,7 @@ const order: AgentOrder = {
   installation: '/opt/ncclrun',
   topology: false,
   interfaces: null,
+  addressFamily: null,
   hangAfterMs: 0,
   preload: false,
   hostName: '',

@@ -64,6 +64,7 @@ export class ScriptedHost {
       version,
       jobId,
       hostName: this.name,
+      nics: [],
       launcherAddress: null,
       preflight: {},
       time: Date.now(),

@@ -31,7 +31,9 @@ import { takeDistrust } from './distrust.ts';
 import { removeByGuardian, startGuardian, type Guardian, type GuardianOptions } from './guardian.ts';
 import { HangReporter } from './hang-reporter.ts';
 import { configurationNotes } from '../../control/nccl-configuration.ts';
-import { hostFacts, interfaceProblem } from './host-facts.ts';
+import { hostFacts } from './host-facts.ts';
+import { findInterfaces, INTERFACE_REMEDY } from '../topology/interfaces.ts';
+import type { InterfaceWishes } from '../topology/interfaces.ts';
 import { AgentTopology } from './host-topology.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
 import { MemoryKills } from './memory-kills.ts';
@@ -102,8 +104,7 @@ export class Agent {
     this.#rasPort = rasPort;
     this.#send(FrameKind.hello, encodeJson(this.#hello(masterPort)));
     const ignored = options.local ? [] : configurationNotes();
-    for (const message of [takeDistrust(), this.#isAlone ? null : interfaceProblem(this.#interfaces), ...ignored])
-      if (message !== null) this.#report({ type: 'notice', message });
+    for (const message of [takeDistrust(), ...ignored]) if (message !== null) this.#report({ type: 'notice', message });
     this.#link.flush(); // the rest is done while it travels
     const report = (one: AgentReport): void => this.#report(one);
     this.#topology = new AgentTopology(options.native, (message) => report({ type: 'notice', message }));
@@ -121,6 +122,7 @@ export class Agent {
       gone: (how) => void this.#guardianGone(how),
     });
     if (this.#order.placement !== null) this.#openBootstrap(this.#order.placement);
+    if (this.#order.placement !== null) this.#hasInterfaces(this.#order.placement);
     const problem = this.#order.preload ? preloadProblem() : null;
     if (problem !== null) this.#report({ type: 'refusal', ...problem });
     const heartbeat = makeFrame(FrameKind.heartbeat, { subject: ALL_RANKS });
@@ -219,7 +221,7 @@ export class Agent {
       pid: process.pid,
       nodeVersion,
       freePort,
-      ...hostFacts(this.#isAlone, this.#order.topology, this.#interfaces),
+      ...hostFacts(this.#isAlone, this.#order.topology, this.#wishes),
     };
   }
 
@@ -227,8 +229,18 @@ export class Agent {
     return this.#order.placement?.hostCount === 1;
   }
 
-  get #interfaces(): string | undefined {
-    return this.#order.interfaces ?? process.env['NCCL_SOCKET_IFNAME'];
+  get #wishes(): InterfaceWishes {
+    const { interfaces, addressFamily } = this.#order;
+    const { NCCL_SOCKET_IFNAME: names, NCCL_SOCKET_FAMILY: family } = process.env;
+    return { names: interfaces ?? names, family: addressFamily ?? family };
+  }
+
+  /** False, and the job ends: other hosts are to reach this one by interfaces that it does not have. */
+  #hasInterfaces({ hostCount }: Placement): boolean {
+    const message = hostCount === 1 ? null : findInterfaces(this.#wishes).problem;
+    if (message === null) return true;
+    this.#report({ type: 'refusal', message, remedy: INTERFACE_REMEDY });
+    return false;
   }
 
   #openBootstrap(placement: Placement): void {
@@ -270,6 +282,7 @@ export class Agent {
   #start(start: AgentStart): void {
     const placement = start.placement ?? this.#order.placement;
     if (this.#state.name !== 'ready' || placement === null) return;
+    if (this.#order.placement === null && !this.#hasInterfaces(placement)) return;
     const files = topologyFiles(placement, process.env);
     if (files === null) return this.#startRanks(start, placement);
     void this.#startWithTopology(start, placement, files);

@@ -19,9 +19,9 @@ const INNER = /^(?:lo|docker|virbr)/u;
 export function socketNets(root: string, chosen: string | undefined): NetFacts[] {
   return interfaces(root, chosen).map((name, index) => ({
     name,
-    path: realPath(root, `${INTERFACES}/${name}/device`),
+    path: deviceOf(root, name),
     port: 0,
-    speed: speedOf(root, name),
+    speed: reportedSpeed(root, name) || UNKNOWN_SPEED,
     latency: '0',
     guid: `0x${index.toString(16)}`,
     maxConnections: MAX_CONNECTIONS,
@@ -47,9 +47,14 @@ function isUp(root: string, name: string): boolean {
   return ['up', 'unknown'].includes(readText(root, `${INTERFACES}/${name}/operstate`));
 }
 
-function isReal(root: string, name: string): boolean {
-  const at = `${INTERFACES}/${name}`;
-  return realPath(root, `${at}/device`) !== null || realPath(root, `${at}/bonding`) !== null;
+/** Real path of its device; null: it has none. */
+export function deviceOf(root: string, name: string): string | null {
+  return realPath(root, `${INTERFACES}/${name}/device`);
+}
+
+/** Whether a device of its own or a bond of such is behind it. */
+export function isReal(root: string, name: string): boolean {
+  return deviceOf(root, name) !== null || realPath(root, `${INTERFACES}/${name}/bonding`) !== null;
 }
 
 function isPartOfBond(root: string, name: string): boolean {
@@ -61,7 +66,8 @@ function indexOf(root: string, name: string): number {
   return Number.parseInt(readText(root, `${INTERFACES}/${name}/ifindex`), 10) || 0;
 }
 
-function speedOf(root: string, name: string): number {
+/** Mbit/s; 0: the driver reports none. */
+export function reportedSpeed(root: string, name: string): number {
   const speed = Number.parseInt(readText(root, `${INTERFACES}/${name}/speed`), 10);
-  return speed > 0 ? speed : UNKNOWN_SPEED;
+  return speed > 0 ? speed : 0;
 }

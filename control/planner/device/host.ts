@@ -16,8 +16,14 @@ import { hostTuning } from './host-tuning.ts';
 /** Default number of channels: the traffic of two ranks fills one; NCCL_MIN_NCHANNELS asks for more. */
 const CHANNELS = 1;
 
-export function decideOnHosts(input: PlanInput, channelSet: ChannelSet, preferences: Preferences): Decisions {
-  const channels = Math.min(Math.max(CHANNELS, preferences.channels.min), preferences.channels.max);
+/** `rails`: NICs of each host, of which each needs a channel to carry its part of the load. */
+export function decideOnHosts(
+  input: PlanInput,
+  channelSet: ChannelSet,
+  preferences: Preferences,
+  rails: number,
+): Decisions {
+  const channels = Math.min(Math.max(CHANNELS, rails, preferences.channels.min), preferences.channels.max);
   const ranks = input.peers.length;
   const hosts = input.hosts.length;
   return {

@@ -1,4 +1,5 @@
 /** The network of a communicator: which NICs its hosts use, and how. */
+import type { HostNic } from '../../messages/nic.ts';
 import { usesNetwork } from '../../plan/network.ts';
 import type { PlanNetwork, PlanNic } from '../../plan/network.ts';
 import type { CommPlan } from '../../plan/types.ts';
@@ -19,7 +20,15 @@ export interface BoundNetwork {
 const BACKEND = 'Socket';
 
 /** Of one host: ranks that reach each other by sockets do so by its loopback. */
-const LOOPBACK = { name: 'lo', address: '127.0.0.1', cores: 1, machine: null };
+const LOOPBACK: HostNic = {
+  name: 'lo',
+  address: '127.0.0.1',
+  prefixLength: 8,
+  speedMbps: 0,
+  pciPath: null,
+  isVirtual: true,
+  isNamed: false,
+};
 
 /** null: one host. Throws UnplannableError. */
 export function nicsBetween({ hosts }: PlanInput): ChosenNics | null {
@@ -35,7 +44,7 @@ export function bindNetwork(
 ): BoundNetwork {
   if (!usesNetwork({ ...input, transports: decided.transports }))
     return { network: null, nics: input.hosts.map(() => []) };
-  const { nics } = between ?? chooseNics([LOOPBACK]);
+  const { nics } = between ?? chooseNics([{ name: '', address: LOOPBACK.address, nics: [LOOPBACK] }]);
   const given = decided.network ?? null;
   return { network: given ?? { name: BACKEND, ...socketsOf(factsOf(input, nics), environment) }, nics };
 }

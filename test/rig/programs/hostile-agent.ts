@@ -40,6 +40,7 @@ function begin(order: AgentOrder): void {
     topology: null,
     nodeVersion: process.version,
     addresses: ['127.0.0.1'],
+    nics: [],
     launcherAddress: null,
     preflight: {},
     time: Date.now(),
