@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Figure, type Judged, judge, line } from './figure.ts';
-import { allReduceBetweenHosts, collectives } from './figures/collectives.ts';
+import { collectives, collectivesBetweenHosts } from './figures/collectives.ts';
 import { crossing } from './figures/crossing.ts';
 import { idleAgents } from './figures/idle_agents.ts';
 import { launchLocal } from './figures/launch_local.ts';
@@ -37,7 +37,7 @@ const figures: readonly Figure[] = [
   ...collectives,
   send,
   sockets,
-  allReduceBetweenHosts,
+  ...collectivesBetweenHosts,
   crossing,
   output,
   staging,

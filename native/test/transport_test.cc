@@ -19,15 +19,17 @@ using namespace ncclrun::test;
 
 namespace {
 
-// A transport and the protocol over it.
+// A transport and the protocol over it; of a network: its plugin, "none" for sockets.
 struct Way {
   plan::Transport transport;
   plan::Protocol protocol;
+  const char* plugin = "none";
 };
 constexpr Way kShm{plan::Transport::shm, plan::Protocol::simple};
 constexpr Way kShmLL{plan::Transport::shm, plan::Protocol::ll};
 constexpr Way kSocket{plan::Transport::socket, plan::Protocol::simple};
 constexpr Way kSocketLL{plan::Transport::socket, plan::Protocol::ll};
+constexpr Way kPlugin{plan::Transport::socket, plan::Protocol::simple, NCCLRUN_TEST_PLUGINS "/libnccl-net-example.so"};
 
 PlanSpec specFor(plan::Transport transport) {
   PlanSpec spec = oneHost(2, variant(plan::Algorithm::ring, 2, 4096));
@@ -42,7 +44,9 @@ PlanSpec specFor(plan::Transport transport) {
 // Two ranks' transports, without a communicator above them.
 class Pair {
  public:
-  explicit Pair(Way way) : spec_(specFor(way.transport)), protocol_(way.protocol) {
+  explicit Pair(Way way) : Pair(way, way.plugin) {}
+  // Rank 1 has another plugin than rank 0.
+  Pair(Way way, const char* otherPlugin) : spec_(specFor(way.transport)), protocol_(way.protocol) {
     spec_.ports.resize(2);
     int listeners[2];
     for (uint32_t rank : {0u, 1u}) listeners[rank] = makeListener(spec_.ports[rank]);
@@ -52,6 +56,7 @@ class Pair {
     for (uint32_t rank : {0u, 1u}) {
       EXPECT(segments_[rank].map(segment.get(), plan_).ok());
       Doorbell& bell = segments_[rank].doorbell(rank);
+      setenv("NCCL_NET_PLUGIN", rank == 0 ? way.plugin : otherPlugin, 1);
       interrupts_[rank] = std::make_unique<Interrupt>(segments_[rank].abortBlock(), bell);
       if (way.transport == plan::Transport::shm) {
         close(listeners[rank]);
@@ -211,6 +216,7 @@ CONFORMS(shm, kShm)
 CONFORMS(shm_ll, kShmLL)
 CONFORMS(socket, kSocket)
 CONFORMS(socket_ll, kSocketLL)
+CONFORMS(plugin, kPlugin)
 
 // Their steps are counted together and never mistaken for each other.
 TEST(both_protocols_alternate_on_one_connection) {
@@ -227,6 +233,21 @@ TEST(both_protocols_alternate_on_one_connection) {
     }
   }
   EXPECT(out.bytes() == total && in.bytes() == total);
+}
+
+// Whoever notices it first tells the other one.
+TEST(ranks_on_different_networks_fail_with_the_names_of_both) {
+  Pair pair(kSocket, kPlugin.plugin);
+  Endpoint& out = pair.end(0, 0, true);
+  const auto isNamed = [&](uint32_t rank) {
+    const Status status = pair.interrupt(rank).status();
+    EXPECT(status.code == ncclInvalidUsage);
+    return status.sentence.find("rank 0 on host h1 uses Socket") != std::string::npos ||
+           status.sentence.find("rank 0 on host h1 uses example") != std::string::npos ||
+           status.sentence.find("rank 1 on host h1 uses") != std::string::npos;
+  };
+  while (!pair.interrupt(0).raised() || !pair.interrupt(1).raised()) EXPECT(!out.ready());
+  EXPECT(isNamed(0) && isNamed(1));
 }
 
 TEST_MAIN

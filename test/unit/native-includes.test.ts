@@ -17,7 +17,7 @@ const mayInclude: Readonly<Record<string, readonly string[]>> = {
   agent: ['host', 'dl', 'base'],
   host: ['host/shm', 'net', 'net/proxy', 'datapath', 'algorithm', 'plan', 'base'],
   'host/shm': ['net', 'datapath', 'plan'],
-  'net/proxy': ['net', 'net/oob', 'net/socket', 'datapath', 'plan', 'base'],
+  'net/proxy': ['net', 'net/oob', 'net/plugin', 'net/socket', 'datapath', 'plan', 'base'],
   'net/oob': ['net', 'net/socket', 'base'],
   'net/plugin': ['net', 'base'],
   'net/socket': ['net', 'base'],

@@ -91,6 +91,7 @@ void OobNetwork::connect(uint32_t rank, Peer& peer, std::vector<Event>& out) {
   OobMessage introduction;
   introduction.kind = OobKind::introduction;
   introduction.from = setup_.rank;
+  setup_.network.copy(introduction.sentence.data(), introduction.sentence.size() - 1);
   socket.queue(introduction);
   flush(peer);
 }
@@ -113,7 +114,7 @@ void OobNetwork::receiveFrom(uint32_t rank, Peer& peer, std::vector<Event>& out)
     std::string why;
     const bool isAlive = socket->receive(setup_.ranks, messages, why);
     for (const OobMessage& message : messages) {
-      if (message.kind == OobKind::introduction || message.kind == OobKind::heartbeat) continue;
+      if (message.kind == OobKind::heartbeat) continue;
       if (message.kind == OobKind::goodbye && std::exchange(peer.hasLeft, true)) continue;
       out.push_back({.peer = rank, .lost = false, .message = message});
     }
@@ -142,8 +143,7 @@ Status OobNetwork::advance(std::vector<Event>& out) {
     Peer& peer = peers_[rank];
     for (const OobMessage& message : messages) {
       if (message.kind == OobKind::goodbye) peer.hasLeft = true;
-      if (message.kind > OobKind::introduction && message.kind != OobKind::heartbeat)
-        out.push_back({.peer = rank, .lost = false, .message = message});
+      if (message.kind != OobKind::heartbeat) out.push_back({.peer = rank, .lost = false, .message = message});
     }
     const auto next = std::next(socket);
     peer.sockets.splice(peer.sockets.end(), strangers_, socket);
@@ -172,10 +172,12 @@ void OobNetwork::tick(std::vector<Event>& out) {
       if (wasStopped) socket.restartClock(now);
       lastReceived = std::max(lastReceived, socket.lastReceived());
     }
-    if (now - lastReceived > setup_.timeoutNanoseconds) {
+    // A stopped process is silent too, but its host answers: the agents know of it, and it may go on.
+    if (now - lastReceived > setup_.timeoutNanoseconds &&
+        peer.sockets.front().isUnacknowledgedFor(setup_.timeoutNanoseconds)) {
       lose(rank, peer,
-           "it has been silent for " + std::to_string(setup_.timeoutNanoseconds / 1'000'000'000) +
-               " s (NCCLRUN_NET_TIMEOUT): its host or the network between is down, or its process is stopped",
+           "its host has not answered for " + std::to_string(setup_.timeoutNanoseconds / 1'000'000'000) +
+               " s (NCCLRUN_NET_TIMEOUT): the host, or the network between, is down",
            out);
       continue;
     }

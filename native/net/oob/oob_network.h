@@ -25,6 +25,7 @@ class OobNetwork {
     Descriptor listening;  // invalid: nobody connects to this rank
     // Address and port at which a rank listens.
     std::function<Status(uint32_t rank, Address& out)> addressOf;
+    std::string network;              // name of the one that carries the data
     uint64_t timeoutNanoseconds = 0;  // a peer that is silent for so long is lost
   };
   // What has happened.

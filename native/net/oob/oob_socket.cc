@@ -1,5 +1,9 @@
 #include "net/oob/oob_socket.h"
 
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -26,6 +30,16 @@ bool OobSocket::send() {
     unsent_.pop_front();
   }
   return true;
+}
+
+bool OobSocket::isUnacknowledgedFor(uint64_t nanoseconds) const {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  int queued = 0;  // bytes that the other host has not acknowledged, sent or not
+  if (getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
+      ioctl(socket_.get(), SIOCOUTQ, &queued) != 0)
+    return false;
+  return (queued > 0 || !unsent_.empty()) && info.tcpi_last_ack_recv > nanoseconds / 1'000'000;
 }
 
 bool OobSocket::accept(const OobMessage& message, uint32_t ranks) {

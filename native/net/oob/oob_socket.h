@@ -20,6 +20,8 @@ class OobSocket {
   // Nanoseconds of the monotonic clock.
   uint64_t lastReceived() const { return lastReceived_; }
   uint64_t lastSent() const { return lastSent_; }
+  // The other host has acknowledged nothing of what was sent for so long. One whose process is stopped does.
+  bool isUnacknowledgedFor(uint64_t nanoseconds) const;
   void restartClock(uint64_t now) { lastReceived_ = now; }
 
   void queue(const OobMessage& message) { unsent_.push_back(message); }

@@ -189,12 +189,12 @@ bool NetConnection::receiveSlots() {
       if (request == nullptr) break;
       requests_[posted_++ % steps_] = request;
     }
-    if (done_ == posted_) return changed;
+    // After its last message the other side closes the connection, with whatever is posted here.
+    if (done_ == posted_ || ended_.load(std::memory_order_relaxed)) return changed;
     bool done = false;
     size_t bytes = sizeof(SlotHeader) + stepBytes_;
     const Status status = receiver_->test(requests_[done_ % steps_], done, {&bytes, 1});
-    // After its last message the other side closes the connection, with whatever is posted here.
-    if (!status.ok()) return (!ended_.load(std::memory_order_relaxed) && fail(status)) || changed;
+    if (!status.ok()) return fail(status) || changed;
     if (!done) return changed;
     changed = received(bytes) || changed;
     if (failed_.load(std::memory_order_relaxed)) return true;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "net/socket/socket_network.h"
+#include "net/proxy/choose_network.h"
 
 namespace ncclrun {
 
@@ -28,18 +28,14 @@ Status NetTransport::startNetworks() {
   static_assert(sizeof token == sizeof header.token);
   std::memcpy(token.data(), header.token, sizeof token);
   const std::string address(plan_.hostAddress(header.hostIndex));
-  net::SocketConfig config;
-  config.devices = {{.interface = {}, .address = address}};
-  config.token = token;
-  std::unique_ptr<net::SocketNetwork> sockets;
-  NCCLRUN_TRY(net::SocketNetwork::make(std::move(config), sockets));
-  network_ = std::move(sockets);
+  NCCLRUN_TRY(net::chooseNetwork({.token = token, .interface = {}, .address = address}, network_));
   return net::OobNetwork::make({.token = token,
                                 .rank = rank_,
                                 .ranks = header.ranks,
                                 .address = address,
                                 .listening = std::move(listening_),
                                 .addressOf = [this](uint32_t peer, net::Address& out) { return addressOf(peer, out); },
+                                .network = network_->name(),
                                 .timeoutNanoseconds = timeoutNanoseconds_},
                                outOfBand_);
 }
@@ -100,7 +96,7 @@ Status NetTransport::make(const Key& key, std::unique_ptr<NetEndpoint>& out) {
                               .peerName = plan_.describe(peer)};
   std::unique_ptr<NetConnection> connection;
   NCCLRUN_TRY(NetConnection::make({.network = *network_,
-                                   .device = 0,
+                                   .device = deviceOf(channel),
                                    .sends = sends,
                                    .steps = facts.steps,
                                    .stepBytes = facts.stepBytes,
@@ -110,6 +106,12 @@ Status NetTransport::make(const Key& key, std::unique_ptr<NetEndpoint>& out) {
   NetEndpointOwner& owner = *this;
   out = std::make_unique<NetEndpoint>(facts, current_, std::move(connection), owner);
   return {};
+}
+
+// The load is shared: rings by channel, pairs by local rank.
+uint32_t NetTransport::deviceOf(uint32_t channel) const {
+  const auto devices = uint32_t(network_->devices().size());
+  return (channel == kPairChannel ? plan_.peer(rank_).localIndex : channel) % devices;
 }
 
 void NetTransport::introduce(NetEndpoint& endpoint) {
@@ -156,8 +158,11 @@ Status NetTransport::connected() const {
 // --- Moving
 
 void NetTransport::moveFor(NetEndpoint& endpoint) {
-  if (network_->threadBound()) return watch(endpoint);
   NetConnection& own = endpoint.connection();
+  if (network_->threadBound()) {
+    if (!own.watched.exchange(true, std::memory_order_seq_cst)) proxy_.wake();
+    return;
+  }
   own.advance();
   if (own.hasFailed()) proxy_.wake();
   if (busy_.load(std::memory_order_relaxed) <= (own.isIdle() ? 0 : 1)) return;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "datapath/gone_peers.h"
@@ -55,11 +56,15 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   Status startNetworks();
   // The endpoint, made if need be; null if that failed.
   NetEndpoint* find(uint32_t peer, uint32_t channel, bool sends);
+  uint32_t deviceOf(uint32_t channel) const;
   Status make(const Key& key, std::unique_ptr<NetEndpoint>& out);
   // Exchanges what the two sides need to connect.
   void introduce(NetEndpoint& endpoint);
   void send(uint32_t peer, const net::OobMessage& message);
   void handle(const std::vector<Event>& events);
+  // Raises the interrupt then, and tells the peer.
+  bool isForeign(uint32_t peer) const;
+  bool usesOtherNetwork(uint32_t peer, const std::string& theirs);
   void onMessage(uint32_t peer, const net::OobMessage& message);
   void onGone(uint32_t peer, PeerState state);
   // The peer of a failed connection is there: after a moment, in which its goodbye may still come, it is lost.
@@ -89,6 +94,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   mutable std::mutex mutex_;  // of what follows; taken before outOfBandMutex_ never, after it sometimes
   std::map<Key, std::unique_ptr<NetEndpoint>> endpoints_;
   std::map<std::pair<uint32_t, uint32_t>, net::Handle> offers_;  // by peer and channel: that nobody has asked for yet
+  std::set<uint32_t> foreign_;                                   // peers on another network
   // The same endpoints, for whoever goes through all of them without the mutex.
   std::atomic<NetEndpoint*> first_{nullptr};
 

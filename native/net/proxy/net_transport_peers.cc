@@ -87,6 +87,13 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
                          .sentence = message.sentence.data(),
                          .since = nowNanoseconds()});
   }
+  if (message.kind == net::OobKind::introduction) {
+    if (!usesOtherNetwork(peer, message.sentence.data())) return;
+    std::lock_guard lock(mutex_);
+    foreign_.insert(peer);
+    return;
+  }
+  if (isForeign(peer)) return;
   if (message.kind == net::OobKind::request) {
     if (planned(peer, message.channel)) find(peer, message.channel, false);
     return;
@@ -107,6 +114,22 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
   proxy_.wake();
 }
 
+bool NetTransport::isForeign(uint32_t peer) const {
+  std::lock_guard lock(mutex_);
+  return foreign_.contains(peer);
+}
+
+bool NetTransport::usesOtherNetwork(uint32_t peer, const std::string& theirs) {
+  if (theirs == network_->name()) return false;
+  const Status differ{ncclInvalidUsage,
+                      "the hosts' networks differ: " + plan_.describe(rank_) + " uses " + network_->name() + ", and " +
+                          plan_.describe(peer) + " uses " + theirs +
+                          ". Give all hosts the same NCCL_NET and NCCL_NET_PLUGIN, and the same plugin"};
+  interrupt_.raise(differ);
+  send(peer, goodbyeFor(interrupt_));
+  return true;
+}
+
 // An aborting peer may end its connection in the middle of a slot, which a receiver may not need: it fails when it
 // needs the connection. A sender fails at once, because what it has sent may be lost.
 void NetTransport::onGone(uint32_t peer, PeerState state) {
@@ -116,7 +139,9 @@ void NetTransport::onGone(uint32_t peer, PeerState state) {
     NetConnection& connection = each->connection();
     // What another thread has sent just now is on its way, and may be what the peer left with.
     const bool isIdle = connection.isIdle() || (!network_->threadBound() && connection.settle());
-    if (state.lost || !isIdle) failSender(*each, state);
+    // Of rings all are needed; two ranks' own connection perhaps is not.
+    const bool isMissing = !connection.isOpen() && each->facts().channel != kPairChannel;
+    if (state.lost || !isIdle || isMissing) failSender(*each, state);
   }
   // Wakes a block that sleeps until the next slot, which will not come.
   ring(own_);

@@ -1,0 +1,54 @@
+#include "net/proxy/choose_network.h"
+
+#include <strings.h>
+
+#include <cstring>
+#include <utility>
+
+#include "net/plugin/load.h"
+#include "net/socket/socket_network.h"
+
+namespace ncclrun::net {
+namespace {
+
+constexpr const char* kSockets = "Socket";
+
+// Plugins know communicators by number; the same on all ranks, and not the token itself.
+uint64_t numberOf(const Token& token) {
+  const Sha256Digest digest = hmacSha256(token, std::array<uint8_t, 4>{'p', 'l', 'u', 'g'});
+  uint64_t number = 0;
+  std::memcpy(&number, digest.data(), sizeof number);
+  return number;
+}
+
+Status unknownNetwork(const std::string& wanted, const plugin::Selection& selection) {
+  std::string names;
+  for (const std::string& name : selection.names) names += name + ", ";
+  Status status{ncclInvalidUsage,
+                "NCCL_NET=" + wanted + ": this host has no such network; it has " + names + kSockets};
+  for (const std::string& reason : selection.reasons) status.sentence += "; " + reason;
+  return status;
+}
+
+}  // namespace
+
+Status chooseNetwork(const NetworkChoice& choice, std::unique_ptr<Network>& out) {
+  const plugin::Wish wish = plugin::wishOfVariables();
+  plugin::Selection selection;
+  NCCLRUN_TRY(plugin::select(wish, numberOf(choice.token), selection));
+  if (selection.network != nullptr) {
+    out = std::move(selection.network);
+    return {};
+  }
+  if (!wish.network.empty() && strcasecmp(wish.network.c_str(), kSockets) != 0)
+    return unknownNetwork(wish.network, selection);
+  SocketConfig config;
+  config.devices = {{.interface = choice.interface, .address = choice.address}};
+  config.token = choice.token;
+  std::unique_ptr<SocketNetwork> sockets;
+  NCCLRUN_TRY(SocketNetwork::make(std::move(config), sockets));
+  out = std::move(sockets);
+  return {};
+}
+
+}  // namespace ncclrun::net
