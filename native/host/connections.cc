@@ -34,7 +34,7 @@ Status Connections::connect() {
     const auto local = plan_.local(plan_.peer(rank_).localIndex);
     for (uint32_t i = 0; i < local.edgeCount; i++) {
       const auto edge = plan_.edge(local.firstEdge + i);
-      find(edge.peer, edge.channel, edge.sends != 0, edge.transport);
+      if (edge.kind == uint8_t(plan::EdgeKind::ring)) find(edge.peer, edge.channel, edge.sends != 0, edge.transport);
     }
   }
   begun_ = true;
@@ -45,7 +45,8 @@ Endpoint* Connections::ring(uint32_t channel, uint32_t peer, bool sends) {
   const auto local = plan_.local(plan_.peer(rank_).localIndex);
   for (uint32_t i = 0; i < local.edgeCount; i++) {
     const auto edge = plan_.edge(local.firstEdge + i);
-    if (edge.channel == channel && bool(edge.sends) == sends) return find(peer, channel, sends, edge.transport);
+    if (edge.kind == uint8_t(plan::EdgeKind::ring) && edge.channel == channel && bool(edge.sends) == sends)
+      return find(peer, channel, sends, edge.transport);
   }
   return nullptr;
 }

@@ -24,29 +24,42 @@ uint64_t numberOf(const Token& token) {
 Status unknownNetwork(const std::string& wanted, const plugin::Selection& selection) {
   std::string names;
   for (const std::string& name : selection.names) names += name + ", ";
-  Status status{ncclInvalidUsage,
-                "NCCL_NET=" + wanted + ": this host has no such network; it has " + names + kSockets};
+  Status status{ncclInvalidUsage, "NCCL_NET=" + wanted + ": this host has no such network; it has " + names + kSockets};
   for (const std::string& reason : selection.reasons) status.sentence += "; " + reason;
   return status;
 }
 
+SocketConfig socketsOf(const PlanView& plan, const Token& token) {
+  const auto& header = plan.header();
+  SocketConfig config;
+  config.token = token;
+  config.sockets = header.sockets;
+  config.helpers = header.socketThreads;
+  for (uint32_t i = 0; i < plan.nicCount(); i++) {
+    config.devices.push_back({.interface = std::string(plan.nicName(i)),
+                              .address = std::string(plan.nicAddress(i)),
+                              .speedMbps = plan.nic(i).speedMbps});
+  }
+  // Ranks of one host that cannot share memory, where the plan has no NIC for them.
+  if (config.devices.empty())
+    config.devices.push_back({.interface = {}, .address = std::string(plan.hostAddress(header.hostIndex))});
+  return config;
+}
+
 }  // namespace
 
-Status chooseNetwork(const NetworkChoice& choice, std::unique_ptr<Network>& out) {
+Status chooseNetwork(const PlanView& plan, const Token& token, std::unique_ptr<Network>& out) {
   const plugin::Wish wish = plugin::wishOfVariables();
   plugin::Selection selection;
-  NCCLRUN_TRY(plugin::select(wish, numberOf(choice.token), selection));
+  NCCLRUN_TRY(plugin::select(wish, numberOf(token), selection));
   if (selection.network != nullptr) {
     out = std::move(selection.network);
     return {};
   }
   if (!wish.network.empty() && strcasecmp(wish.network.c_str(), kSockets) != 0)
     return unknownNetwork(wish.network, selection);
-  SocketConfig config;
-  config.devices = {{.interface = choice.interface, .address = choice.address}};
-  config.token = choice.token;
   std::unique_ptr<SocketNetwork> sockets;
-  NCCLRUN_TRY(SocketNetwork::make(std::move(config), sockets));
+  NCCLRUN_TRY(SocketNetwork::make(socketsOf(plan, token), sockets));
   out = std::move(sockets);
   return {};
 }

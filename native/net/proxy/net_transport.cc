@@ -28,7 +28,7 @@ Status NetTransport::startNetworks() {
   static_assert(sizeof token == sizeof header.token);
   std::memcpy(token.data(), header.token, sizeof token);
   const std::string address(plan_.hostAddress(header.hostIndex));
-  NCCLRUN_TRY(net::chooseNetwork({.token = token, .interface = {}, .address = address}, network_));
+  NCCLRUN_TRY(net::chooseNetwork(plan_, token, network_));
   return net::OobNetwork::make({.token = token,
                                 .rank = rank_,
                                 .ranks = header.ranks,
@@ -86,17 +86,19 @@ NetEndpoint* NetTransport::find(uint32_t peer, uint32_t channel, bool sends) {
 Status NetTransport::make(const Key& key, std::unique_ptr<NetEndpoint>& out) {
   const auto [peer, channel, sends] = key;
   const auto& header = plan_.header();
-  const bool pair = channel == kPairChannel;
+  const std::optional<plan::EdgeRecord> edge = ringEdge(channel, sends);
   const Endpoint::Facts facts{.peer = peer,
                               .channel = channel,
                               .sends = sends,
                               .transport = plan::Transport::socket,
-                              .steps = pair ? header.pairSteps : header.ringSteps,
-                              .stepBytes = pair ? header.pairStepBytes : header.ringStepBytes,
+                              .steps = edge.has_value() ? edge->steps : header.pairSteps,
+                              .stepBytes = edge.has_value() ? edge->stepBytes : header.pairStepBytes,
                               .peerName = plan_.describe(peer)};
+  const uint32_t nic = edge.has_value() ? edge->nic : plan_.pairNic(sends ? peer : rank_);
   std::unique_ptr<NetConnection> connection;
   NCCLRUN_TRY(NetConnection::make({.network = *network_,
-                                   .device = deviceOf(channel),
+                                   // A plugin may have fewer devices than the plan has NICs.
+                                   .device = nic == plan::kNoNic ? 0 : nic % uint32_t(network_->devices().size()),
                                    .sends = sends,
                                    .steps = facts.steps,
                                    .stepBytes = facts.stepBytes,
@@ -108,10 +110,13 @@ Status NetTransport::make(const Key& key, std::unique_ptr<NetEndpoint>& out) {
   return {};
 }
 
-// The load is shared: rings by channel, pairs by local rank.
-uint32_t NetTransport::deviceOf(uint32_t channel) const {
-  const auto devices = uint32_t(network_->devices().size());
-  return (channel == kPairChannel ? plan_.peer(rank_).localIndex : channel) % devices;
+std::optional<plan::EdgeRecord> NetTransport::ringEdge(uint32_t channel, bool sends) const {
+  const auto local = plan_.local(plan_.peer(rank_).localIndex);
+  for (uint32_t i = 0; i < local.edgeCount && channel != kPairChannel; i++) {
+    const auto edge = plan_.edge(local.firstEdge + i);
+    if (edge.kind == uint8_t(plan::EdgeKind::ring) && edge.channel == channel && bool(edge.sends) == sends) return edge;
+  }
+  return {};
 }
 
 void NetTransport::introduce(NetEndpoint& endpoint) {

@@ -56,7 +56,8 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   Status startNetworks();
   // The endpoint, made if need be; null if that failed.
   NetEndpoint* find(uint32_t peer, uint32_t channel, bool sends);
-  uint32_t deviceOf(uint32_t channel) const;
+  // Nothing of a pair's channel.
+  std::optional<plan::EdgeRecord> ringEdge(uint32_t channel, bool sends) const;
   Status make(const Key& key, std::unique_ptr<NetEndpoint>& out);
   // Exchanges what the two sides need to connect.
   void introduce(NetEndpoint& endpoint);

@@ -249,10 +249,11 @@ uint32_t NetTransport::mostConnections() const {
   constexpr auto kSocket = uint8_t(plan::Transport::socket);
   const bool localToo = header.sameHostTransport == kSocket;
   const uint32_t peers = header.ranks - (localToo ? 1 : header.localRanks);
-  uint32_t count = 3 * peers;  // each way, and beside the data
+  const uint32_t sockets = header.sockets + (header.socketThreads > 0 ? 1 : 0);
+  uint32_t count = (2 * sockets + 1) * peers;  // each way, and beside the data
   const auto local = plan_.local(plan_.peer(rank_).localIndex);
   for (uint32_t i = 0; i < local.edgeCount; i++) {
-    if (plan_.edge(local.firstEdge + i).transport == kSocket) count++;
+    if (plan_.edge(local.firstEdge + i).transport == kSocket) count += sockets;
   }
   return count;
 }
@@ -264,13 +265,8 @@ bool NetTransport::planned(uint32_t from, uint32_t channel) const {
     const uint8_t transport = plan_.sameHost(from) ? header.sameHostTransport : header.otherHostTransport;
     return transport == uint8_t(plan::Transport::socket);
   }
-  const auto local = plan_.local(plan_.peer(rank_).localIndex);
-  for (uint32_t i = 0; i < local.edgeCount && header.ranks > 1; i++) {
-    const auto edge = plan_.edge(local.firstEdge + i);
-    if (edge.channel == channel && !edge.sends)
-      return edge.peer == from && edge.transport == uint8_t(plan::Transport::socket);
-  }
-  return false;
+  const std::optional<plan::EdgeRecord> edge = ringEdge(channel, false);
+  return edge.has_value() && edge->peer == from && edge->transport == uint8_t(plan::Transport::socket);
 }
 
 }  // namespace ncclrun
