@@ -21,7 +21,7 @@ const wrong = values.filter((value) => value !== expected).length;
 // Everybody tells everybody how many of its elements are wrong.
 const [wrongAnywhere] = await comm.allReduce(new Float32Array([wrong]));
 if (comm.rank === 0) {
-  const where = comm.hosts.length === 1 ? `on ${comm.hosts[0]}` : `on ${comm.hosts.length} hosts`;
+  const where = comm.hosts.length === 1 ? `on ${comm.hosts[0]?.name}` : `on ${comm.hosts.length} hosts`;
   console.log(`${comm.size} ranks ${where} summed ${count} floats in ${milliseconds.toFixed(2)} ms`);
   console.log(
     wrongAnywhere === 0 ? `every element is ${expected}, as it must be` : `${wrongAnywhere} elements are wrong`,

@@ -7,6 +7,6 @@ import { init } from 'ncclrun';
 
 await using comm = await init();
 
-console.log(`hello from rank ${comm.rank} of ${comm.size}, number ${comm.localRank} on ${comm.hosts[comm.host]}`);
+console.log(`hello from rank ${comm.rank} of ${comm.size}, number ${comm.localRank} on ${comm.hosts[comm.host]?.name}`);
 const [present] = await comm.allReduce(Int32Array.of(1));
 if (comm.rank === 0) console.log(`all ${present} are there`);

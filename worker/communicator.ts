@@ -15,6 +15,7 @@ import type { NcclBuffer, OnDevice } from './device/operands.ts';
 import type { DeviceStream } from './device/stream.ts';
 import type { ElementType } from './engine/elements.ts';
 import { OperationPromises } from './operation-promises.ts';
+import type { CommHost } from './comm-host.ts';
 import type { CommHandle, Native, Operation } from './engine/native.ts';
 import { translated, translateError, UsageError } from './engine/errors.ts';
 import { ExchangeQueue } from './exchange.ts';
@@ -46,8 +47,8 @@ export class Communicator implements AsyncDisposable {
   readonly localSize: number;
   /** Our host: an index into `hosts`. */
   readonly host: number;
-  /** Names of all hosts that have ranks of this communicator. */
-  readonly hosts: readonly string[];
+  /** All hosts that have ranks of this communicator. */
+  readonly hosts: readonly CommHost[];
   /** Where its buffers lie: a GPU, or the host device. */
   readonly device: Device;
 

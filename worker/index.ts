@@ -6,6 +6,7 @@
  *     const sum = await comm.allReduce(new Float32Array([comm.rank]));
  */
 export { Communicator } from './communicator.ts';
+export type { CommHost, CommNic } from './comm-host.ts';
 export type { OperationOptions, ReduceOptions, RootOptions, RootReduceOptions, Signal } from './calls.ts';
 export { Device } from './device/device.ts';
 export { DeviceBuffer } from './device/buffer.ts';

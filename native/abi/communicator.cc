@@ -7,6 +7,7 @@
 #include "abi/call.h"
 #include "abi/newer.h"
 #include "communicator/registry.h"
+#include "datapath/nic_list.h"
 #include "ncclrun.h"
 
 using namespace ncclrun;
@@ -195,6 +196,17 @@ NCCLRUN_EXPORT ncclResult_t ncclrunCommHostName(ncclComm_t comm, uint32_t index,
     *name = path.hostName(index);
     if (*name != nullptr) return ncclSuccess;
     return fail(ncclInvalidArgument, "ncclrunCommHostName: the communicator has no host %u", index);
+  });
+}
+
+NCCLRUN_EXPORT ncclResult_t ncclrunCommGetNics(ncclComm_t comm, uint32_t index, ncclrunNic* nics, size_t* count) {
+  constexpr const char* kName = "ncclrunCommGetNics";
+  return withCommunicator(kName, comm, [&](Communicator& communicator) {
+    if (communicator.ready(kName) == nullptr) return whyNotReady(communicator);
+    if (const auto bad = checkPointer(kName, "count", count); bad != ncclSuccess) return bad;
+    if (nics == nullptr && *count > 0) return checkPointer(kName, "nics", nics);
+    const Status status = listNics(communicator.planBytes(), index, {nics, *count}, *count);
+    return status.ok() ? ncclSuccess : fail(status.code, "%s: %s", kName, status.sentence.c_str());
   });
 }
 

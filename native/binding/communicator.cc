@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <unordered_set>
+#include <vector>
 
 #include "binding/arguments.h"
 #include "binding/device.h"
@@ -231,6 +232,28 @@ Napi::Value commSplit(const Napi::CallbackInfo& call) {
   });
 }
 
+namespace {
+
+Napi::Array nicsOf(Napi::Env env, const Comm& comm, uint32_t host) {
+  size_t count = 0;
+  check(env, ncclrunCommGetNics(comm.comm, host, nullptr, &count), comm.comm);
+  std::vector<ncclrunNic> nics(count);
+  check(env, ncclrunCommGetNics(comm.comm, host, nics.data(), &count), comm.comm);
+  auto list = Napi::Array::New(env, count);
+  for (uint32_t i = 0; i < count; ++i) {
+    Napi::Object nic = Napi::Object::New(env);
+    nic.Set("name", Napi::String::New(env, nics[i].name));
+    nic.Set("address", Napi::String::New(env, nics[i].address));
+    nic.Set("port", Napi::Number::New(env, nics[i].port));
+    nic.Set("speedMbps", nics[i].speedMbps == 0 ? env.Null() : Napi::Number::New(env, nics[i].speedMbps));
+    nic.Set("gpuDirect", Napi::Boolean::New(env, nics[i].gpuDirect != 0));
+    list.Set(i, nic);
+  }
+  return list;
+}
+
+}  // namespace
+
 Napi::Value commInfo(const Napi::CallbackInfo& call) {
   const Napi::Env env = call.Env();
   const auto comm = openComm(call[0]);
@@ -246,7 +269,10 @@ Napi::Value commInfo(const Napi::CallbackInfo& call) {
   for (uint32_t i = 0; i < info.hosts; ++i) {
     const char* name = nullptr;
     check(env, ncclrunCommHostName(comm->comm, i, &name), comm->comm);
-    hosts.Set(i, Napi::String::New(env, name));
+    Napi::Object host = Napi::Object::New(env);
+    host.Set("name", Napi::String::New(env, name));
+    host.Set("nics", nicsOf(env, *comm, i));
+    hosts.Set(i, host);
   }
   object.Set("hosts", hosts);
   return object;

@@ -126,6 +126,17 @@ typedef struct {
 ncclResult_t ncclrunCommGetInfo(ncclComm_t comm, ncclrunCommInfo* info);
 /* Name of host `index` (0..hosts-1); valid until the communicator is destroyed. */
 ncclResult_t ncclrunCommHostName(ncclComm_t comm, uint32_t index, const char** name);
+/* A NIC by which a host of the communicator reaches the others. NICs of equal index are one rail. */
+typedef struct {
+  char name[64];      /* of the interface or card: "eth0"; cut off if longer */
+  char address[64];   /* numeric; a link-local one with its scope */
+  uint32_t speedMbps; /* 0: unknown */
+  uint32_t port;      /* number on the card; 0 for an interface */
+  uint32_t gpuDirect; /* 1: reads and writes GPU memory */
+} ncclrunNic;
+/* In: *count entries fit into nics. Out: *count is how many host `index` has; min(both) were written. A communicator of
+ * one host has none, unless its ranks reach each other by sockets. */
+ncclResult_t ncclrunCommGetNics(ncclComm_t comm, uint32_t index, ncclrunNic* nics, size_t* count);
 
 /* ---- A communicator from a plan given by hand, without an agent (tests, tools). ----
  * plan: a HostPlan (native/plan/plan_format.h), copied. segmentFd: memory of at least the plan's segmentBytes, zeroed,

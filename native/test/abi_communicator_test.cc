@@ -90,6 +90,11 @@ void facts() {
     EXPECT_RESULT(ncclrunCommHostName(all.comms[rank], 0, &name), ncclSuccess, "");
     EXPECT(name != nullptr && *name != '\0');
     EXPECT_RESULT(ncclrunCommHostName(all.comms[rank], 1, &name), ncclInvalidArgument, "no host 1");
+    size_t nics = 0;
+    EXPECT_RESULT(ncclrunCommGetNics(all.comms[rank], 0, nullptr, &nics), ncclSuccess, "");
+    EXPECT(nics == 0);
+    EXPECT_RESULT(ncclrunCommGetNics(all.comms[rank], 1, nullptr, &nics), ncclInvalidArgument, "no host 1");
+    EXPECT_RESULT(ncclrunCommGetNics(all.comms[rank], 0, nullptr, nullptr), ncclInvalidArgument, "count is NULL");
     ncclResult_t state = ncclInternalError;
     EXPECT_RESULT(ncclCommGetAsyncError(all.comms[rank], &state), ncclSuccess, "");
     EXPECT(state == ncclSuccess);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <random>
 
+#include "datapath/nic_list.h"
 #include "plan/tree_shape.h"
 #include "support/check.h"
 #include "support/plan_builder.h"
@@ -79,6 +80,18 @@ TEST(the_reader_knows_the_nics_of_edges_and_pairs) {
     EXPECT(edge.nic == (inside ? plan::kNoNic : edge.channel) && edge.peerNic == edge.nic);
     if (!inside) EXPECT(plan.describePeerNic(edge) == "eth" + std::to_string(edge.channel) + " of host h1");
   }
+}
+
+TEST(programs_get_the_nics_of_every_host) {
+  const auto blob = encode(specimen(), 0);
+  ncclrunNic nics[3] = {};
+  size_t count = 0;
+  EXPECT(listNics(blob, 1, {nics, 1}, count).ok() && count == 2);
+  EXPECT(std::string(nics[0].name) == "eth0" && nics[1].name[0] == '\0');
+  EXPECT(listNics(blob, 1, nics, count).ok() && count == 2);
+  EXPECT(std::string(nics[1].name) == "eth1" && std::string(nics[1].address) == "127.0.0.1");
+  EXPECT(nics[1].speedMbps == 10'000 && nics[1].port == 0 && nics[1].gpuDirect == 0);
+  EXPECT(listNics(blob, 2, nics, count).code == ncclInvalidArgument);
 }
 
 TEST(a_plan_of_one_host_needs_no_nic) {

@@ -3,6 +3,7 @@
  * The boundary is thin: arguments are checked and defaults filled in TypeScript; absent values are null, never undefined.
  * A failing call throws NativeError with `code` (ncclResult_t or an errno name).
  */
+import type { CommHost } from '../comm-host.ts';
 import { BUFFER_COLLECTIVES } from '../../control/collectives.ts';
 
 /** An open file descriptor or mapping owned by native code; closed by `close` or the garbage collector. */
@@ -43,7 +44,7 @@ interface CommInfo {
   readonly localRank: number;
   readonly localSize: number;
   readonly host: number;
-  readonly hosts: readonly string[];
+  readonly hosts: readonly CommHost[];
 }
 
 /** What commInit needs. */
