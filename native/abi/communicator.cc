@@ -7,7 +7,6 @@
 #include "abi/call.h"
 #include "abi/newer.h"
 #include "communicator/registry.h"
-#include "datapath/nic_list.h"
 #include "ncclrun.h"
 
 using namespace ncclrun;
@@ -205,7 +204,7 @@ NCCLRUN_EXPORT ncclResult_t ncclrunCommGetNics(ncclComm_t comm, uint32_t index, 
     if (communicator.ready(kName) == nullptr) return whyNotReady(communicator);
     if (const auto bad = checkPointer(kName, "count", count); bad != ncclSuccess) return bad;
     if (nics == nullptr && *count > 0) return checkPointer(kName, "nics", nics);
-    const Status status = listNics(communicator.planBytes(), index, {nics, *count}, *count);
+    const Status status = communicator.nics(index, {nics, *count}, *count);
     return status.ok() ? ncclSuccess : fail(status.code, "%s: %s", kName, status.sentence.c_str());
   });
 }

@@ -102,11 +102,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
                        std::unique_ptr<Announcement> announcement);
   // Makes operations queued on `later` from now on wait for those queued on `earlier`.
   Status order(ncclrunStream_t later, ncclrunStream_t earlier);
-  // Bytes of the plan, for code below the border that reads it. Of a ready communicator.
-  std::span<const std::byte> planBytes() const {
-    if (const auto* mapping = std::get_if<Mapping>(&plan_)) return mapping->bytes();
-    return std::get<std::vector<std::byte>>(plan_);
-  }
+  // The NICs of a host of a ready communicator, as listNics() has them.
+  Status nics(uint32_t host, std::span<ncclrunNic> out, size_t& count) const;
   // Returns the data path of a ready communicator, else null and sets the last error; `function` names the caller.
   DataPath* ready(const char* function);
 

@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "communicator/communicator.h"
 #include "communicator/debug_report.h"
+#include "datapath/nic_list.h"
 #include "datapath/telemetry.h"
 
 namespace ncclrun {
@@ -181,6 +182,11 @@ void Communicator::onPlan(Answer answer) {
   // checks whether others wait.
   Telemetry(telemetry_.get()).waitingIdly(nowNanoseconds());
   ControlThread::get().repeat([self = shared_from_this()] { return self->stepConnecting(); });
+}
+
+Status Communicator::nics(uint32_t host, std::span<ncclrunNic> out, size_t& count) const {
+  if (const auto* mapping = std::get_if<Mapping>(&plan_)) return listNics(mapping->bytes(), host, out, count);
+  return listNics(std::get<std::vector<std::byte>>(plan_), host, out, count);
 }
 
 Status Communicator::openPlan(Answer& answer) {

@@ -17,8 +17,7 @@ void copyText(std::string_view text, char (&out)[kBytes]) {
 Status listNics(std::span<const std::byte> plan, uint32_t host, std::span<ncclrunNic> out, size_t& count) {
   PlanView view;
   NCCLRUN_TRY(view.open(plan));
-  if (host >= view.header().hosts)
-    return {ncclInvalidArgument, "the communicator has no host " + std::to_string(host)};
+  if (host >= view.header().hosts) return {ncclInvalidArgument, "the communicator has no host " + std::to_string(host)};
   count = view.nicCount(host);
   for (uint32_t index = 0; index < count && index < out.size(); index++) {
     const auto nic = view.nic(host, index);
