@@ -67,7 +67,7 @@ async function obey(order: Order): Promise<unknown> {
       const { init } = await import('ncclrun');
       communicator = await init();
       const { rank, size, localRank, localSize, hosts } = communicator;
-      return `${rank}/${size} ${localRank}/${localSize} ${hosts.join(',')}`;
+      return `${rank}/${size} ${localRank}/${localSize} ${hosts.map(({ name }) => name).join(',')}`;
     }
     case 'allReduce':
       return [...(await comm().allReduce(Float32Array.from(order.values)))];
