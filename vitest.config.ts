@@ -8,7 +8,7 @@ const order = ['unit', 'native', 'local', 'cluster', 'slurm', 'package', 'gpu', 
 /** Their files share the machine: they are pure, or have jobs and hosts of their own, for which they wait most of the time. */
 const shared = ['unit', 'local', 'cluster', 'slurm', 'long'];
 /** Of these much time is spent waiting: one more of them at once. */
-const waiting = ['cluster', 'slurm', 'long'];
+const waiting = ['local', 'cluster', 'slurm', 'long'];
 
 /** For the many processes that the tests start: each would compile the same modules for itself. */
 const compiled = fileURLToPath(new URL('build/test/compiled', import.meta.url));

@@ -83,7 +83,12 @@ class Pair {
   }
   bool await(uint32_t rank, Endpoint& end) {
     SpinWait spin(*interrupts_[rank], segments_[rank].doorbell(rank), 1000);
-    return spin.wait([&] { return end.ready(); }, [&] { end.watch(); });
+    // As blocks do.
+    return spin.wait([&] { return end.ready(); },
+                     [&] {
+                       end.watch();
+                       if (const Status why = end.gone(); !why.ok() && !end.ready()) interrupts_[rank]->raise(why);
+                     });
   }
 
  private:
@@ -233,6 +238,41 @@ TEST(both_protocols_alternate_on_one_connection) {
     }
   }
   EXPECT(out.bytes() == total && in.bytes() == total);
+}
+
+// Each over a library of its own, which reads once what is planted. The last one's messages hold 256 bytes, and steps
+// up to 508: these travel in parts.
+TEST(a_plugin_may_delay_block_reorder_or_hide_sizes_and_steps_still_arrive_in_order) {
+  const struct {
+    const char* plugin;
+    const char* behaviour;
+  } planted[] = {{NCCLRUN_TEST_PLUGINS "/libnccl-net-double-v6.so", "block-ms=20,null-comm=5"},
+                 {NCCLRUN_TEST_PLUGINS "/libnccl-net-double-v7.so", "null-request=3,in-order"},
+                 {NCCLRUN_TEST_PLUGINS "/libnccl-net-double-v8.so", "no-sizes"},
+                 {NCCLRUN_TEST_PLUGINS "/libnccl-net-double-v9.so", "other-first,done-after=4"},
+                 {NCCLRUN_TEST_PLUGINS "/libnccl-net-double-v10.so", "bad-properties"},
+                 {NCCLRUN_TEST_PLUGINS "/libnccl-net-double-v12.so", "max-bytes=256"}};
+  for (const auto& [plugin, behaviour] : planted) {
+    setenv("NCCLRUN_NET_DOUBLE", behaviour, 1);
+    carriesSteps({plan::Transport::socket, plan::Protocol::simple, plugin});
+  }
+}
+
+// The error names the peer and the plugin, and the receiver does not wait for ever.
+TEST(a_plugin_whose_test_fails_ends_the_wait) {
+  setenv("NCCLRUN_NET_DOUBLE", "test-error=20", 1);
+  Pair pair({plan::Transport::socket, plan::Protocol::simple, NCCLRUN_TEST_PLUGINS "/libnccl-net-double-v11.so"});
+  Endpoint& out = pair.end(0, kPairChannel, true);
+  Endpoint& in = pair.end(1, kPairChannel, false);
+  std::thread sender([&] {
+    while (!pair.interrupt(0).raised() && pair.await(0, out)) out.publish(8);
+  });
+  while (in.gone().ok() && !pair.interrupt(1).raised()) {
+    if (in.ready()) in.release();
+  }
+  sender.join();
+  const Status status = pair.interrupt(0).status();
+  EXPECT_MORE(status.sentence.find("rank 1 on host h1") != std::string::npos, status.sentence);
 }
 
 // Whoever notices it first tells the other one.

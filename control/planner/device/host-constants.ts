@@ -19,7 +19,18 @@ export const SHARED_CORE_SPIN_NANOSECONDS = 1_000_000;
 
 /** Slots of a connection: large enough to amortise the hand-over, small enough that all slots of a pair stay in a core's L2 cache. */
 export const RING_BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
-export const PAIR_BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
+const PAIR_BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
+
+/** A rank's connections with all others, both ways, take at most about this much memory: 1,024 ranks have slots of 32 KiB. */
+const PAIRS_BYTES = 256 * 1024 * 1024;
+const SMALLEST_PAIR_SLOT = 8 * 1024;
+
+export function pairBufferOf(ranks: number): { readonly steps: number; readonly stepBytes: number } {
+  const { steps, stepBytes } = PAIR_BUFFER;
+  const share = PAIRS_BYTES / (2 * Math.max(ranks - 1, 1) * steps);
+  const powerOfTwo = 2 ** Math.floor(Math.log2(share));
+  return { steps, stepBytes: Math.min(Math.max(powerOfTwo, SMALLEST_PAIR_SLOT), stepBytes) };
+}
 
 export const CHUNK_BYTES = 256 * 1024;
 

@@ -4,7 +4,7 @@ import type { Decisions } from '../plan.ts';
 import type { Preferences } from '../input/preferences.ts';
 import type { ChannelSet } from '../channel-set.ts';
 import {
-  PAIR_BUFFER,
+  pairBufferOf,
   RING_BUFFER,
   SHARED_CORE_SPIN_NANOSECONDS,
   SPIN_BETWEEN_HOSTS_NANOSECONDS,
@@ -31,7 +31,7 @@ export function decideOnHosts(
     channels: channelSet.channels(channels),
     transports: { sameHost: 'shm', otherHost: 'socket' },
     ringBuffer: RING_BUFFER,
-    pairBuffer: PAIR_BUFFER,
+    pairBuffer: pairBufferOf(ranks),
     gpuBuffers: null,
     tuning: withPredictions(hostTuning({ ranks, hosts, channels }, preferences), {
       ranks,

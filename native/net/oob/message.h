@@ -22,7 +22,8 @@ struct OobMessage {
   uint32_t channel = 0;
   uint32_t result = 0;  // of a goodbye: the ncclResult_t with which waits for this rank end; success: it left in order
   Handle handle = {};
-  // NUL-terminated. Of a goodbye: how the ranks' calls differ; of an introduction: the network that carries its data.
+  // NUL-terminated. Of a goodbye: how the ranks' calls differ, or which error was the reason; of an introduction: the
+  // network that carries its data.
   std::array<char, 368> sentence = {};
 };
 static_assert(sizeof(OobMessage) == 512);

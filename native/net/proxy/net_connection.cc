@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <span>
@@ -15,6 +16,11 @@ size_t strideOf(uint32_t stepBytes) { return sizeof(NetConnection::SlotHeader) +
 }  // namespace
 
 Status NetConnection::make(const Setup& setup, std::unique_ptr<NetConnection>& out) {
+  const uint64_t most = setup.network.devices()[setup.device].maxMessageBytes;
+  if (most < sizeof(SlotHeader) || (setup.stepBytes + sizeof(SlotHeader)) / most >= kMaxParts) {
+    return {ncclInvalidUsage, "the network " + setup.network.name() + " carries at most " + std::to_string(most) +
+                                  " bytes in a message, too few for slots of " + std::to_string(setup.stepBytes)};
+  }
   const size_t bytes = kConnectionHeaderBytes + setup.steps * strideOf(setup.stepBytes);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
@@ -32,12 +38,16 @@ NetConnection::NetConnection(const Setup& setup, Mapping memory)
       steps_(setup.steps),
       stepBytes_(setup.stepBytes),
       stride_(strideOf(setup.stepBytes)),
+      partBytes_(std::min<uint64_t>(setup.network.devices()[setup.device].maxMessageBytes,
+                                    sizeof(SlotHeader) + setup.stepBytes)),
+      parts_((sizeof(SlotHeader) + setup.stepBytes + partBytes_ - 1) / partBytes_),
       peerName_(setup.peerName),
       busy_(setup.busy),
       memory_(std::move(memory)),
       ring_(*static_cast<Connection*>(memory_.address())),
       slots_(static_cast<std::byte*>(memory_.address()) + kConnectionHeaderBytes),
-      calls_(std::make_unique<StepCall[]>(setup.steps)) {
+      calls_(std::make_unique<StepCall[]>(setup.steps)),
+      requests_(setup.steps * parts_) {
   // A sender has no free slots before the connection is open: a slot posted to one that never is would be lost.
   if (sends_) ring_.head.store(uint64_t(0) - steps_, std::memory_order_relaxed);
 }
@@ -144,75 +154,93 @@ bool NetConnection::accept() {
   return true;
 }
 
+NetConnection::Part NetConnection::partOf(uint64_t message, size_t bytes) const {
+  const size_t offset = message % parts_ * partBytes_;
+  return {reinterpret_cast<std::byte*>(&headerOf(message / parts_)) + offset,
+          offset < bytes ? std::min(bytes - offset, partBytes_) : 0};
+}
+
 bool NetConnection::sendSlots() {
-  const uint64_t tail = ring_.tail.load(std::memory_order_seq_cst);
+  const uint64_t tail = ring_.tail.load(std::memory_order_seq_cst) * parts_;
   bool changed = false;
   for (;;) {
     while (posted_ != tail) {
-      SlotHeader& header = headerOf(posted_);
-      header.call = calls_[posted_ % steps_];
-      header.step = uint32_t(posted_);
-      header.bytes = ring_.stepBytes[posted_ % steps_].load(std::memory_order_relaxed);
+      const uint64_t step = posted_ / parts_;
+      SlotHeader& header = headerOf(step);
+      if (posted_ % parts_ == 0) {
+        header.call = calls_[step % steps_];
+        header.step = uint32_t(step);
+        header.bytes = ring_.stepBytes[step % steps_].load(std::memory_order_relaxed);
+      }
+      const Part part = partOf(posted_, sizeof header + header.bytes);
       net::Request* request = nullptr;
-      const Status status = sender_->isend(&header, sizeof header + header.bytes, kTag, registration_, request);
+      const Status status = sender_->isend(part.address, part.bytes, kTag, registration_, request);
       if (!status.ok()) return fail(status);
       if (request == nullptr) break;
-      requests_[posted_++ % steps_] = request;
+      requestOf(posted_++) = request;
     }
     const uint64_t before = done_;
     while (done_ != posted_) {
       bool done = false;
-      const Status status = sender_->test(requests_[done_ % steps_], done, {});
+      const Status status = sender_->test(requestOf(done_), done, {});
       if (!status.ok()) return fail(status);
       if (!done) break;
       done_++;
     }
     if (done_ == before) return changed;
-    ring_.head.store(done_, std::memory_order_seq_cst);
-    changed = true;
-    if (posted_ == tail) return true;
+    if (done_ / parts_ != before / parts_) {
+      ring_.head.store(done_ / parts_, std::memory_order_seq_cst);
+      changed = true;
+    }
+    if (posted_ == tail) return changed;
   }
 }
 
 bool NetConnection::receiveSlots() {
   bool changed = false;
+  const size_t most = sizeof(SlotHeader) + stepBytes_;
   for (;;) {
-    const uint64_t free = ring_.head.load(std::memory_order_seq_cst) + steps_;
+    const uint64_t free = (ring_.head.load(std::memory_order_seq_cst) + steps_) * parts_;
     while (posted_ != free && !ended_.load(std::memory_order_relaxed)) {
-      const net::Buffer buffer{.address = &headerOf(posted_),
-                               .bytes = sizeof(SlotHeader) + stepBytes_,
-                               .tag = kTag,
-                               .registration = registration_};
+      const Part part = partOf(posted_, most);
+      const net::Buffer buffer{
+          .address = part.address, .bytes = part.bytes, .tag = kTag, .registration = registration_};
       net::Request* request = nullptr;
       const Status status = receiver_->irecv({&buffer, 1}, request);
       if (!status.ok()) return fail(status) || changed;
       if (request == nullptr) break;
-      requests_[posted_++ % steps_] = request;
+      requestOf(posted_++) = request;
     }
     // After its last message the other side closes the connection, with whatever is posted here.
     if (done_ == posted_ || ended_.load(std::memory_order_relaxed)) return changed;
     bool done = false;
-    size_t bytes = sizeof(SlotHeader) + stepBytes_;
-    const Status status = receiver_->test(requests_[done_ % steps_], done, {&bytes, 1});
+    size_t bytes = partOf(done_, most).bytes;
+    const Status status = receiver_->test(requestOf(done_), done, {&bytes, 1});
     if (!status.ok()) return fail(status) || changed;
     if (!done) return changed;
-    changed = received(bytes) || changed;
+    const uint64_t message = done_++;
+    changed = received(message / parts_, message % parts_, bytes) || changed;
     if (failed_.load(std::memory_order_relaxed)) return true;
   }
 }
 
-bool NetConnection::received(size_t bytes) {
-  const uint64_t step = done_++;
+// Some plugins do not say how long a message was: the header does.
+bool NetConnection::received(uint64_t step, uint64_t part, size_t bytes) {
   const SlotHeader& header = headerOf(step);
-  if (bytes >= sizeof header && header.bytes == kEnd) {
+  if (part == 0 && bytes >= sizeof header && header.bytes == kEnd) {
     ended_.store(true, std::memory_order_release);
     return true;
   }
-  if (bytes < sizeof header || header.bytes != bytes - sizeof header || header.step != uint32_t(step)) {
+  if (part == 0 && (bytes < sizeof header || header.bytes > stepBytes_ || header.step != uint32_t(step))) {
     return fail({ncclInternalError, peerName_ + " sent a message of " + std::to_string(bytes) +
                                         " bytes that is not step " + std::to_string(uint32_t(step)) +
                                         " of this connection"});
   }
+  if (bytes < partOf(step * parts_ + part, sizeof header + header.bytes).bytes) {
+    return fail({ncclInternalError, peerName_ + " sent " + std::to_string(bytes) + " bytes of step " +
+                                        std::to_string(uint32_t(step)) + " where more were due"});
+  }
+  if (part + 1 != parts_) return false;
   calls_[step % steps_] = header.call;
   ring_.stepBytes[step % steps_].store(header.bytes, std::memory_order_relaxed);
   ring_.tail.store(step + 1, std::memory_order_seq_cst);
@@ -225,9 +253,9 @@ bool NetConnection::sendEnd() {
   sendSlots();
   if (failed_.load(std::memory_order_relaxed)) return true;
   if (endDone_) return true;
-  if (posted_ != ring_.tail.load() || done_ != posted_) return false;
+  if (posted_ != ring_.tail.load() * parts_ || done_ != posted_) return false;
   if (endRequest_ == nullptr) {
-    SlotHeader& header = headerOf(posted_);
+    SlotHeader& header = headerOf(posted_ / parts_);
     header = {};
     header.bytes = kEnd;
     const Status status = sender_->isend(&header, sizeof header, kTag, registration_, endRequest_);

@@ -79,7 +79,7 @@ class NetConnection {
 
  private:
   static constexpr int kTag = 0;
-  static constexpr uint32_t kMaxSteps = 16;
+  static constexpr uint64_t kMaxParts = 64;
 
   NetConnection(const Setup& setup, Mapping memory);
 
@@ -90,8 +90,15 @@ class NetConnection {
   bool registerSlots(net::Connection& connection);
   bool sendSlots();
   bool receiveSlots();
-  // The message of the oldest receive is in its slot.
-  bool received(size_t bytes);
+  // A part of a step has arrived in the step's slot.
+  bool received(uint64_t step, uint64_t part, size_t bytes);
+  // Where the message of that number lies, counted from the first one; `bytes`: of its whole step, with the header.
+  struct Part {
+    std::byte* address;
+    size_t bytes;
+  };
+  Part partOf(uint64_t message, size_t bytes) const;
+  net::Request*& requestOf(uint64_t message) { return requests_[message % requests_.size()]; }
   bool fail(const Status& why);
   void count(bool isBusy);
   SlotHeader& headerOf(uint64_t step) const { return *reinterpret_cast<SlotHeader*>(slots_ + step % steps_ * stride_); }
@@ -101,6 +108,10 @@ class NetConnection {
   const bool sends_;
   const uint32_t steps_, stepBytes_;
   const size_t stride_;
+  // Where a network's messages are smaller than a slot, each step is as many messages as the largest one needs; those
+  // that a smaller one does not need are empty. So a receiver can post them before it knows what comes.
+  const size_t partBytes_;
+  const uint64_t parts_;
   const std::string peerName_;
   std::atomic<int>& busy_;
   const Mapping memory_;
@@ -117,8 +128,8 @@ class NetConnection {
   std::unique_ptr<net::Connector> connector_;
   std::unique_ptr<net::Sender> sender_;
   std::unique_ptr<net::Receiver> receiver_;
-  net::Request* requests_[kMaxSteps] = {};
-  uint64_t posted_ = 0;  // steps for which the network has a request, or had one
+  std::vector<net::Request*> requests_;
+  uint64_t posted_ = 0;  // messages for which the network has a request, or had one
   uint64_t done_ = 0;    // of these, those that are complete
   net::Request* endRequest_ = nullptr;
   bool endDone_ = false;

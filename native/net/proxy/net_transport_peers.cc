@@ -151,7 +151,8 @@ void NetTransport::failSender(const NetEndpoint& endpoint, const PeerState& stat
   if (!state.lost && state.result == ncclInvalidUsage) return interrupt_.raise(statusOf(endpoint, state));
   PeerState loss = state;
   loss.lost = true;
-  if (!state.lost) loss.sentence = "it has left the communicator without receiving all that this rank sent";
+  if (!state.lost && state.sentence.empty())
+    loss.sentence = "it has left the communicator without receiving all that this rank sent";
   interrupt_.raise(statusOf(endpoint, loss), endpoint.facts().peer, FailureScope::alone);
 }
 
@@ -165,8 +166,10 @@ Status NetTransport::statusOf(const NetEndpoint& endpoint, const PeerState& stat
   if (state.result == ncclSuccess) return endpoint.peerLeftInOrder();
   if (state.result == ncclInvalidUsage) return {ncclInvalidUsage, state.sentence};
   const Status why = gonePeers_.why(facts.peer);  // the agent's report may have more detail
-  return why.ok() ? Status{ncclRemoteError, facts.peerName + " left the communicator after an error, or aborted it"}
-                  : why;
+  if (!why.ok()) return why;
+  return {ncclRemoteError, state.sentence.empty()
+                               ? facts.peerName + " left the communicator after an error, or aborted it"
+                               : state.sentence};
 }
 
 Status NetTransport::whyGone(NetEndpoint& endpoint) {
@@ -208,6 +211,11 @@ void NetTransport::judgeFailures() {
       interrupt_.raise({why.code, "the connection with " + each->facts().peerName + " failed: " + why.sentence});
     } else if (now - since > kGoodbyeBehindNanoseconds) {
       onGone(peer, {.lost = true, .result = ncclRemoteError, .sentence = why.sentence, .since = now});
+      // The peer may wait at its end of the connection, which still looks whole there.
+      net::OobMessage broken{.kind = net::OobKind::goodbye, .result = ncclRemoteError};
+      (plan_.describe(rank_) + " lost its connection with this rank: " + why.sentence)
+          .copy(broken.sentence.data(), broken.sentence.size() - 1);
+      send(peer, broken);
     }
   }
 }
