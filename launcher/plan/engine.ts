@@ -24,9 +24,16 @@ export interface MeasuredHere {
   readonly busIds: readonly string[];
 }
 
-/** As --plan takes it. */
+/** As --plan takes it: without the NICs, and what follows from them, which are filled in when a job starts. */
 export function enginePlanText(cluster: Cluster, environment: Environment, here: MeasuredHere): string {
-  return planToJson(enginePlan(cluster, environment, here));
+  const plan = enginePlan(cluster, environment, here);
+  return planToJson({
+    ...plan,
+    hosts: plan.hosts.map((host) => ({ ...host, nics: [] })),
+    peers: plan.peers.map((peer) => ({ ...peer, pairNic: null })),
+    channels: plan.channels.map((channel) => ({ ...channel, rail: null })),
+    network: null,
+  });
 }
 
 /** Of each GPU, for one of a program's first communicators; null: not on GPUs. */

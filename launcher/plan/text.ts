@@ -1,6 +1,7 @@
 /** A plan for people. */
 import { printableLine } from '../../control/printable.ts';
 import type { GraphView, PlanView, ShapeView } from './view.ts';
+import { channelNicsText, nicsText } from './nics-text.ts';
 import { columns } from './columns.ts';
 import { counted } from '../text/counted.ts';
 
@@ -10,8 +11,8 @@ export function planText(view: PlanView, explain: boolean): string {
   const measured = view.table === null ? '' : `  measured: ${printableLine(view.table)}\n`;
   const variables = view.variables.map((variable) => `  heeded: ${printableLine(variable)}\n`).join('') + measured;
   const head = `${ranks} ranks on ${hosts}, ${nChannels} channels\n${variables}\n`;
-  const parts = [head, graphsText(view), channelsText(view), hierarchyText(view)];
-  if (explain) parts.push(explanation(shapes, view), memoryText(view));
+  const parts = [head, graphsText(view), channelsText(view), nicsText(view), hierarchyText(view)];
+  if (explain) parts.push(explanation(shapes, view), channelNicsText(shapes), memoryText(view));
   if (view.tuning.length > 0) parts.push(tuningText(view, explain));
   return parts.join('');
 }

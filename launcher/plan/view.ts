@@ -15,6 +15,8 @@ import { measuredAt } from '../../control/planner/measured/rows.ts';
 import type { FoundTable } from '../../control/planner/measured/store.ts';
 import { isPreferred } from '../../control/planner/input/preferences.ts';
 import type { Preferences } from '../../control/planner/input/preferences.ts';
+import { channelNics, nicViews } from './nics.ts';
+import type { ChannelNicView, NicView } from './nics.ts';
 import { linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
 import { bestOf, choicesFor, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
 import type { Choice } from '../../control/planner/tuning/choices.ts';
@@ -89,6 +91,10 @@ export interface ShapeView {
   readonly hosts: number;
   readonly gpus: number;
   readonly nics: number;
+  /** The NICs, by their position in the topology. */
+  readonly nicTable: readonly NicView[];
+  /** Of several hosts: by which NICs each ring comes in and goes out, and why. */
+  readonly ringNics: readonly ChannelNicView[];
   readonly ring: GraphView;
   readonly tree: GraphView;
   readonly collnet: GraphView | null;
@@ -143,6 +149,8 @@ export function viewOf({ cluster, situation }: PlannedCluster, options: ViewOpti
       hosts: cluster.hosts.filter((host) => host.shape === index).length,
       gpus: machine.gpus.length,
       nics: machine.nets.length,
+      nicTable: nicViews(routes),
+      ringNics: channelNics(shape.ring, routes),
       ring: graphView(shape.ring, routes, acrossHosts),
       tree: graphView(shape.tree, routes, acrossHosts),
       collnet: own(shape.collnetChain),

@@ -1,0 +1,48 @@
+/** NICs of a plan for people. */
+import { columns } from './columns.ts';
+import type { NicView } from './nics.ts';
+import type { PlanView, ShapeView } from './view.ts';
+
+/** Nothing for one host, which uses none. */
+export function nicsText({ nodes, shapes }: PlanView): string {
+  if (nodes === 1 || shapes.every(({ nicTable }) => nicTable.length === 0)) return '';
+  const rows = [['host', 'net', 'NIC', 'Gb/s', 'PCI', 'nearest ranks', 'GPUDirect']];
+  shapes.forEach(({ nicTable }, index) => {
+    for (const nic of nicTable) {
+      const { device, name, speedMbps, pci } = nic;
+      rows.push([
+        `kind ${index}`,
+        String(device),
+        name,
+        String(speedMbps / 1000),
+        pci ?? '-',
+        nearest(nic),
+        direct(nic),
+      ]);
+    }
+  });
+  return `${columns(rows)}\n`;
+}
+
+function nearest({ paths }: NicView): string {
+  const widest = Math.max(...paths.map(({ bandwidth }) => bandwidth));
+  const [first, ...others] = paths.filter(({ bandwidth }) => bandwidth === widest);
+  if (first === undefined) return '-';
+  const alike = [first, ...others.filter(({ type }) => type === first.type)];
+  return `${first.type} ${alike.map(({ rank }) => rank).join(' ')}`;
+}
+
+function direct({ gpuDirect, gpuDirectReason }: NicView): string {
+  return gpuDirect.length === 0 ? `no: ${gpuDirectReason}` : `ranks ${gpuDirect.join(' ')}`;
+}
+
+/** By which NIC each ring comes in and goes out, and why by that one. */
+export function channelNicsText(shapes: readonly ShapeView[]): string {
+  if (shapes.every(({ ringNics }) => ringNics.length === 0)) return '';
+  const rows = [['host', 'ring', '', 'NIC', 'rank', 'path', 'why']];
+  shapes.forEach(({ ringNics }, index) => {
+    for (const { channel, direction, nic, rank, type, reason } of ringNics)
+      rows.push([`kind ${index}`, String(channel), direction, nic, String(rank), type, reason]);
+  });
+  return `${columns(rows)}\n`;
+}
