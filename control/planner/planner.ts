@@ -4,7 +4,7 @@ import { RecentMap } from '../rendezvous/memory.ts';
 import { checkDevices, checkGiven, UnplannableError } from './input/check.ts';
 import type { GivenPlan, PlanInput } from './input/input.ts';
 import { isLater } from './device/gpu-buffers.ts';
-import { bindNetwork, nicsBetween } from './network/network.ts';
+import { bindNetwork, describeNics, nicsBetween } from './network/network.ts';
 import { bindChannels, bindPlan, decide } from './plan.ts';
 import type { Decisions } from './plan.ts';
 import { preferencesFrom } from './input/preferences.ts';
@@ -17,18 +17,28 @@ export class Planner {
   readonly #decided = new RecentMap<Decisions>(REMEMBERED_SHAPES);
   readonly #given: GivenPlan | null;
   readonly #environment: Environment;
+  readonly #onNics: (sentence: string) => void;
   #preferences: Preferences | null = null;
 
-  /** `given` decides every communicator with as many ranks as it has, and on its device; in the environment the user may prefer algorithms. */
-  constructor(given: GivenPlan | null, environment: Environment = {}) {
+  /**
+   * `given` decides every communicator with as many ranks as it has, and on its device; in the environment the user may prefer algorithms. `onNics` receives
+   * which NICs a communicator of several hosts uses, and why, as a sentence without its end.
+   */
+  constructor(
+    given: GivenPlan | null,
+    environment: Environment = {},
+    onNics: (sentence: string) => void = () => undefined,
+  ) {
     this.#given = given;
     this.#environment = environment;
+    this.#onNics = onNics;
   }
 
   /** `wholeJob`: the communicator has all ranks of the job, so a given plan must fit it. Throws UnplannableError, TopologyError. */
   plan(input: PlanInput, wholeJob: boolean): CommPlan {
     checkDevices(input, this.#environment['NCCL_MULTI_RANK_GPU_ENABLE'] === '1');
     const between = nicsBetween(input);
+    if (between !== null) this.#onNics(describeNics(input, between));
     const decisions = this.#givenFor(input, wholeJob) ?? this.#remembered(input, between?.nics[0]?.length ?? 0);
     return bindPlan(input, decisions, bindNetwork(input, between, decisions, this.#environment));
   }

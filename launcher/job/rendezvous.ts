@@ -56,6 +56,11 @@ async function readMachine(
   return known.readMachine(machine, { environment, dumpGraphs: dump === '' ? null : dump, problem: notice });
 }
 
+/** NCCL_DEBUG asks for what usually nobody needs to know. */
+function wantsDetails(environment: Environment = {}): boolean {
+  return ['INFO', 'TRACE'].includes(environment['NCCL_DEBUG']?.toUpperCase() ?? '');
+}
+
 export class RendezvousHub {
   readonly #options: RendezvousHubOptions;
   readonly #hub: Hub;
@@ -64,9 +69,14 @@ export class RendezvousHub {
 
   constructor(options: RendezvousHubOptions) {
     this.#options = options;
-    this.#planner = new Planner(options.plan, options.environment);
     const { epoch, hosts, rankHosts, lateAfterMs, clock } = options;
     const notice = (message: string): void => options.onEvent({ type: 'notice', time: Date.now(), message });
+    const known = new Set<string>();
+    const onNics = (sentence: string): void => {
+      if (!known.has(sentence) && wantsDetails(options.environment)) notice(sentence);
+      known.add(sentence);
+    };
+    this.#planner = new Planner(options.plan, options.environment, onNics);
     this.#machines = new Machines({
       read: (machine) => readMachine(machine, options.environment ?? {}, notice),
       send: (host, frame) => options.send(host, frame),

@@ -67,6 +67,17 @@ describe('the network of a plan', () => {
     }
   });
 
+  test('the planner reports which NICs several hosts use, and why', () => {
+    const said: string[] = [];
+    const planner = new Planner(null, {}, (sentence) => said.push(sentence));
+    planner.plan(input(2, 2), true);
+    planner.plan(input(1, 2), true);
+    expect(said).toEqual([
+      'NICs: n0 uses eth0 (10.0.0.0), eth1 (10.0.1.0); n1 uses eth0 (10.0.0.1), eth1 (10.0.1.1): ' +
+        'there is one in each of 2 subnets on every host',
+    ]);
+  });
+
   test('the ranks of a host take the rails in turn for their pairs', () => {
     expect(planned(input(2, 2)).peers.map(({ pairNic }) => pairNic)).toEqual([0, 1, 0, 0, 1, 0]);
     expect(planned(input(2, 1)).peers.map(({ pairNic }) => pairNic)).toEqual([0, 0, 0, 0, 0, 0]);

@@ -35,6 +35,20 @@ export function nicsBetween({ hosts }: PlanInput): ChosenNics | null {
   return hosts.length > 1 ? chooseNics(hosts) : null;
 }
 
+/** "a uses eth0, eth1; b uses eth0, eth1: there is one in each of 2 subnets on every host"; of many hosts the first ones. */
+export function describeNics({ hosts }: PlanInput, { nics, reason }: ChosenNics): string {
+  const shown = hosts.slice(0, DESCRIBED_HOSTS).map(({ name }, host) => {
+    const names = (nics[host] ?? []).map((nic) =>
+      nic.name === nic.address ? nic.name : `${nic.name} (${nic.address})`,
+    );
+    return `${name} uses ${names.join(', ')}`;
+  });
+  const more = hosts.length > shown.length ? `; ${hosts.length - shown.length} more hosts likewise` : '';
+  return `NICs: ${shown.join('; ')}${more}: ${reason}`;
+}
+
+const DESCRIBED_HOSTS = 8;
+
 /** `given`: of a plan that a user wrote; it says how sockets are used. Throws UnplannableError. */
 export function bindNetwork(
   input: PlanInput,
