@@ -102,6 +102,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   std::mutex outOfBandMutex_;
   std::unique_ptr<net::OobNetwork> outOfBand_;
   PeerStates peerStates_;
+  std::atomic<uint64_t> ringAt_{0};  // nanoseconds: when a block is to look at lost peers again; 0: never
   std::map<const NetEndpoint*, uint64_t> failedSince_;  // the proxy's thread alone
   Proxy proxy_{*this};                                  // last: its thread ends first
 };

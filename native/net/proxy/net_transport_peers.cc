@@ -67,7 +67,13 @@ uint64_t NetTransport::onTick() {
   }
   handle(events);
   judgeFailures();
-  return failedSince_.empty() ? ~uint64_t(0) : kGoodbyeBehindNanoseconds / 4;
+  const uint64_t ringAt = ringAt_.load(std::memory_order_relaxed);
+  const bool isDue = ringAt != 0 && nowNanoseconds() > ringAt;
+  if (isDue) {
+    ringAt_.store(0, std::memory_order_relaxed);
+    ring(own_);
+  }
+  return failedSince_.empty() && (ringAt == 0 || isDue) ? ~uint64_t(0) : kGoodbyeBehindNanoseconds / 4;
 }
 
 void NetTransport::handle(const std::vector<Event>& events) {
@@ -143,7 +149,9 @@ void NetTransport::onGone(uint32_t peer, PeerState state) {
     const bool isMissing = !connection.isOpen() && each->facts().channel != kPairChannel;
     if (state.lost || !isIdle || isMissing) failSender(*each, state);
   }
-  // Wakes a block that sleeps until the next slot, which will not come.
+  // Wakes a block that sleeps until the next slot, which will not come; once more when all that was on its way has
+  // come.
+  ringAt_.store(nowNanoseconds() + kGoodbyeBehindNanoseconds, std::memory_order_relaxed);
   ring(own_);
 }
 
@@ -185,10 +193,12 @@ Status NetTransport::whyGone(NetEndpoint& endpoint) {
     handle(events);
   }
   const std::optional<PeerState> state = peerStates_.of(facts.peer);
+  // What the peer sent before may still be on its way: its last message, or the end of the connection, is behind that.
+  // A peer that was lost, or that aborted on a network that does not tell the end of a connection, sends neither.
   const auto isOver = [&] {
-    // What the peer sent before may still be on its way.
-    return facts.sends || !connection.isOpen() || connection.hasEnded() || connection.hasFailed() ||
-           nowNanoseconds() - state->since > kGoodbyeBehindNanoseconds;
+    if (facts.sends || !connection.isOpen() || connection.hasEnded() || connection.hasFailed()) return true;
+    const bool mayBeSilent = state->lost || (network_->threadBound() && state->result != ncclSuccess);
+    return mayBeSilent && nowNanoseconds() - state->since > kGoodbyeBehindNanoseconds;
   };
   if (state.has_value() && isOver()) return statusOf(endpoint, *state);
   // A rank that left in order says goodbye after its data; of one that failed the agent may know first.
