@@ -200,6 +200,7 @@ bool SocketReceiver::Task::read() {
     }
     return false;
   }
+  drained_ = size_t(got) < rest_ + parts[1].iov_len;
   const size_t part = std::min(rest_, size_t(got));
   into_ += part;
   rest_ -= part;
@@ -217,7 +218,10 @@ void SocketReceiver::Task::advance() {
         return;
       }
       // A whole header that waits for its receive stays where it is, and what is behind it in the socket.
-      if (end_ - begin_ >= sizeof header_ || !read()) return;
+      if (end_ - begin_ >= sizeof header_) return;
+      // The caller tests again before it sleeps; a helper must see the socket empty, or miss that it was closed.
+      if (moved > 0 && drained_ && helper() == nullptr) return;
+      if (!read()) return;
       continue;
     }
     takeStaged();

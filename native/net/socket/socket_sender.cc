@@ -1,5 +1,6 @@
 #include "net/socket/socket_sender.h"
 
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -14,6 +15,9 @@ Status SocketSender::make(SocketNetwork& network, uint32_t device, std::vector<D
   std::unique_ptr<SocketSender> sender(new SocketSender(network, describeConnection(network, device, peer)));
   for (uint32_t i = 0; i < sockets.size(); i++) {
     HelperThread* const helper = network.helperOf(i);
+    // What is not sent yet stays with the message, where a faster socket can take it.
+    if (sockets.size() > 1)
+      setsockopt(sockets[i].get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof kUnsentBytes);
     sender->tasks_.add(std::make_unique<Task>(*sender, network, std::move(sockets[i]), helper));
   }
   NCCLRUN_TRY(sender->tasks_.start());

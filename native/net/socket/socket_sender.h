@@ -28,6 +28,8 @@ class SocketSender final : public Sender {
   static constexpr size_t kInlineBytes = 65'536;
   // Of a message that several sockets carry.
   static constexpr size_t kSharedChunkBytes = 256 * 1024;
+  // What one of several sockets keeps in the kernel beyond what is on its way.
+  static constexpr int kUnsentBytes = 128 * 1024;
   static constexpr size_t kMaxChunkBytes = size_t(1) << 30;
 
   struct Message {
