@@ -8,6 +8,8 @@ export interface Row {
   readonly ours: number | null;
   readonly peers: Readonly<Record<string, number | null>>;
   readonly goal: Goal | null;
+  /** ours ÷ the peer of the goal, where it was taken round by round; else that of the medians. */
+  readonly ratio?: number | null;
 }
 
 /**
@@ -39,7 +41,7 @@ export interface Judged extends Row {
 
 export function judge(row: Row): Judged {
   const { goal, ours } = row;
-  if (goal === null) return { ...row, ratio: null, verdict: '' };
+  if (goal === null) return { ...row, ratio: row.ratio ?? null, verdict: '' };
   if (goal.kind !== 'ratio') {
     const met = ours !== null && (goal.kind === 'at-most' ? ours <= goal.bound : ours >= goal.bound);
     return { ...row, ratio: null, verdict: met ? 'OK' : 'MISS' };
@@ -47,7 +49,7 @@ export function judge(row: Row): Judged {
   const rivals = goal.against.map((name) => row.peers[name] ?? null).filter((value) => value !== null);
   if (ours === null) return { ...row, ratio: null, verdict: 'MISS' };
   if (rivals.length === 0) return { ...row, ratio: null, verdict: '' };
-  const ratio = ours / Math.min(...rivals);
+  const ratio = row.ratio ?? ours / Math.min(...rivals);
   return { ...row, ratio, verdict: ratio <= goal.factor ? 'OK' : 'MISS' };
 }
 

@@ -14,6 +14,15 @@ export async function interleaved(
   contestants: readonly Contestant[],
   samples: number,
 ): Promise<Map<string, number | null>> {
+  const taken = await rounds(contestants, samples);
+  return new Map([...taken].map(([name, values]) => [name, median(values)]));
+}
+
+/** What each contestant has measured in each of `samples` rounds after one warm-up round. */
+export async function rounds(
+  contestants: readonly Contestant[],
+  samples: number,
+): Promise<Map<string, (number | null)[]>> {
   const taken = new Map(contestants.map(({ name }) => [name, new Array<number | null>()]));
   for (let round = 0; round <= samples; round++) {
     for (const { name, measure } of contestants) {
@@ -21,7 +30,7 @@ export async function interleaved(
       if (round > 0) taken.get(name)?.push(value);
     }
   }
-  return new Map([...taken].map(([name, values]) => [name, median(values)]));
+  return taken;
 }
 
 /** The middle value; failures (null) count as infinitely slow. */

@@ -1,16 +1,23 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { clusterUnavailable } from '../../test/rig/capability.ts';
+import { clusterUnavailable, findProgram } from '../../test/rig/capability.ts';
 import { Cluster, type ClusterHost } from '../../test/rig/cluster.ts';
 import type { Figure, Row } from '../figure.ts';
-import { interleaved, runCommand } from '../measure.ts';
+import { median, rounds, runCommand } from '../measure.ts';
 
-const BYTES_PER_SAMPLE = 1 << 30;
-const ROUNDS = 30_000;
+/** Short, so that a busy second of the machine hits both contestants of a round. */
+const BYTES_PER_ROUND = 256 << 20;
+const PINGS_PER_ROUND = 10_000;
+const ROUNDS_PER_SAMPLE = 3;
+const MIB = 1 << 20;
 
-/** A program on a host of the cluster. */
+/** A program on a host of the cluster. The kernel shares the cores among sessions: this one goes before the machine's other work. */
 const inside = (host: ClusterHost, program: string, words: readonly string[]): string[] => [
+  'sh',
+  '-c',
+  'echo -18 2>/dev/null >/proc/self/autogroup; exec "$@"',
+  'sh',
   'nsenter',
   '--target',
   String(host.init),
@@ -61,13 +68,28 @@ async function latency(
   [from, to]: readonly [ClusterHost, ClusterHost],
   { program, peer }: Contestant,
 ): Promise<number | null> {
-  const pong = await listening(inside(to, program, ['pong', to.address, String(ROUNDS)]));
+  const pong = await listening(inside(to, program, ['pong', to.address, String(PINGS_PER_ROUND)]));
   const over = once(pong.child, 'exit');
   const { status, stdout } = await runCommand(
-    inside(from, program, ['ping', ...peer(from.address, to.address, pong.where), String(ROUNDS)]),
+    inside(from, program, ['ping', ...peer(from.address, to.address, pong.where), String(PINGS_PER_ROUND)]),
   );
   await over;
   return status === 0 && Number(stdout) > 0 ? Number(stdout) : null;
+}
+
+/** Microseconds per message by iperf3 with as many streams, which has no threads of its own. */
+async function iperf3(
+  [from, to]: readonly [ClusterHost, ClusterHost],
+  streams: number,
+  bytes: number,
+): Promise<number> {
+  const server = await listening(inside(to, 'iperf3', ['-s', '-1', '--forceflush']));
+  const over = once(server.child, 'exit');
+  const words = ['-c', to.address, '-P', String(streams), '-n', String((4 * BYTES_PER_ROUND) / streams), '-J'];
+  const { stdout } = await runCommand(inside(from, 'iperf3', words));
+  await over;
+  const bitsPerSecond = /"sum_received":\s*\{[^}]*"bits_per_second":\s*([\d.e+]+)/.exec(stdout)?.[1];
+  return (bytes * 8e6) / Number(bitsPerSecond);
 }
 
 /** The socket backend beside a TCP program with as many sockets and threads and the same buffers. */
@@ -87,33 +109,36 @@ export const sockets: Figure = {
     const raw: Contestant = { program: await programs.plain('raw_tcp'), peer: (_own, peer, port) => [peer, port] };
     const row = async (
       what: string,
-      unit: Row['unit'],
-      factor: number,
+      factor: number | null,
       measure: (one: Contestant) => Promise<number | null>,
+      beside: Row['peers'] = {},
     ): Promise<Row> => {
-      const medians = await interleaved(
-        [
-          { name: 'ours', measure: () => measure(ours) },
-          { name: 'raw', measure: () => measure(raw) },
-        ],
-        samples,
-      );
-      const goal = { kind: 'ratio', factor, against: ['raw'] } as const;
-      return { what, unit, ours: medians.get('ours') ?? null, peers: { raw: medians.get('raw') ?? null }, goal };
+      const contestants = [
+        { name: 'ours', measure: () => measure(ours) },
+        { name: 'raw', measure: () => measure(raw) },
+      ];
+      const taken = await rounds(contestants, samples * ROUNDS_PER_SAMPLE);
+      const [own, other] = [taken.get('ours') ?? [], taken.get('raw') ?? []];
+      const ratios = own.map((value, round) => (value === null ? null : value / (other[round] ?? Number.NaN)));
+      const goal = factor === null ? null : ({ kind: 'ratio', factor, against: ['raw'] } as const);
+      const peers = { raw: median(other), ...beside };
+      return { what, unit: 'µs', ours: median(own), peers, goal, ratio: median(ratios) };
     };
-    yield await row('8 B', 'µs', 1.3, (one) => latency(hosts, one));
-    for (const [count, helpers] of [
-      [1, 0],
-      [2, 2],
-      [4, 2],
-    ]) {
-      for (const bytes of [4 << 20, 16 << 20, 64 << 20]) {
-        const common = [count, helpers, bytes, BYTES_PER_SAMPLE / bytes].map(String);
+    yield await row('8 B', 1.3, (one) => latency(hosts, one));
+    for (const [wait, count, helpers] of [
+      ['spin', 1, 0],
+      ['sleep', 1, 0],
+      ['sleep', 4, 2],
+    ] as const) {
+      for (const bytes of [64 << 10, MIB, 4 * MIB, 16 * MIB, 64 * MIB]) {
+        const common = [wait, ...[count, helpers, bytes, BYTES_PER_ROUND / bytes].map(String)];
         const time = async (one: Contestant): Promise<number | null> => {
           const rate = await bandwidth(hosts, one, common);
           return rate === null ? null : bytes / rate;
         };
-        yield await row(`${bytes >> 20} MiB ${count}×${helpers}`, 'µs', 1 / 0.95, time);
+        const size = bytes < MIB ? `${bytes >> 10} KiB` : `${bytes >> 20} MiB`;
+        const beside = findProgram('iperf3') === null ? {} : { iperf3: await iperf3(hosts, count, bytes) };
+        yield await row(`${size} ${count}×${helpers} ${wait}`, bytes < 4 * MIB ? null : 1 / 0.95, time, beside);
       }
     }
   },

@@ -1,9 +1,13 @@
 // The socket backend of the network layer alone: messages one way, and a ping-pong of 8 bytes with both ends spinning.
+// WAIT: "spin" or "sleep", what the caller does while a request is not complete.
 //
-//   net_sockets receive ADDRESS SOCKETS HELPERS BYTES MESSAGES         prints its handle, then MB/s
-//   net_sockets send ADDRESS HANDLE SOCKETS HELPERS BYTES MESSAGES
-//   net_sockets pong ADDRESS ROUNDS                                    prints its handle
-//   net_sockets ping ADDRESS HANDLE ROUNDS                             prints microseconds one way
+//   net_sockets receive ADDRESS WAIT SOCKETS HELPERS BYTES MESSAGES         prints its handle, then MB/s
+//   net_sockets send ADDRESS HANDLE WAIT SOCKETS HELPERS BYTES MESSAGES
+//   net_sockets pong ADDRESS ROUNDS                                         prints its handle
+//   net_sockets ping ADDRESS HANDLE ROUNDS                                  prints microseconds one way
+#include <poll.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,7 +22,9 @@ using namespace ncclrun::net;
 
 namespace {
 
-constexpr size_t kDepth = 8;  // messages under way, each with a buffer of its own
+constexpr size_t kDepth = 8;  // messages under way, each with a buffer of its own; fewer of large ones
+constexpr size_t kFootprint = size_t(128) << 20;
+constexpr long kWarmUp = 4;   // the part of the messages that goes ahead, and every buffer once, outside the time taken
 
 void must(const Status& status) {
   if (status.ok()) return;
@@ -65,98 +71,127 @@ std::unique_ptr<Sender> connect(SocketNetwork& network, const Handle& handle) {
   return sender;
 }
 
-void wait(Connection& connection, Request* request) {
-  for (bool done = false; !done;) must(connection.test(request, done, {}));
+bool sleeps = false;
+
+void wait(SocketNetwork& network, Connection& connection, Request* request) {
+  for (;;) {
+    bool done = false;
+    must(connection.test(request, done, {}));
+    if (done) return;
+    if (!sleeps) continue;
+    pollfd event{.fd = network.eventDescriptor(), .events = POLLIN, .revents = 0};
+    poll(&event, 1, -1);
+    network.clearEvents();
+  }
 }
 
-// Begins transfer after transfer, at most kDepth at a time; `begin` sets the request, or leaves it null for "not now".
+// Begins transfer after transfer, at most `depth` at a time; `begin` sets the request, or leaves it null for "not now".
 template <class Begin>
-void stream(Connection& connection, long messages, Begin&& begin) {
+void stream(SocketNetwork& network, Connection& connection, size_t depth, long messages, Begin&& begin) {
   std::deque<Request*> open;
   for (long i = 0; i < messages; i++) {
-    if (open.size() == kDepth) {
-      wait(connection, open.front());
+    if (open.size() == depth) {
+      wait(network, connection, open.front());
       open.pop_front();
     }
     Request* request = nullptr;
-    while (request == nullptr) must(begin(size_t(i) % kDepth, request));
+    while (request == nullptr) must(begin(size_t(i) % depth, request));
     open.push_back(request);
   }
-  for (Request* request : open) wait(connection, request);
+  for (Request* request : open) wait(network, connection, request);
 }
 
-void sendMessages(Sender& sender, size_t bytes, long messages) {
-  std::vector<std::byte> memory(bytes * kDepth);
-  stream(sender, messages, [&](size_t slot, Request*& request) {
-    return sender.isend(memory.data() + slot * bytes, bytes, 0, {}, request);
+// The buffers of the messages under way.
+struct Buffers {
+  const size_t bytes;  // of one
+  const size_t depth;
+  std::vector<std::byte> memory;
+
+  explicit Buffers(const char* size)
+      : bytes(strtoul(size, nullptr, 10)),
+        depth(std::min(kDepth, kFootprint / bytes)),
+        memory(bytes * depth, std::byte{1}) {}
+  std::byte* at(size_t slot) { return memory.data() + slot * bytes; }
+};
+
+void sendMessages(SocketNetwork& network, Sender& sender, Buffers& buffers, long messages) {
+  stream(network, sender, buffers.depth, messages, [&](size_t slot, Request*& request) {
+    return sender.isend(buffers.at(slot), buffers.bytes, 0, {}, request);
   });
 }
 
-void receiveMessages(Receiver& receiver, size_t bytes, long messages) {
-  std::vector<std::byte> memory(bytes * kDepth);
-  stream(receiver, messages, [&](size_t slot, Request*& request) {
-    const Buffer buffer{memory.data() + slot * bytes, bytes, 0, {}};
+void receiveMessages(SocketNetwork& network, Receiver& receiver, Buffers& buffers, long messages) {
+  stream(network, receiver, buffers.depth, messages, [&](size_t slot, Request*& request) {
+    const Buffer buffer{buffers.at(slot), buffers.bytes, 0, {}};
     return receiver.irecv({&buffer, 1}, request);
   });
 }
 
-void receiveOne(Receiver& receiver, void* data, size_t bytes) {
+void receiveOne(SocketNetwork& network, Receiver& receiver, void* data, size_t bytes) {
   const Buffer buffer{data, bytes, 0, {}};
   Request* request = nullptr;
   while (request == nullptr) must(receiver.irecv({&buffer, 1}, request));
-  wait(receiver, request);
+  wait(network, receiver, request);
 }
 
-void sendOne(Sender& sender, const void* data, size_t bytes) {
+void sendOne(SocketNetwork& network, Sender& sender, const void* data, size_t bytes) {
   Request* request = nullptr;
   while (request == nullptr) must(sender.isend(data, bytes, 0, {}, request));
-  wait(sender, request);
+  wait(network, sender, request);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const auto is = [&](const char* name, int words) { return argc == words && strcmp(argv[1], name) == 0; };
-  std::unique_ptr<Listener> listener;
   Handle handle = {};
-  if (is("receive", 7)) {
-    const auto network = open(argv[2], argv[3], argv[4]);
+  if (is("receive", 8)) {
+    sleeps = strcmp(argv[3], "sleep") == 0;
+    const auto network = open(argv[2], argv[4], argv[5]);
+    std::unique_ptr<Listener> listener;
     must(network->listen(0, handle, listener));
     print(handle);
     const auto receiver = accept(*listener);
-    const size_t bytes = strtoul(argv[5], nullptr, 10);
-    const long messages = atol(argv[6]);
+    Buffers buffers(argv[6]);
+    const long messages = atol(argv[7]);
+    receiveMessages(*network, *receiver, buffers, messages / kWarmUp + long(buffers.depth));
     const uint64_t begin = nowNanoseconds();
-    receiveMessages(*receiver, bytes, messages);
-    printf("%.1f\n", double(bytes) * double(messages) / double(nowNanoseconds() - begin) * 1e3);
-  } else if (is("send", 8)) {
-    const auto network = open(argv[2], argv[4], argv[5]);
+    receiveMessages(*network, *receiver, buffers, messages);
+    printf("%.1f\n", double(buffers.bytes) * double(messages) / double(nowNanoseconds() - begin) * 1e3);
+  } else if (is("send", 9)) {
+    sleeps = strcmp(argv[4], "sleep") == 0;
+    const auto network = open(argv[2], argv[5], argv[6]);
     const auto sender = connect(*network, parse(argv[3]));
-    sendMessages(*sender, strtoul(argv[6], nullptr, 10), atol(argv[7]));
+    Buffers buffers(argv[7]);
+    const long messages = atol(argv[8]);
+    sendMessages(*network, *sender, buffers, messages / kWarmUp + long(buffers.depth));
+    sendMessages(*network, *sender, buffers, messages);
   } else if (is("pong", 4)) {
     const auto network = open(argv[2], "1", "0");
+    std::unique_ptr<Listener> listener;
     must(network->listen(0, handle, listener));
     print(handle);
     const auto receiver = accept(*listener);
-    receiveOne(*receiver, handle.data(), handle.size());
+    receiveOne(*network, *receiver, handle.data(), handle.size());
     const auto sender = connect(*network, handle);
     uint64_t data = 0;
     for (long i = 0; i < atol(argv[3]); i++) {
-      receiveOne(*receiver, &data, sizeof data);
-      sendOne(*sender, &data, sizeof data);
+      receiveOne(*network, *receiver, &data, sizeof data);
+      sendOne(*network, *sender, &data, sizeof data);
     }
   } else if (is("ping", 5)) {
     const auto network = open(argv[2], "1", "0");
     const auto sender = connect(*network, parse(argv[3]));
+    std::unique_ptr<Listener> listener;
     must(network->listen(0, handle, listener));
-    sendOne(*sender, handle.data(), handle.size());
+    sendOne(*network, *sender, handle.data(), handle.size());
     const auto receiver = accept(*listener);
     const long rounds = atol(argv[4]);
     uint64_t data = 0;
     const uint64_t begin = nowNanoseconds();
     for (long i = 0; i < rounds; i++) {
-      sendOne(*sender, &data, sizeof data);
-      receiveOne(*receiver, &data, sizeof data);
+      sendOne(*network, *sender, &data, sizeof data);
+      receiveOne(*network, *receiver, &data, sizeof data);
     }
     printf("%.3f\n", double(nowNanoseconds() - begin) / double(rounds) / 2 / 1e3);
   } else {

@@ -1,15 +1,16 @@
 /* What TCP gives without an engine: SOCKETS connections of which each moves its share of every message between buffers
- * of the same footprint as the engine's, by THREADS threads (0: the main thread, non-blocking). And a ping-pong of 8
- * bytes with both ends spinning.
+ * of the same footprint as the engine's, by THREADS threads (0: the main thread). WAIT: "spin" or "sleep", what a
+ * thread does while none of its sockets has room or data. And a ping-pong of 8 bytes with both ends spinning.
  *
- *   raw_tcp receive ADDRESS SOCKETS THREADS BYTES MESSAGES        prints its port, then MB/s
- *   raw_tcp send PEER PORT SOCKETS THREADS BYTES MESSAGES
- *   raw_tcp pong ADDRESS ROUNDS                                   prints its port
- *   raw_tcp ping PEER PORT ROUNDS                                 prints microseconds per round trip / 2
+ *   raw_tcp receive ADDRESS WAIT SOCKETS THREADS BYTES MESSAGES        prints its port, then MB/s
+ *   raw_tcp send PEER PORT WAIT SOCKETS THREADS BYTES MESSAGES
+ *   raw_tcp pong ADDRESS ROUNDS                                        prints its port
+ *   raw_tcp ping PEER PORT ROUNDS                                      prints microseconds per round trip / 2
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,9 @@
 #include <unistd.h>
 
 #define MAX_SOCKETS 64
-#define DEPTH 8 /* messages' buffers, as the benchmark of the engine has them */
+#define DEPTH 8 /* messages' buffers, as the benchmark of the engine has them; fewer of large ones */
+#define FOOTPRINT (128L << 20)
+#define WARM_UP 4 /* the part of the messages that goes ahead, and every buffer once, outside the time taken */
 
 static double now(void) {
   struct timespec time;
@@ -66,21 +69,27 @@ static int connect_to(const char* address, int port) {
   return no_delay(fd);
 }
 
+static long depth_of(size_t bytes) {
+  const long fit = FOOTPRINT / (long)bytes;
+  return fit < DEPTH ? fit : DEPTH;
+}
+
 struct share {
   int fd, sends, index, sockets;
+  long depth;
   char* buffer;
   size_t bytes;
   long messages, message;
   size_t done;
 };
 
-/* Moves what can be moved with `flags`; 1 when the share of all messages is through. */
-static int advance(struct share* s, int flags) {
+/* Moves what can be moved without blocking; 1 when the share of all messages is through. */
+static int advance(struct share* s) {
   const size_t slice = s->bytes / (size_t)s->sockets;
   while (s->message < s->messages) {
-    char* const data = s->buffer + (size_t)(s->message % DEPTH) * s->bytes + (size_t)s->index * slice + s->done;
+    char* const data = s->buffer + (size_t)(s->message % s->depth) * s->bytes + (size_t)s->index * slice + s->done;
     const ssize_t moved =
-        s->sends ? send(s->fd, data, slice - s->done, flags) : recv(s->fd, data, slice - s->done, flags);
+        s->sends ? send(s->fd, data, slice - s->done, MSG_DONTWAIT) : recv(s->fd, data, slice - s->done, MSG_DONTWAIT);
     if (moved < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     must(moved > 0, "transfer");
     s->done += (size_t)moved;
@@ -93,50 +102,67 @@ static int advance(struct share* s, int flags) {
 
 struct work {
   struct share* shares;
-  int first, step, count;
+  int first, step, count, sleeps;
 };
 
 static void* run(void* argument) {
   const struct work* const work = argument;
-  int open = 1;
-  /* A thread with one socket may block in it; one with several may not. */
-  const int flags = work->first + work->step >= work->count ? 0 : MSG_DONTWAIT;
-  while (open) {
-    open = 0;
-    for (int i = work->first; i < work->count; i += work->step) open |= !advance(&work->shares[i], flags);
-  }
+  struct pollfd open[MAX_SOCKETS];
+  int count;
+  do {
+    count = 0;
+    for (int i = work->first; i < work->count; i += work->step) {
+      struct share* const share = &work->shares[i];
+      if (!advance(share)) open[count++] = (struct pollfd){share->fd, share->sends ? POLLOUT : POLLIN, 0};
+    }
+    if (work->sleeps && count > 0) poll(open, (nfds_t)count, -1);
+  } while (count > 0);
   return NULL;
 }
 
-static double transfer(const int* fds, int sends, int sockets, int threads, size_t bytes, long messages) {
-  char* const buffer = calloc(DEPTH, bytes);
+struct way {
+  int sends, sleeps, sockets, threads;
+};
+
+/* The MB/s of `messages` in `buffer`. */
+static double transfer(const int* fds, const struct way* way, char* buffer, size_t bytes, long messages) {
   struct share shares[MAX_SOCKETS];
   struct work works[MAX_SOCKETS];
   pthread_t ids[MAX_SOCKETS];
-  for (int i = 0; i < sockets; i++)
-    shares[i] = (struct share){fds[i], sends, i, sockets, buffer, bytes, messages, 0, 0};
+  for (int i = 0; i < way->sockets; i++)
+    shares[i] = (struct share){fds[i], way->sends, i, way->sockets, depth_of(bytes), buffer, bytes, messages, 0, 0};
   const double begin = now();
-  for (int i = 0; i < threads; i++) {
-    works[i] = (struct work){shares, i, threads, sockets};
+  for (int i = 0; i < way->threads; i++) {
+    works[i] = (struct work){shares, i, way->threads, way->sockets, way->sleeps};
     must(pthread_create(&ids[i], NULL, run, &works[i]) == 0, "pthread_create");
   }
-  for (int i = 0; i < threads; i++) pthread_join(ids[i], NULL);
-  if (threads == 0) run(&(struct work){shares, 0, 1, sockets});
-  const double seconds = now() - begin;
-  free(buffer);
-  return (double)bytes * (double)messages / seconds / 1e6;
+  for (int i = 0; i < way->threads; i++) pthread_join(ids[i], NULL);
+  if (way->threads == 0) run(&(struct work){shares, 0, 1, way->sockets, way->sleeps});
+  return (double)bytes * (double)messages / (now() - begin) / 1e6;
+}
+
+/* The same once the sockets have reached their speed. `words`: WAIT and what follows it. */
+static double stream(const int* fds, int sends, char** words) {
+  const struct way way = {sends, strcmp(words[0], "sleep") == 0, atoi(words[1]), atoi(words[2])};
+  const size_t bytes = strtoul(words[3], NULL, 10);
+  const long messages = atol(words[4]);
+  char* const buffer = malloc((size_t)depth_of(bytes) * bytes);
+  must(buffer != NULL, "malloc");
+  memset(buffer, 1, (size_t)depth_of(bytes) * bytes);
+  transfer(fds, &way, buffer, bytes, messages / WARM_UP + depth_of(bytes));
+  return transfer(fds, &way, buffer, bytes, messages);
 }
 
 int main(int argc, char** argv) {
   int fds[MAX_SOCKETS];
-  if (argc == 7 && strcmp(argv[1], "receive") == 0) {
-    const int listening = listen_at(argv[2]), sockets = atoi(argv[3]);
+  if (argc == 8 && strcmp(argv[1], "receive") == 0) {
+    const int listening = listen_at(argv[2]), sockets = atoi(argv[4]);
     for (int i = 0; i < sockets; i++) fds[i] = no_delay(accept(listening, NULL, NULL));
-    printf("%.1f\n", transfer(fds, 0, sockets, atoi(argv[4]), strtoul(argv[5], NULL, 10), atol(argv[6])));
-  } else if (argc == 8 && strcmp(argv[1], "send") == 0) {
-    const int sockets = atoi(argv[4]);
+    printf("%.1f\n", stream(fds, 0, argv + 3));
+  } else if (argc == 9 && strcmp(argv[1], "send") == 0) {
+    const int sockets = atoi(argv[5]);
     for (int i = 0; i < sockets; i++) fds[i] = connect_to(argv[2], atoi(argv[3]));
-    transfer(fds, 1, sockets, atoi(argv[5]), strtoul(argv[6], NULL, 10), atol(argv[7]));
+    stream(fds, 1, argv + 4);
   } else if (argc == 4 && strcmp(argv[1], "pong") == 0) {
     const int listening = listen_at(argv[2]), fd = no_delay(accept(listening, NULL, NULL));
     char data[8];
