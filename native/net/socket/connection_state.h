@@ -57,12 +57,13 @@ class SocketTask : public HelperTask {
     network_.unwatch(socket_.get());
     return helper_->add(socket_.get(), *this);
   }
-
- protected:
-  // The most derived class calls it first in its destructor: from then on the helper does not advance it.
+  // Once it returns, the helper does not advance this socket any more. The most derived class calls it first in its
+  // destructor.
   void stop() {
     if (helper_ != nullptr) helper_->remove(socket_.get(), *this);
   }
+
+ protected:
   ~SocketTask() = default;
 
   Descriptor socket_;
@@ -85,8 +86,15 @@ class SocketTasks {
     for (const auto& task : tasks_) NCCLRUN_TRY(task->start());
     return {};
   }
-  // Ends the work of helpers on them and closes them.
-  void clear() { tasks_.clear(); }
+  // Ends the work of helpers on them: nobody but the caller touches the memory of requests from then on.
+  void stop() {
+    for (const auto& task : tasks_) task->stop();
+  }
+  // The same, and closes them. A helper that is at work on one may wake the helpers of all: none goes before that.
+  void clear() {
+    stop();
+    tasks_.clear();
+  }
   size_t size() const { return tasks_.size(); }
   bool hasHelpers() const { return hasHelpers_; }
 

@@ -28,6 +28,11 @@ Status SocketReceiver::make(SocketNetwork& network, uint32_t device, std::vector
 
 SocketReceiver::~SocketReceiver() { tasks_.clear(); }
 
+Status SocketReceiver::failed() {
+  tasks_.stop();
+  return failure_.status();
+}
+
 Status SocketReceiver::iflush(std::span<const Buffer>, Request*& out) {
   out = nullptr;
   return {ncclInternalError, "sockets receive into host memory, which needs no flush"};
@@ -39,7 +44,7 @@ Status SocketReceiver::irecv(std::span<const Buffer> group, Request*& out) {
     return {ncclInvalidArgument,
             "a receive has 1 to " + std::to_string(kMaxReceives) + " buffers, not " + std::to_string(group.size())};
   }
-  if (failure_.failed()) return failure_.status();
+  if (failure_.failed()) return failed();
   Group* posted = nullptr;
   {
     std::lock_guard lock(mutex_);
@@ -67,7 +72,7 @@ Status SocketReceiver::test(Request* request, bool& done, std::span<size_t> size
   auto& group = *reinterpret_cast<Group*>(request);
   if (!group.done.load(std::memory_order_acquire)) {
     tasks_.advanceInline();
-    if (!group.done.load(std::memory_order_acquire)) return failure_.failed() ? failure_.status() : Status{};
+    if (!group.done.load(std::memory_order_acquire)) return failure_.failed() ? failed() : Status{};
   }
   done = true;
   std::copy_n(group.sizes.begin(), std::min(sizes.size(), size_t(group.count)), sizes.begin());

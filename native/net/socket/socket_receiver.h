@@ -83,6 +83,8 @@ class SocketReceiver final : public Receiver {
   };
 
   SocketReceiver(SocketNetwork& network, std::string where) : network_(network), failure_(std::move(where)) {}
+  // Why the connection has failed. The caller may free the memory of its requests then.
+  Status failed();
   // The buffer for a chunk. waits: no receive is posted for it, or an earlier message of its group has not begun.
   Binding bind(const ChunkHeader& header, Target& target, std::byte*& into);
   void completed(const Target& target, const ChunkHeader& header, bool byHelper);

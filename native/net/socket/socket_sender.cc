@@ -27,9 +27,14 @@ Status SocketSender::make(SocketNetwork& network, uint32_t device, std::vector<D
 
 SocketSender::~SocketSender() { tasks_.clear(); }
 
+Status SocketSender::failed() {
+  tasks_.stop();
+  return failure_.status();
+}
+
 Status SocketSender::isend(const void* data, size_t bytes, int tag, Registration, Request*& out) {
   out = nullptr;
-  if (failure_.failed()) return failure_.status();
+  if (failure_.failed()) return failed();
   Message* message = nullptr;
   {
     std::lock_guard lock(mutex_);
@@ -57,7 +62,7 @@ Status SocketSender::test(Request* request, bool& done, std::span<size_t> sizes)
   auto& message = *reinterpret_cast<Message*>(request);
   if (message.left.load(std::memory_order_acquire) > 0) {
     tasks_.advanceInline();
-    if (message.left.load(std::memory_order_acquire) > 0) return failure_.failed() ? failure_.status() : Status{};
+    if (message.left.load(std::memory_order_acquire) > 0) return failure_.failed() ? failed() : Status{};
   }
   done = true;
   if (!sizes.empty()) sizes[0] = message.bytes;

@@ -59,6 +59,8 @@ class SocketSender final : public Sender {
   };
 
   SocketSender(SocketNetwork& network, std::string where) : network_(network), failure_(std::move(where)) {}
+  // Why the connection has failed. The caller may free the memory of its requests then.
+  Status failed();
   bool isInline(const Message& message) const { return !tasks_.hasHelpers() || message.bytes <= kInlineBytes; }
   // The next chunk for a socket of the caller's or of a helper's; false: there is none.
   bool takeChunk(bool inlineSocket, Chunk& chunk);
