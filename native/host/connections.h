@@ -27,8 +27,8 @@ class Connections final : public PeerWatch {
 
   // Steps sent and received from now on belong to this operation. Called on the thread that runs it.
   void begin(const Operation& operation) { own_.call = callOf(operation, own_.call); }
-  // The blocks of a launch have ended: the proxy carries what they leave behind.
-  void end() { net_->handOver(); }
+  void beginLaunch() { net_->beginLaunch(); }
+  void endLaunch() { net_->endLaunch(); }
   void checkPeers() override { net_->checkPeers(); }
   void watchAll() override { net_->watchAll(); }
 

@@ -113,8 +113,9 @@ Status HostCommunicator::run(const Launch& launch, BorrowedThread* borrowed) {
     lock.unlock();
     SpinWait spin(*interrupt_, ownBell(), spinNanoseconds(), borrowed, connections_.get());
     status = interrupt_->raised() ? interrupt_->status() : addCalls(launch);
+    connections_->beginLaunch();
     if (status.ok()) status = runner_->run(launch, spin, telemetry_);
-    connections_->end();
+    connections_->endLaunch();
     // The other ranks wait for this one, which cannot run the operation.
     if (status.code == ncclInternalError) interrupt_->raise(status);
     if (!status.ok() && interrupt_->raised() && setup_.failed) setup_.failed(status, interrupt_->scope());

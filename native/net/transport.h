@@ -24,8 +24,9 @@ class Transport {
   virtual void checkPeers() {}
   // From now on the doorbell also rings for what peers on other hosts send and no block waits for.
   virtual void watchAll() {}
-  // The blocks move nothing for a while: what they have left behind is the proxy's.
-  virtual void handOver() {}
+  // A launch begins and ends. What its blocks have left behind then is the proxy's.
+  virtual void beginLaunch() {}
+  virtual void endLaunch() {}
 
   // True when nothing waits to be carried.
   virtual bool idle() const = 0;

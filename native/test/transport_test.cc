@@ -67,6 +67,7 @@ class Pair {
         EXPECT(socket->start().ok());
         transports_[rank] = std::move(socket);
       }
+      transports_[rank]->beginLaunch();
     }
   }
   Transport& of(uint32_t rank) { return *transports_[rank]; }

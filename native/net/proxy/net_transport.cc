@@ -199,6 +199,11 @@ void NetTransport::handOver() {
   if (any) proxy_.wake();
 }
 
+void NetTransport::endLaunch() {
+  isLaunched_.store(false, std::memory_order_seq_cst);
+  handOver();
+}
+
 bool NetTransport::idle() const {
   for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
     if (!each->connection().isIdle()) return false;
@@ -226,8 +231,8 @@ bool NetTransport::onNetwork(bool fromNetwork) {
     hasChanged = hasChanged || changed;
     if (connection.hasFailed()) continue;
     // A block that still waits for more says so again.
-    const bool isDone = connection.isOpen() && (changed || each->facts().sends) && connection.isIdle();
-    if (isDone) continue;
+    const bool waits = !each->facts().sends && !changed && isLaunched_.load(std::memory_order_seq_cst);
+    if (connection.isOpen() && connection.isIdle() && !waits) continue;
     connection.watched.store(true, std::memory_order_seq_cst);
     isWatched = true;
   }

@@ -35,7 +35,8 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   Status connected() const override;
   void checkPeers() override;
   void watchAll() override;
-  void handOver() override;
+  void beginLaunch() override { isLaunched_.store(true, std::memory_order_seq_cst); }
+  void endLaunch() override;
   bool idle() const override;
 
  private:
@@ -54,6 +55,8 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   // NCCLRUN_NET_TIMEOUT.
   static Status silenceTimeout(uint64_t& nanoseconds);
   Status startNetworks();
+  // The blocks move nothing for a while: unsent slots are the proxy's.
+  void handOver();
   // The endpoint, made if need be; null if that failed.
   NetEndpoint* find(uint32_t peer, uint32_t channel, bool sends);
   // Nothing of a pair's channel.
@@ -91,8 +94,9 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   uint64_t timeoutNanoseconds_ = 0;
 
   std::unique_ptr<net::Network> network_;
-  std::atomic<int> busy_{0};  // senders with something to carry
-  mutable std::mutex mutex_;  // of what follows; taken before outOfBandMutex_ never, after it sometimes
+  std::atomic<int> busy_{0};             // senders with something to carry
+  std::atomic<bool> isLaunched_{false};  // blocks run, or sleep until something has come
+  mutable std::mutex mutex_;             // of what follows; taken before outOfBandMutex_ never, after it sometimes
   std::map<Key, std::unique_ptr<NetEndpoint>> endpoints_;
   std::map<std::pair<uint32_t, uint32_t>, net::Handle> offers_;  // by peer and channel: that nobody has asked for yet
   std::set<uint32_t> foreign_;                                   // peers on another network
