@@ -81,8 +81,8 @@ class Connection {
 
   // Moves what can be moved. done: the request is complete, and no longer valid. sizes: the bytes of each message of
   // the request; may be empty, else one for a send, and as many as the group has for a receive. An error concerns the
-  // connection: only destroying it is allowed afterwards. Requests of one connection are tested in the order in which
-  // they were made.
+  // connection: only destroying it is allowed afterwards, and the backend touches no memory of requests any more.
+  // Requests of one connection are tested in the order in which they were made.
   virtual Status test(Request* request, bool& done, std::span<size_t> sizes) = 0;
 
  protected:

@@ -6,17 +6,22 @@ using namespace ncclrun;
 
 namespace {
 
+std::unique_ptr<net::Network> open(const std::string& interface, const std::string& address, uint32_t count,
+                                   uint32_t helpers) {
+  net::SocketConfig config{.devices = {{.interface = interface, .address = address}},
+                           .token = {1, 2, 3},
+                           .sockets = count,
+                           .helpers = helpers};
+  std::unique_ptr<net::SocketNetwork> made;
+  if (!net::SocketNetwork::make(config, made).ok()) return nullptr;
+  return made;
+}
+
 test::Backend sockets(const std::string& name, const std::string& address, uint32_t count, uint32_t helpers) {
-  return {name, [=]() -> std::unique_ptr<net::Network> {
-            net::SocketConfig config{.devices = {{.interface = "lo", .address = address}},
-                                     .token = {1, 2, 3},
-                                     .sockets = count,
-                                     .helpers = helpers};
-            std::unique_ptr<net::Network> network;
-            std::unique_ptr<net::SocketNetwork> made;
-            if (net::SocketNetwork::make(config, made).ok()) network = std::move(made);
-            return network;
-          }};
+  test::Backend backend{.name = name, .open = [=] { return open("lo", address, count, helpers); }};
+  if (address == "127.0.0.1")
+    backend.openOnHost = [=](const std::string& own) { return open("eth0", own, count, helpers); };
+  return backend;
 }
 
 }  // namespace

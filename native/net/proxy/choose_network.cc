@@ -11,8 +11,6 @@
 namespace ncclrun::net {
 namespace {
 
-constexpr const char* kSockets = "Socket";
-
 // Plugins know communicators by number; the same on all ranks, and not the token itself.
 uint64_t numberOf(const Token& token) {
   const Sha256Digest digest = hmacSha256(token, std::array<uint8_t, 4>{'p', 'l', 'u', 'g'});
@@ -24,7 +22,8 @@ uint64_t numberOf(const Token& token) {
 Status unknownNetwork(const std::string& wanted, const plugin::Selection& selection) {
   std::string names;
   for (const std::string& name : selection.names) names += name + ", ";
-  Status status{ncclInvalidUsage, "NCCL_NET=" + wanted + ": this host has no such network; it has " + names + kSockets};
+  Status status{ncclInvalidUsage,
+                "NCCL_NET=" + wanted + ": this host has no such network; it has " + names + kSocketNetwork};
   for (const std::string& reason : selection.reasons) status.sentence += "; " + reason;
   return status;
 }
@@ -56,7 +55,7 @@ Status chooseNetwork(const PlanView& plan, const Token& token, std::unique_ptr<N
     out = std::move(selection.network);
     return {};
   }
-  if (!wish.network.empty() && strcasecmp(wish.network.c_str(), kSockets) != 0)
+  if (!wish.network.empty() && strcasecmp(wish.network.c_str(), kSocketNetwork) != 0)
     return unknownNetwork(wish.network, selection);
   std::unique_ptr<SocketNetwork> sockets;
   NCCLRUN_TRY(SocketNetwork::make(socketsOf(plan, token), sockets));

@@ -9,6 +9,9 @@
 
 namespace ncclrun::net {
 
+// Name of the backend that every host has.
+inline constexpr const char* kSocketNetwork = "Socket";
+
 // The network of a communicator's data: the first plugin that serves this host and is what NCCL_NET_PLUGIN and NCCL_NET
 // ask for, else sockets, as the plan says. An error lists what there is, where NCCL_NET names none of that.
 Status chooseNetwork(const PlanView& plan, const Token& token, std::unique_ptr<Network>& out);

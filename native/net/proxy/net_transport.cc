@@ -29,6 +29,7 @@ Status NetTransport::startNetworks() {
   std::memcpy(token.data(), header.token, sizeof token);
   const std::string address(plan_.hostAddress(header.hostIndex));
   NCCLRUN_TRY(net::chooseNetwork(plan_, token, network_));
+  isPlugin_ = network_->name() != net::kSocketNetwork;
   return net::OobNetwork::make({.token = token,
                                 .rank = rank_,
                                 .ranks = header.ranks,
@@ -90,7 +91,7 @@ Status NetTransport::make(const Key& key, std::unique_ptr<NetEndpoint>& out) {
   const Endpoint::Facts facts{.peer = peer,
                               .channel = channel,
                               .sends = sends,
-                              .transport = plan::Transport::socket,
+                              .transport = isPlugin_ ? plan::Transport::plugin : plan::Transport::socket,
                               .steps = edge.has_value() ? edge->steps : header.pairSteps,
                               .stepBytes = edge.has_value() ? edge->stepBytes : header.pairStepBytes,
                               .peerName = plan_.describe(peer)};

@@ -66,8 +66,8 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   void introduce(NetEndpoint& endpoint);
   void send(uint32_t peer, const net::OobMessage& message);
   void handle(const std::vector<Event>& events);
-  // Raises the interrupt then, and tells the peer.
   bool isForeign(uint32_t peer) const;
+  // Raises the interrupt if so, and tells the peer.
   bool usesOtherNetwork(uint32_t peer, const std::string& theirs);
   void onMessage(uint32_t peer, const net::OobMessage& message);
   void onGone(uint32_t peer, PeerState state);
@@ -94,16 +94,17 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   uint64_t timeoutNanoseconds_ = 0;
 
   std::unique_ptr<net::Network> network_;
+  bool isPlugin_ = false;
   std::atomic<int> busy_{0};             // senders with something to carry
   std::atomic<bool> isLaunched_{false};  // blocks run, or sleep until something has come
-  mutable std::mutex mutex_;             // of what follows; taken before outOfBandMutex_ never, after it sometimes
+  mutable std::mutex mutex_;             // of what follows; never held together with outOfBandMutex_
   std::map<Key, std::unique_ptr<NetEndpoint>> endpoints_;
   std::map<std::pair<uint32_t, uint32_t>, net::Handle> offers_;  // by peer and channel: that nobody has asked for yet
   std::set<uint32_t> foreign_;                                   // peers on another network
   // The same endpoints, for whoever goes through all of them without the mutex.
   std::atomic<NetEndpoint*> first_{nullptr};
 
-  std::mutex outOfBandMutex_;
+  std::mutex outOfBandMutex_;  // of outOfBand_
   std::unique_ptr<net::OobNetwork> outOfBand_;
   PeerStates peerStates_;
   std::atomic<uint64_t> ringAt_{0};  // nanoseconds: when a block is to look at lost peers again; 0: never

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "net/hosts.h"
 #include "net/scenarios.h"
 #include "net/side.h"
 
@@ -38,10 +39,14 @@ bool inOneProcess(const Backend& backend, const Scenario& scenario) {
 }
 
 // Each side is a process of its own: this one may have threads of the scenario before.
-pid_t startSide(const Backend& backend, void (*run)(Side&), int own, int other) {
+pid_t startSide(Backend backend, const NamespaceHosts* hosts, int host, void (*run)(Side&), int own, int other) {
   const pid_t child = fork();
   if (child != 0) return child;
   close(other);
+  if (hosts != nullptr) {
+    if (!hosts->enter(host)) std::_Exit(1);
+    backend.open = [open = backend.openOnHost, host] { return open(NamespaceHosts::addressOf(host)); };
+  }
   alarm(120);  // a hang ends as a failure
   {
     Side side(backend, own);
@@ -57,10 +62,11 @@ bool succeeded(pid_t child, bool mayBeKilled) {
   return WEXITSTATUS(status) == 0;
 }
 
-bool inTwoProcesses(const Backend& backend, const Scenario& scenario) {
+// hosts: null: both on this one.
+bool inTwoProcesses(const Backend& backend, const Scenario& scenario, const NamespaceHosts* hosts) {
   Line line;
-  const pid_t receiving = startSide(backend, scenario.receive, line.ends[1], line.ends[0]);
-  const pid_t sending = startSide(backend, scenario.send, line.ends[0], line.ends[1]);
+  const pid_t receiving = startSide(backend, hosts, 0, scenario.receive, line.ends[1], line.ends[0]);
+  const pid_t sending = startSide(backend, hosts, 1, scenario.send, line.ends[0], line.ends[1]);
   close(line.ends[0]);
   close(line.ends[1]);
   const bool sent = succeeded(sending, scenario.kills);
@@ -75,28 +81,31 @@ int runConformance(const std::vector<Backend>& backends, int argc, char** argv) 
   const char* const given = getenv("NCCLRUN_TEST_LONG");
   const bool inFull = given != nullptr && std::string(given) == "1";
   bool all = true;
-  const auto report = [&](bool passed, const std::string& title) {
-    printf("%s %s\n", passed ? "ok    " : "FAILED", title.c_str());
-    fflush(stdout);
-    all = all && passed;
+  const auto runAll = [&](const char* where, const auto& concerns, const auto& run) {
+    for (const Backend& backend : backends) {
+      for (const Scenario& scenario : scenarios()) {
+        const std::string title = backend.name + ": " + scenario.name;
+        if (title.find(wanted) == std::string::npos || !concerns(backend, scenario)) continue;
+        if (!scenario.concerns(backend.traits) || (scenario.isLong && !inFull)) continue;
+        const bool passed = run(backend, scenario);
+        printf("%s %s, %s\n", passed ? "ok    " : "FAILED", title.c_str(), where);
+        fflush(stdout);
+        all = all && passed;
+      }
+    }
   };
-  for (const Backend& backend : backends) {
-    for (const Scenario& scenario : scenarios()) {
-      const std::string title = backend.name + ": " + scenario.name;
-      if (title.find(wanted) == std::string::npos) continue;
-      if (!scenario.concerns(backend.traits) || (scenario.isLong && !inFull)) continue;
-      // Processes first: a child of this one has no threads of the other kind yet.
-      report(inTwoProcesses(backend, scenario), title + ", two processes");
-    }
-  }
-  for (const Backend& backend : backends) {
-    for (const Scenario& scenario : scenarios()) {
-      const std::string title = backend.name + ": " + scenario.name;
-      if (title.find(wanted) == std::string::npos || scenario.kills) continue;
-      if (!scenario.concerns(backend.traits) || (scenario.isLong && !inFull)) continue;
-      report(inOneProcess(backend, scenario), title + ", one process");
-    }
-  }
+  // Processes first: a child of this one has no threads of the other kind yet.
+  runAll(
+      "two processes", [](const Backend&, const Scenario&) { return true; },
+      [](const Backend& backend, const Scenario& scenario) { return inTwoProcesses(backend, scenario, nullptr); });
+  std::string why;
+  const std::unique_ptr<NamespaceHosts> hosts = NamespaceHosts::make(why);
+  if (hosts == nullptr) printf("skipped two hosts: %s\n", why.c_str());
+  runAll(
+      "two hosts",
+      [&](const Backend& backend, const Scenario&) { return hosts != nullptr && backend.openOnHost != nullptr; },
+      [&](const Backend& backend, const Scenario& scenario) { return inTwoProcesses(backend, scenario, hosts.get()); });
+  runAll("one process", [](const Backend&, const Scenario& scenario) { return !scenario.kills; }, inOneProcess);
   return all ? 0 : 1;
 }
 

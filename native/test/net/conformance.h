@@ -4,7 +4,8 @@
 //   int main(int argc, char** argv) { return ncclrun::test::runConformance({{"sockets", openSockets, {}}}, argc, argv);
 //   }
 //
-// Each scenario has a sending and a receiving side, which run as two threads of one process and as two processes.
+// Each scenario has a sending and a receiving side, which run as two threads of one process, as two processes and, for a
+// backend that says how, as processes of two hosts.
 #pragma once
 #include <functional>
 #include <memory>
@@ -30,6 +31,8 @@ struct Backend {
   // Called on each side; both sides' networks must reach each other. Null: the test has failed.
   std::function<std::unique_ptr<net::Network>()> open;
   BackendTraits traits = {};
+  // The same on one of two hosts, 0 or 1, whose interface eth0 has an address of its own (net/hosts.h).
+  std::function<std::unique_ptr<net::Network>(const std::string& address)> openOnHost = {};
 };
 
 // Runs all scenarios whose names contain the first argument (all without one) on every backend; 0 if all passed.
