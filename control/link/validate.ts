@@ -103,6 +103,8 @@ const hello = v.object({
 
 const communicatorName = v.pipe(v.string(), v.regex(/^[0-9a-f]{16}$/));
 
+const nicName = v.pipe(v.string(), v.maxLength(64));
+
 const where = v.object({
   communicator: communicatorName,
   epoch: count,
@@ -110,12 +112,14 @@ const where = v.object({
   ranks: v.array(
     v.object({
       jobRank: v.pipe(v.number(), v.integer(), v.minValue(-1)),
+      rank: count,
       operation: count,
       inside: v.boolean(),
       collective: v.pipe(v.string(), v.maxLength(40)),
       bytes: count,
       waitedMs: count,
       stopped: v.boolean(),
+      waitsFor: v.nullable(v.object({ rank: count, nics: v.nullable(v.object({ own: nicName, peer: nicName })) })),
     }),
   ),
 });

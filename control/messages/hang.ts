@@ -1,9 +1,17 @@
 /** Positions of ranks in their communicators' operations, which agents report about ranks without progress. */
 
+/** The NICs at both ends of a connection between two hosts. */
+export interface NicPair {
+  readonly own: string;
+  readonly peer: string;
+}
+
 /** Position of one rank in one communicator, from its telemetry page. */
 export interface RankPosition {
   /** Rank in the job. */
   readonly jobRank: number;
+  /** Rank in the communicator. */
+  readonly rank: number;
   /** Number of the operation that it began last, from 1; 0 if none. */
   readonly operation: number;
   /** True while that operation is running. */
@@ -15,6 +23,8 @@ export interface RankPosition {
   readonly waitedMs: number;
   /** True if its process is stopped (SIGSTOP, a debugger). */
   readonly stopped: boolean;
+  /** The rank of the communicator that it waits for; null if it waits for none, or nobody knows. `nics`: null inside a host. */
+  readonly waitsFor: { readonly rank: number; readonly nics: NicPair | null } | null;
 }
 
 /** Positions of one host's ranks in one communicator. */

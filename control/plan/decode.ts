@@ -1,4 +1,5 @@
 /** Decodes HostPlan bytes for `--plan` with a binary file, inspection and tests; trusts nothing (PlanError). */
+import type { NicPair } from '../messages/hang.ts';
 import { DEVICES, HEADER, LOCAL_RECORD, SEGMENT_TOKEN_BYTES, STRIDE, TRANSPORTS } from './layout.ts';
 import { decodeChannels } from './decode-channels.ts';
 import { decodeEdges } from './decode-edges.ts';
@@ -47,6 +48,17 @@ export function decodeHostPlan(bytes: Uint8Array): DecodedHostPlan {
     throw new PlanError(`hostIndex: ${hostIndex}, there are ${plan.hosts.length} hosts`);
   const segment = decodeSegment(reader);
   return { plan, hostIndex, segment, locals: decodeLocals(reader, plan, hostIndex, segment) };
+}
+
+/** Names of the NICs of the pair connection by which `rank` receives from `peer`; null without a network between them. */
+export function receivingNics(bytes: Uint8Array, rank: number, peer: number): NicPair | null {
+  const reader = openPlan(bytes);
+  const [peers, hosts] = [decodePeers(reader, reader.u32(HEADER.ranks)), decodeHosts(reader, reader.u32(HEADER.hosts))];
+  const [own, other] = [peers[rank], peers[peer]];
+  if (own === undefined || other === undefined || own.host === other.host) return null;
+  const nicOf = (host: number): string | undefined => hosts[host]?.nics[own.pairNic ?? -1]?.name;
+  const [ownNic, peerNic] = [nicOf(own.host), nicOf(other.host)];
+  return ownNic === undefined || peerNic === undefined ? null : { own: ownNic, peer: peerNic };
 }
 
 /** Only where the engine and its agent meet; the rest of the plan is not looked at. */

@@ -103,9 +103,21 @@ function describeHang(
     operation,
     call: collective === 'barrier' ? 'a barrier' : `${collective} of ${bytes} bytes`,
     late: [...late, ...silent, ...left],
+    waits: inside.flatMap((rank) => waitOf(rank, ranks, hostOf)),
     waiting: ranges(inside.filter((rank) => rank.operation === operation).map(({ jobRank }) => jobRank)),
     seconds: Math.round(Math.max(...inside.map(({ waitedMs }) => waitedMs)) / 100) / 10,
   };
+}
+
+function waitOf(
+  { jobRank, waitsFor }: RankPosition,
+  all: readonly RankPosition[],
+  hostOf: (rank: number) => string,
+): string[] {
+  const peer = all.find(({ rank }) => rank === waitsFor?.rank);
+  if (waitsFor === null || peer === undefined) return [];
+  const nics = waitsFor.nics === null ? '' : ` (${waitsFor.nics.own} to ${waitsFor.nics.peer})`;
+  return [`rank ${jobRank} on ${hostOf(jobRank)} waits for rank ${peer.jobRank} on ${hostOf(peer.jobRank)}${nics}`];
 }
 
 /** Stopped, or at an earlier operation: nothing where the rank is where the others are. */

@@ -9,6 +9,8 @@ export interface Hang {
   readonly call: string;
   /** "rank 3 on h2 ended operation 16 (allReduce) and has not come to this one"; empty where all are inside. */
   readonly late: readonly string[];
+  /** "rank 0 on h1 waits for rank 1 on h2 (eth0 to eth0)", as far as it is known. */
+  readonly waits: readonly string[];
   /** Ranks of the job that are inside: `0-2,4`. */
   readonly waiting: string;
   /** How long the first of them has waited. */

@@ -28,4 +28,28 @@ describeIf(clusterUnavailable(), 'a hang across hosts', () => {
     for (const rank of ranks) void rank.exit(0);
     expect((await command.outcome).status).toBe(0);
   });
+
+  it('the hang report names who waits for whom, and the NICs, where the network carries nothing', async () => {
+    await using steering = await Steering.open();
+    const options = ['--hang-after', '0.5', '-H', 'h1:1,h2:1', ...steering.options];
+    await using command = Command.start([...options, steering.program], { cluster });
+    const ranks = await steering.ranks(2);
+    await Promise.all(ranks.map((rank) => rank.init()));
+    await Promise.all(ranks.map((rank) => rank.allReduce(1)));
+    const rules = [
+      ['INPUT', '-s', cluster.host('h2').address, '-j', 'DROP'],
+      ['OUTPUT', '-d', cluster.host('h2').address, '-j', 'DROP'],
+    ];
+    for (const rule of rules) await cluster.host('h1').exec('iptables', '-I', ...rule);
+    const sums = ranks.map((rank) => rank.allReduce(1));
+    const line = await command.line('stderr', /no progress/);
+    expect(line).toContain(
+      'all its ranks are inside, and none makes progress: rank 0 on h1 waits for rank 1 on h2 (eth0 to eth0)',
+    );
+    for (const rule of rules) await cluster.host('h1').exec('iptables', '-D', ...rule);
+    expect(await Promise.all(sums)).toEqual([[2], [2]]);
+    await Promise.all(ranks.map((rank) => rank.tell({ do: 'close' })));
+    for (const rank of ranks) void rank.exit(0);
+    expect((await command.outcome).status).toBe(0);
+  });
 });

@@ -17,6 +17,7 @@ const hang = {
   operation: 7,
   call: HOSTILE,
   late: [HOSTILE, HOSTILE],
+  waits: [HOSTILE],
   waiting: HOSTILE,
   seconds: 3,
 };

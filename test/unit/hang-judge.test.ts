@@ -3,19 +3,22 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { HostRankPositions, RankPosition } from '../../control/messages/hang.ts';
 import { HangJudge } from '../../launcher/job/hang.ts';
 import type { Hang } from '../../launcher/model/hang.ts';
+import { hangText } from '../../launcher/report/hang-text.ts';
 
 const inside: RankPosition = {
   jobRank: 0,
+  rank: 0,
   operation: 17,
   inside: true,
   collective: 'allReduce',
   bytes: 4096,
   waitedMs: 31_260,
   stopped: false,
+  waitsFor: null,
 };
 
 function rank(jobRank: number, change: Partial<RankPosition> = {}): RankPosition {
-  return { ...inside, jobRank, ...change };
+  return { ...inside, jobRank, rank: jobRank, ...change };
 }
 
 function on(ranks: readonly RankPosition[], change: Partial<HostRankPositions> = {}): HostRankPositions {
@@ -69,6 +72,7 @@ describe('a hang', () => {
       operation: 17,
       call: 'allReduce of 4096 bytes',
       late: ['rank 3 on b ended operation 16 (allReduce) and has not come to this one'],
+      waits: [],
       waiting: '0-2',
       seconds: 31.3,
     });
@@ -91,6 +95,19 @@ describe('a hang', () => {
       late: [],
       waiting: '0-2',
     });
+  });
+
+  it('a hang names whom each rank waits for, and the NICs of both hosts', () => {
+    const nics = { own: 'eth0', peer: 'eth1' };
+    const hang = verdict(
+      [rank(0, { waitsFor: { rank: 2, nics } }), rank(1, { waitsFor: { rank: 0, nics: null } })],
+      [rank(2), rank(3)],
+    );
+    const waits = ['rank 0 on a waits for rank 2 on b (eth0 to eth1)', 'rank 1 on a waits for rank 0 on a'];
+    expect(hang).toMatchObject({ late: [], waits });
+    expect(hang === undefined ? '' : hangText(hang)).toMatch(
+      /: all its ranks are inside, and none makes progress: rank 0 on a waits for rank 2 on b \(eth0 to eth1\); rank 1 on a waits for rank 0 on a$/,
+    );
   });
 
   it('the launcher counts ranks that have left the communicator', () => {

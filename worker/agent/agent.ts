@@ -329,6 +329,7 @@ export class Agent {
       hangAfterMs: this.#order.hangAfterMs,
       telemetry: () => this.#bootstrap?.telemetry() ?? [],
       stalled: (where) => this.#report({ type: 'stalled', where }),
+      nicsBetween: (communicator, rank, peer) => this.#bootstrap?.nicsBetween(communicator, rank, peer) ?? null,
     });
   }
 

@@ -33,6 +33,7 @@ import { Engines } from './engines.ts';
 import { PendingGathers } from './pending-gathers.ts';
 import { ProcessExits } from './process-exits.ts';
 import { refusalFrame } from './refusal.ts';
+import type { NicPair, RankPositionsQuery } from '../../control/messages/hang.ts';
 import type { TelemetryPage } from './telemetry.ts';
 import type { OwnTables } from './tuning.ts';
 
@@ -201,6 +202,10 @@ export class Bootstrap {
   /** Telemetry pages of all engines of this host: the current operation of each, or the last. */
   telemetry(): TelemetryPage[] {
     return this.#engines.telemetry();
+  }
+
+  nicsBetween(communicator: RankPositionsQuery, rank: number, peer: number): NicPair | null {
+    return this.#communicators.nicsBetween(communicator, rank, peer);
   }
 
   /** Number of remembered keys and communicators; 0 when the last has ended. */

@@ -15,7 +15,8 @@ import { communicatorKeyName, describeKey, keyName } from '../../control/message
 import type { Key } from '../../control/messages/key.ts';
 import { encodeLeft } from '../../control/messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, isAlone, LeftHow } from '../../control/messages/rendezvous.ts';
-import { decodeSegmentOf } from '../../control/plan/decode.ts';
+import type { NicPair, RankPositionsQuery } from '../../control/messages/hang.ts';
+import { decodeSegmentOf, receivingNics } from '../../control/plan/decode.ts';
 import { describeRank } from '../../control/rendezvous/failure.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import { type Gone, Leavers } from '../../control/rendezvous/leavers.ts';
@@ -24,7 +25,7 @@ import type { ReadCalls } from './calls.ts';
 import { CallWatch } from './call-watch.ts';
 import { type Requester, blamed, type Engine, type EngineChannel } from './engine.ts';
 import type { BlameRecord } from './blame-records.ts';
-import { lostPeer } from './telemetry.ts';
+import { communicatorName, lostPeer } from './telemetry.ts';
 import { isStalled } from './stall.ts';
 
 /** How often a deserted communicator is looked at. */
@@ -62,6 +63,8 @@ interface Communicator {
   readonly suspected: Set<number>;
   /** The launcher knows it; else it lies on this host alone. */
   readonly wide: boolean;
+  /** Of one that the launcher knows. */
+  readonly plan: Uint8Array | null;
   /** Why it cannot go on. */
   failure: Breach | null;
   /** Its ranks have been notified of `failure`. */
@@ -134,6 +137,7 @@ export class Communicators {
       suspected: new Set(),
       ...memory,
       wide,
+      plan: wide ? hostPlan : null,
       failure: null,
       broken: false,
       watch: null,
@@ -147,6 +151,15 @@ export class Communicators {
       channel.send(engine.connection, FrameKind.plan, request, answer, [plan, segment]);
     }
     native.close(plan); // what was sent are duplicates
+  }
+
+  /** The receiver decides the NICs of a pair; rings between the same hosts differ where these have several. */
+  nicsBetween({ communicator, epoch }: RankPositionsQuery, rank: number, peer: number): NicPair | null {
+    const live = [...this.#live.values()].find(
+      ({ key }) => key.epoch === epoch && communicatorName(key) === communicator,
+    );
+    const plan = live?.plan ?? null;
+    return plan === null ? null : receivingNics(plan, rank, peer);
   }
 
   /** Why nothing can be gathered under this id any more, or null. */

@@ -3,7 +3,7 @@
  * communicator's ranks. Both are read from the telemetry pages: no program has to do anything for it.
  */
 import { readFileSync } from 'node:fs';
-import type { HostRankPositions, RankPosition, RankPositionsQuery } from '../../control/messages/hang.ts';
+import type { HostRankPositions, NicPair, RankPosition, RankPositionsQuery } from '../../control/messages/hang.ts';
 import type { TelemetryPage, TelemetrySlot } from './telemetry.ts';
 
 const LOOKS = 8; // within the time that counts as long
@@ -14,6 +14,8 @@ interface HangReporterOptions {
   readonly hangAfterMs: number;
   readonly telemetry: () => readonly TelemetryPage[];
   readonly stalled: (where: HostRankPositions) => void;
+  /** Of the connection by which a rank of this host receives from another; null inside a host. */
+  readonly nicsBetween: (communicator: RankPositionsQuery, rank: number, peer: number) => NicPair | null;
 }
 
 export class HangReporter {
@@ -39,8 +41,23 @@ export class HangReporter {
       .telemetry()
       .flatMap((page) => page.slots.map((slot) => ({ page, slot })))
       .filter(({ slot }) => slot.communicator === communicator && slot.epoch === epoch);
-    const ranks = found.map(({ page, slot }) => positionOf(page, slot));
+    const ranks = found.map(({ page, slot }) => this.#positionOf(page, slot));
     return { communicator, epoch, size: found[0]?.slot.size ?? 0, ranks };
+  }
+
+  #positionOf({ pid, jobRank }: TelemetryPage, slot: TelemetrySlot): RankPosition {
+    const { rank, operation, collective, bytes, waitingFor: peer } = slot;
+    return {
+      jobRank,
+      rank,
+      operation,
+      inside: isInside(slot),
+      collective: collective ?? 'an operation',
+      bytes,
+      waitedMs: Math.round(waitedMs(slot)),
+      stopped: isStopped(pid),
+      waitsFor: peer === null ? null : { rank: peer, nics: this.#options.nicsBetween(slot, rank, peer) },
+    };
   }
 
   #look(): void {
@@ -54,19 +71,6 @@ export class HangReporter {
       }
     }
   }
-}
-
-function positionOf({ pid, jobRank }: TelemetryPage, slot: TelemetrySlot): RankPosition {
-  const { operation, collective, bytes } = slot;
-  return {
-    jobRank,
-    operation,
-    inside: isInside(slot),
-    collective: collective ?? 'an operation',
-    bytes,
-    waitedMs: Math.round(waitedMs(slot)),
-    stopped: isStopped(pid),
-  };
 }
 
 /** Of a kernel that waits it is known that it waits, not since which operation. */
