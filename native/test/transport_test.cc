@@ -24,6 +24,7 @@ struct Way {
   plan::Transport transport;
   plan::Protocol protocol;
   const char* plugin = "none";
+  uint32_t slots = 2;  // of a pair's connection
 };
 constexpr Way kShm{plan::Transport::shm, plan::Protocol::simple};
 constexpr Way kShmLL{plan::Transport::shm, plan::Protocol::ll};
@@ -47,6 +48,7 @@ class Pair {
   explicit Pair(Way way) : Pair(way, way.plugin) {}
   // Rank 1 has another plugin than rank 0.
   Pair(Way way, const char* otherPlugin) : spec_(specFor(way.transport)), protocol_(way.protocol) {
+    spec_.pairSteps = way.slots;
     spec_.ports.resize(2);
     int listeners[2];
     for (uint32_t rank : {0u, 1u}) listeners[rank] = makeListener(spec_.ports[rank]);
@@ -209,6 +211,25 @@ void whoLeftInOrderIsGone(Way way) {
   EXPECT(!in.ready() && !pair.interrupt(1).raised());
 }
 
+// The data, the end of the connection and the goodbye come at the same time.
+void whoLeavesAtOnceLosesNothing(Way way) {
+  way.slots = 8;
+  for (uint32_t round = 0; round < 200; round++) {
+    const uint32_t steps = 1 + round % 5;
+    Pair pair(way);
+    std::thread sender([&] {
+      Endpoint& out = pair.end(0, kPairChannel, true);
+      sendAll(pair, 0, out, steps);
+      while (!pair.of(0).idle()) std::this_thread::yield();
+      pair.leave(0);
+    });
+    Endpoint& in = pair.end(1, kPairChannel, false);
+    receiveAll(pair, 1, in, steps, 0);
+    EXPECT_MORE(!pair.interrupt(1).raised(), pair.interrupt(1).status().sentence);
+    sender.join();
+  }
+}
+
 }  // namespace
 
 #define CONFORMS(way, kWay)                                                               \
@@ -216,7 +237,8 @@ void whoLeftInOrderIsGone(Way way) {
   TEST(way##_sender_does_not_overtake_the_receiver) { doesNotOvertakeTheReceiver(kWay); } \
   TEST(way##_connections_are_independent) { connectionsAreIndependent(kWay); }            \
   TEST(way##_wait_ends_on_an_interrupt) { anInterruptEndsAWait(kWay); }                   \
-  TEST(way##_connection_is_gone_after_its_peer_left) { whoLeftInOrderIsGone(kWay); }
+  TEST(way##_connection_is_gone_after_its_peer_left) { whoLeftInOrderIsGone(kWay); }      \
+  TEST(way##_peer_that_leaves_at_once_loses_nothing) { whoLeavesAtOnceLosesNothing(kWay); }
 
 CONFORMS(shm, kShm)
 CONFORMS(shm_ll, kShmLL)

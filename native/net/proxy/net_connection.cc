@@ -200,19 +200,11 @@ bool NetConnection::receiveSlots() {
   bool changed = false;
   const size_t most = sizeof(SlotHeader) + stepBytes_;
   for (;;) {
-    const uint64_t free = (ring_.head.load(std::memory_order_seq_cst) + steps_) * parts_;
-    while (posted_ != free && !ended_.load(std::memory_order_relaxed)) {
-      const Part part = partOf(posted_, most);
-      const net::Buffer buffer{
-          .address = part.address, .bytes = part.bytes, .tag = kTag, .registration = registration_};
-      net::Request* request = nullptr;
-      const Status status = receiver_->irecv({&buffer, 1}, request);
-      if (!status.ok()) return fail(status) || changed;
-      if (request == nullptr) break;
-      requestOf(posted_++) = request;
-    }
+    // What has come before a connection ended can still be received, though nothing more can be posted.
+    const Status posted = postReceives(most);
     // After its last message the other side closes the connection, with whatever is posted here.
-    if (done_ == posted_ || ended_.load(std::memory_order_relaxed)) return changed;
+    if (ended_.load(std::memory_order_relaxed)) return changed;
+    if (done_ == posted_) return (!posted.ok() && fail(posted)) || changed;
     bool done = false;
     size_t bytes = partOf(done_, most).bytes;
     const Status status = receiver_->test(requestOf(done_), done, {&bytes, 1});
@@ -222,6 +214,19 @@ bool NetConnection::receiveSlots() {
     changed = received(message / parts_, message % parts_, bytes) || changed;
     if (failed_.load(std::memory_order_relaxed)) return true;
   }
+}
+
+Status NetConnection::postReceives(size_t stepBytes) {
+  const uint64_t free = (ring_.head.load(std::memory_order_seq_cst) + steps_) * parts_;
+  while (posted_ != free && !ended_.load(std::memory_order_relaxed)) {
+    const Part part = partOf(posted_, stepBytes);
+    const net::Buffer buffer{.address = part.address, .bytes = part.bytes, .tag = kTag, .registration = registration_};
+    net::Request* request = nullptr;
+    NCCLRUN_TRY(receiver_->irecv({&buffer, 1}, request));
+    if (request == nullptr) break;
+    requestOf(posted_++) = request;
+  }
+  return {};
 }
 
 // Some plugins do not say how long a message was: the header does.

@@ -90,6 +90,8 @@ class NetConnection {
   bool registerSlots(net::Connection& connection);
   bool sendSlots();
   bool receiveSlots();
+  // A receive for every part of every free slot. stepBytes: of the largest step, with its header.
+  Status postReceives(size_t stepBytes);
   // A part of a step has arrived in the step's slot.
   bool received(uint64_t step, uint64_t part, size_t bytes);
   // Where the message of that number lies, counted from the first one; `bytes`: of its whole step, with the header.

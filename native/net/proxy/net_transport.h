@@ -75,6 +75,8 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   void judgeFailures();
   // Ends the communicator, because what this rank has sent may be lost.
   void failSender(const NetEndpoint& endpoint, const PeerState& state);
+  // Nothing more comes from, or goes to, that peer.
+  bool isOver(NetEndpoint& endpoint, const PeerState& state);
   Status statusOf(const NetEndpoint& endpoint, const PeerState& state) const;
   void sayGoodbye();
 

@@ -181,7 +181,7 @@ Status NetTransport::statusOf(const NetEndpoint& endpoint, const PeerState& stat
 }
 
 Status NetTransport::whyGone(NetEndpoint& endpoint) {
-  const NetConnection& connection = endpoint.connection();
+  NetConnection& connection = endpoint.connection();
   const auto& facts = endpoint.facts();
   if (facts.sends && connection.isOpen() && connection.isIdle()) {
     // A goodbye may have arrived that the proxy has not read yet. Read it, or this rank would send to nobody.
@@ -193,17 +193,26 @@ Status NetTransport::whyGone(NetEndpoint& endpoint) {
     handle(events);
   }
   const std::optional<PeerState> state = peerStates_.of(facts.peer);
-  // What the peer sent before may still be on its way: its last message, or the end of the connection, is behind that.
-  // A peer that was lost, or that aborted on a network that does not tell the end of a connection, sends neither.
-  const auto isOver = [&] {
-    if (facts.sends || !connection.isOpen() || connection.hasEnded() || connection.hasFailed()) return true;
-    const bool mayBeSilent = state->lost || (network_->threadBound() && state->result != ncclSuccess);
-    return mayBeSilent && nowNanoseconds() - state->since > kGoodbyeBehindNanoseconds;
-  };
-  if (state.has_value() && isOver()) return statusOf(endpoint, *state);
+  if (state.has_value() && isOver(endpoint, *state)) return statusOf(endpoint, *state);
   // A rank that left in order says goodbye after its data; of one that failed the agent may know first.
   const Status why = gonePeers_.why(facts.peer);
   return !connection.isOpen() || why.code == ncclRemoteError ? why : Status{};
+}
+
+// What the peer sent before may still be on its way: its last message, or the end of the connection, is behind that.
+bool NetTransport::isOver(NetEndpoint& endpoint, const PeerState& state) {
+  NetConnection& connection = endpoint.connection();
+  if (endpoint.facts().sends) return true;
+  const bool isLate = nowNanoseconds() - state.since > kGoodbyeBehindNanoseconds;
+  if (!connection.isOpen()) {
+    // The peer may have connected, sent everything and left before this side has accepted.
+    if (network_->threadBound()) return isLate;
+    connection.settle();
+    if (!connection.isOpen()) return true;
+  }
+  if (connection.hasEnded() || connection.hasFailed()) return true;
+  // A peer that was lost, or that aborted on a network that does not tell the end of a connection, sends neither.
+  return isLate && (state.lost || (network_->threadBound() && state.result != ncclSuccess));
 }
 
 void NetTransport::judgeFailures() {

@@ -105,7 +105,8 @@ int runConformance(const std::vector<Backend>& backends, int argc, char** argv) 
       "two hosts",
       [&](const Backend& backend, const Scenario&) { return hosts != nullptr && backend.openOnHost != nullptr; },
       [&](const Backend& backend, const Scenario& scenario) { return inTwoProcesses(backend, scenario, hosts.get()); });
-  runAll("one process", [](const Backend&, const Scenario& scenario) { return !scenario.kills; }, inOneProcess);
+  runAll(
+      "one process", [](const Backend&, const Scenario& scenario) { return !scenario.kills; }, inOneProcess);
   return all ? 0 : 1;
 }
 

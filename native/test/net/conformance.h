@@ -4,8 +4,8 @@
 //   int main(int argc, char** argv) { return ncclrun::test::runConformance({{"sockets", openSockets, {}}}, argc, argv);
 //   }
 //
-// Each scenario has a sending and a receiving side, which run as two threads of one process, as two processes and, for a
-// backend that says how, as processes of two hosts.
+// Each scenario has a sending and a receiving side, which run as two threads of one process, as two processes and, for
+// a backend that says how, as processes of two hosts.
 #pragma once
 #include <functional>
 #include <memory>
