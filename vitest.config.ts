@@ -7,8 +7,8 @@ const order = ['unit', 'native', 'local', 'cluster', 'slurm', 'package', 'gpu', 
 
 /** Their files share the machine: they are pure, or have jobs and hosts of their own, for which they wait most of the time. */
 const shared = ['unit', 'local', 'cluster', 'slurm', 'long'];
-/** Of these much time is spent waiting: one more of them at once. */
-const waiting = ['local', 'cluster', 'slurm', 'long'];
+/** How many more of them than there are cores run at once: much of their time is spent waiting. */
+const more: Readonly<Record<string, number>> = { local: 1, cluster: 2, slurm: 2, long: 1 };
 
 /** For the many processes that the tests start: each would compile the same modules for itself. */
 const compiled = fileURLToPath(new URL('build/test/compiled', import.meta.url));
@@ -20,7 +20,7 @@ const suite = (name: string, timeoutSeconds: number) => ({
     testTimeout: timeoutSeconds * 1000,
     hookTimeout: timeoutSeconds * 1000,
     fileParallelism: shared.includes(name),
-    maxWorkers: availableParallelism() + (waiting.includes(name) ? 1 : 0),
+    maxWorkers: availableParallelism() + (more[name] ?? 0),
     env: { NODE_COMPILE_CACHE: compiled },
     isolate: false, // a process for all files: what they import takes longer than many of their tests
     sequence: { groupOrder: order.indexOf(name) },
