@@ -183,7 +183,7 @@ Status NetTransport::statusOf(const NetEndpoint& endpoint, const PeerState& stat
 Status NetTransport::whyGone(NetEndpoint& endpoint) {
   NetConnection& connection = endpoint.connection();
   const auto& facts = endpoint.facts();
-  if (facts.sends && connection.isOpen() && connection.isIdle()) {
+  if (facts.sends && connection.isOpen() && connection.isIdle() && endpoint.isDueToLook()) {
     // A goodbye may have arrived that the proxy has not read yet. Read it, or this rank would send to nobody.
     std::vector<Event> events;
     {
