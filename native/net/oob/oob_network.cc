@@ -17,10 +17,7 @@ constexpr uint64_t kHeartbeatsPerTimeout = 4;
 uint64_t listenerOf(const Token& token, uint32_t rank) {
   std::array<uint8_t, 8> text = {'o', 'o', 'b', ':'};
   std::memcpy(text.data() + 4, &rank, sizeof rank);
-  const Sha256Digest digest = hmacSha256(token, text);
-  uint64_t number = 0;
-  std::memcpy(&number, digest.data(), sizeof number);
-  return number;
+  return derivedNumber(token, text);
 }
 
 }  // namespace
@@ -108,16 +105,20 @@ Status OobNetwork::acceptAll() {
   return status;
 }
 
+void OobNetwork::take(uint32_t rank, Peer& peer, const std::vector<OobMessage>& messages, std::vector<Event>& out) {
+  for (const OobMessage& message : messages) {
+    if (message.kind == OobKind::heartbeat) continue;
+    if (message.kind == OobKind::goodbye && std::exchange(peer.hasLeft, true)) continue;
+    out.push_back({.peer = rank, .lost = false, .message = message});
+  }
+}
+
 void OobNetwork::receiveFrom(uint32_t rank, Peer& peer, std::vector<Event>& out) {
   for (auto socket = peer.sockets.begin(); socket != peer.sockets.end();) {
     std::vector<OobMessage> messages;
     std::string why;
     const bool isAlive = socket->receive(setup_.ranks, messages, why);
-    for (const OobMessage& message : messages) {
-      if (message.kind == OobKind::heartbeat) continue;
-      if (message.kind == OobKind::goodbye && std::exchange(peer.hasLeft, true)) continue;
-      out.push_back({.peer = rank, .lost = false, .message = message});
-    }
+    take(rank, peer, messages, out);
     if (isAlive) {
       socket++;
       continue;
@@ -131,23 +132,19 @@ void OobNetwork::receiveFrom(uint32_t rank, Peer& peer, std::vector<Event>& out)
 Status OobNetwork::advance(std::vector<Event>& out) {
   network_->clearEvents();
   NCCLRUN_TRY(acceptAll());
-  for (auto socket = strangers_.begin(); socket != strangers_.end();) {
+  for (auto next = strangers_.begin(); next != strangers_.end();) {
+    const auto socket = next++;
     std::vector<OobMessage> messages;
     std::string why;
     const bool isAlive = socket->receive(setup_.ranks, messages, why);
     const uint32_t rank = socket->peer();
     if (rank == OobSocket::kUnknown) {
-      socket = isAlive ? std::next(socket) : strangers_.erase(socket);
+      if (!isAlive) strangers_.erase(socket);
       continue;
     }
     Peer& peer = peers_[rank];
-    for (const OobMessage& message : messages) {
-      if (message.kind == OobKind::goodbye) peer.hasLeft = true;
-      if (message.kind != OobKind::heartbeat) out.push_back({.peer = rank, .lost = false, .message = message});
-    }
-    const auto next = std::next(socket);
+    take(rank, peer, messages, out);
     peer.sockets.splice(peer.sockets.end(), strangers_, socket);
-    socket = next;
   }
   for (auto& [rank, peer] : peers_) {
     connect(rank, peer, out);

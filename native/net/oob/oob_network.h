@@ -68,6 +68,7 @@ class OobNetwork {
   Status start();
   Status acceptAll();
   void connect(uint32_t rank, Peer& peer, std::vector<Event>& out);
+  void take(uint32_t rank, Peer& peer, const std::vector<OobMessage>& messages, std::vector<Event>& out);
   void receiveFrom(uint32_t rank, Peer& peer, std::vector<Event>& out);
   // Sends what is queued over the first socket.
   void flush(Peer& peer);

@@ -2,7 +2,7 @@
 
 #include <strings.h>
 
-#include <cstring>
+#include <array>
 #include <utility>
 
 #include "net/plugin/load.h"
@@ -12,12 +12,7 @@ namespace ncclrun::net {
 namespace {
 
 // Plugins know communicators by number; the same on all ranks, and not the token itself.
-uint64_t numberOf(const Token& token) {
-  const Sha256Digest digest = hmacSha256(token, std::array<uint8_t, 4>{'p', 'l', 'u', 'g'});
-  uint64_t number = 0;
-  std::memcpy(&number, digest.data(), sizeof number);
-  return number;
-}
+uint64_t numberOf(const Token& token) { return derivedNumber(token, std::array<uint8_t, 4>{'p', 'l', 'u', 'g'}); }
 
 Status unknownNetwork(const std::string& wanted, const plugin::Selection& selection) {
   std::string names;

@@ -1,6 +1,7 @@
 // An endpoint whose connection a network carries: the block works on the proxy's ring, and moves it itself while it
 // waits.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -61,9 +62,6 @@ class NetEndpoint final : public Endpoint {
   void watch() override { owner_.watch(*this); }
   Status gone() override { return owner_.whyGone(*this); }
 
-  // Of the transport's list; set once, before the endpoint is in it.
-  NetEndpoint* next = nullptr;
-
  protected:
   void move() override { owner_.moveFor(*this); }
 
@@ -72,6 +70,36 @@ class NetEndpoint final : public Endpoint {
   NetEndpointOwner& owner_;
   static constexpr uint64_t kBetweenLooks = 1'000'000;
   uint64_t lookedAt_ = 0;  // nanoseconds
+  friend class NetEndpointList;
+  NetEndpoint* next_ = nullptr;  // set once, before the endpoint is in the list
+};
+
+// Endpoints that are only ever added: any thread goes through them without a lock, for (NetEndpoint& each : list).
+class NetEndpointList {
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(NetEndpoint* at) : at_(at) {}
+    NetEndpoint& operator*() const { return *at_; }
+    Iterator& operator++() {
+      at_ = at_->next_;
+      return *this;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    NetEndpoint* at_;
+  };
+  Iterator begin() const { return Iterator(first_.load(std::memory_order_acquire)); }
+  Iterator end() const { return Iterator(nullptr); }
+  // One thread at a time. The endpoint outlives the list.
+  void add(NetEndpoint& endpoint) {
+    endpoint.next_ = first_.load(std::memory_order_relaxed);
+    first_.store(&endpoint, std::memory_order_release);
+  }
+
+ private:
+  std::atomic<NetEndpoint*> first_{nullptr};
 };
 
 }  // namespace ncclrun

@@ -77,8 +77,7 @@ NetEndpoint* NetTransport::find(uint32_t peer, uint32_t channel, bool sends) {
       return nullptr;
     }
     made = endpoint.get();
-    made->next = first_.load(std::memory_order_relaxed);
-    first_.store(made, std::memory_order_release);
+    list_.add(*made);
   }
   introduce(*made);
   return made;
@@ -172,8 +171,8 @@ void NetTransport::moveFor(NetEndpoint& endpoint) {
   own.advance();
   if (own.hasFailed()) proxy_.wake();
   if (busy_.load(std::memory_order_relaxed) <= (own.isIdle() ? 0 : 1)) return;
-  for (NetEndpoint* other = first_.load(std::memory_order_acquire); other != nullptr; other = other->next) {
-    if (other != &endpoint && !other->connection().isIdle()) other->connection().advance();
+  for (NetEndpoint& other : list_) {
+    if (&other != &endpoint && !other.connection().isIdle()) other.connection().advance();
   }
 }
 
@@ -183,18 +182,18 @@ void NetTransport::watch(NetEndpoint& endpoint) {
 }
 
 void NetTransport::watchAll() {
-  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
-    if (!each->facts().sends && each->unread() == nullptr)
-      each->connection().watched.store(true, std::memory_order_seq_cst);
+  for (NetEndpoint& each : list_) {
+    if (!each.facts().sends && each.unread() == nullptr)
+      each.connection().watched.store(true, std::memory_order_seq_cst);
   }
   proxy_.wake();
 }
 
 void NetTransport::handOver() {
   bool any = false;
-  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
-    if (each->connection().isIdle()) continue;
-    each->connection().watched.store(true, std::memory_order_seq_cst);
+  for (NetEndpoint& each : list_) {
+    if (each.connection().isIdle()) continue;
+    each.connection().watched.store(true, std::memory_order_seq_cst);
     any = true;
   }
   if (any) proxy_.wake();
@@ -206,33 +205,33 @@ void NetTransport::endLaunch() {
 }
 
 bool NetTransport::idle() const {
-  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
-    if (!each->connection().isIdle()) return false;
+  for (NetEndpoint& each : list_) {
+    if (!each.connection().isIdle()) return false;
   }
   return true;
 }
 
 void NetTransport::checkPeers() {
   handOver();
-  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
-    if (each->facts().sends) continue;
-    const StepCall* theirs = each->unread();
+  for (NetEndpoint& each : list_) {
+    if (each.facts().sends) continue;
+    const StepCall* theirs = each.unread();
     if (theirs == nullptr || !isLeftOver(*theirs, current_.call)) continue;
-    interrupt_.raise({ncclInvalidUsage, describeMismatch(*theirs, each->facts().peerName, current_)});
+    interrupt_.raise({ncclInvalidUsage, describeMismatch(*theirs, each.facts().peerName, current_)});
   }
 }
 
 bool NetTransport::onNetwork(bool fromNetwork) {
   if (fromNetwork) network_->clearEvents();
   bool isWatched = false, hasChanged = false;
-  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
-    NetConnection& connection = each->connection();
+  for (NetEndpoint& each : list_) {
+    NetConnection& connection = each.connection();
     if (!connection.watched.exchange(false, std::memory_order_seq_cst)) continue;
     const bool changed = connection.advance();
     hasChanged = hasChanged || changed;
     if (connection.hasFailed()) continue;
     // A block that still waits for more says so again.
-    const bool waits = !each->facts().sends && !changed && isLaunched_.load(std::memory_order_seq_cst);
+    const bool waits = !each.facts().sends && !changed && isLaunched_.load(std::memory_order_seq_cst);
     if (connection.isOpen() && connection.isIdle() && !waits) continue;
     connection.watched.store(true, std::memory_order_seq_cst);
     isWatched = true;

@@ -103,8 +103,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   std::map<Key, std::unique_ptr<NetEndpoint>> endpoints_;
   std::map<std::pair<uint32_t, uint32_t>, net::Handle> offers_;  // by peer and channel: that nobody has asked for yet
   std::set<uint32_t> foreign_;                                   // peers on another network
-  // The same endpoints, for whoever goes through all of them without the mutex.
-  std::atomic<NetEndpoint*> first_{nullptr};
+  NetEndpointList list_;  // the same endpoints, for whoever goes through all of them without the mutex
 
   std::mutex outOfBandMutex_;  // of outOfBand_
   std::unique_ptr<net::OobNetwork> outOfBand_;

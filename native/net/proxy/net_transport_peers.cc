@@ -140,14 +140,14 @@ bool NetTransport::usesOtherNetwork(uint32_t peer, const std::string& theirs) {
 // needs the connection. A sender fails at once, because what it has sent may be lost.
 void NetTransport::onGone(uint32_t peer, PeerState state) {
   if (!peerStates_.set(peer, state)) return;
-  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
-    if (each->facts().peer != peer || !each->facts().sends) continue;
-    NetConnection& connection = each->connection();
+  for (NetEndpoint& each : list_) {
+    if (each.facts().peer != peer || !each.facts().sends) continue;
+    NetConnection& connection = each.connection();
     // What another thread has sent just now is on its way, and may be what the peer left with.
     const bool isIdle = connection.isIdle() || (!network_->threadBound() && connection.settle());
     // Of rings all are needed; two ranks' own connection perhaps is not.
-    const bool isMissing = !connection.isOpen() && each->facts().channel != kPairChannel;
-    if (state.lost || !isIdle || isMissing) failSender(*each, state);
+    const bool isMissing = !connection.isOpen() && each.facts().channel != kPairChannel;
+    if (state.lost || !isIdle || isMissing) failSender(each, state);
   }
   // Wakes a block that sleeps until the next slot, which will not come; once more when all that was on its way has
   // come.
@@ -216,18 +216,18 @@ bool NetTransport::isOver(NetEndpoint& endpoint, const PeerState& state) {
 }
 
 void NetTransport::judgeFailures() {
-  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next) {
-    if (!each->connection().hasFailed()) continue;
-    const uint32_t peer = each->facts().peer;
+  for (NetEndpoint& each : list_) {
+    if (!each.connection().hasFailed()) continue;
+    const uint32_t peer = each.facts().peer;
     const uint64_t now = nowNanoseconds();
     if (peerStates_.of(peer).has_value()) {
-      failedSince_.erase(each);
+      failedSince_.erase(&each);
       continue;
     }
-    const Status why = each->connection().failure();
-    const uint64_t since = failedSince_.try_emplace(each, now).first->second;
+    const Status why = each.connection().failure();
+    const uint64_t since = failedSince_.try_emplace(&each, now).first->second;
     if (why.code != ncclRemoteError) {
-      interrupt_.raise({why.code, "the connection with " + each->facts().peerName + " failed: " + why.sentence});
+      interrupt_.raise({why.code, "the connection with " + each.facts().peerName + " failed: " + why.sentence});
     } else if (now - since > kGoodbyeBehindNanoseconds) {
       onGone(peer, {.lost = true, .result = ncclRemoteError, .sentence = why.sentence, .since = now});
       // The peer may wait at its end of the connection, which still looks whole there.
@@ -246,8 +246,7 @@ void NetTransport::sayGoodbye() {
   bool said = false;
   for (;;) {
     bool isSent = true;
-    for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next)
-      isSent = each->connection().sendEnd() && isSent;
+    for (NetEndpoint& each : list_) isSent = each.connection().sendEnd() && isSent;
     const bool isLast = interrupt_.raised() || nowNanoseconds() > deadline;
     {
       std::lock_guard lock(outOfBandMutex_);
@@ -265,8 +264,7 @@ void NetTransport::sayGoodbye() {
 
 void NetTransport::onEnd() {
   sayGoodbye();
-  for (NetEndpoint* each = first_.load(std::memory_order_acquire); each != nullptr; each = each->next)
-    each->connection().close();
+  for (NetEndpoint& each : list_) each.connection().close();
 }
 
 // --- The plan

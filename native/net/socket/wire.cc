@@ -15,6 +15,13 @@ Sha256Digest proofOf(ProofOf side, const Token& token, const Hello& hello, const
   return hmacSha256(token, message);
 }
 
+uint64_t derivedNumber(const Token& token, std::span<const uint8_t> purpose) {
+  const Sha256Digest digest = hmacSha256(token, purpose);
+  uint64_t number = 0;
+  std::memcpy(&number, digest.data(), sizeof number);
+  return number;
+}
+
 bool fillRandom(void* bytes, size_t count) {
   size_t done = 0;
   while (done < count) {

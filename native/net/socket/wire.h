@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/sha256.h"
 
@@ -46,6 +47,8 @@ inline constexpr uint8_t kAdmitted = 0x06;
 
 enum class ProofOf : uint8_t { accept = 'A', connect = 'C' };
 Sha256Digest proofOf(ProofOf side, const Token& token, const Hello& hello, const Nonce& acceptor);
+// A number that whoever knows the token knows too, and nobody else; one for each purpose.
+uint64_t derivedNumber(const Token& token, std::span<const uint8_t> purpose);
 // From the system's random numbers; false if it has none.
 bool fillRandom(void* bytes, size_t count);
 
