@@ -1,4 +1,5 @@
 /** What the network of a plan must keep. */
+import { familyOf } from './address-family.ts';
 import { MAX_SOCKET_THREADS, MAX_SOCKETS, usesNetwork } from './network.ts';
 import type { PlanNic } from './network.ts';
 import { check, checkWhole } from './plan-error.ts';
@@ -35,12 +36,7 @@ export function validateNetwork(plan: WrittenPlan, isBound: boolean): void {
 
 function validateNic({ name, address, speedMbps, port }: PlanNic, at: string): void {
   check(name !== '', `${at}.name: is empty`);
-  check(isNumericAddress(address), `${at}.address: '${address}' of ${name} is no numeric IPv4 or IPv6 address`);
+  check(familyOf(address) !== 0, `${at}.address: '${address}' of ${name} is no numeric IPv4 or IPv6 address`);
   checkWhole(`${at}.speedMbps`, speedMbps, 0, MAX_SPEED_MBPS);
   checkWhole(`${at}.port`, port, 0, MAX_RAILS);
-}
-
-/** node:net is loaded only here: it costs each start milliseconds, and most communicators stay on one host. */
-export function isNumericAddress(address: string): boolean {
-  return process.getBuiltinModule('node:net').isIP(address) !== 0;
 }

@@ -1,6 +1,7 @@
 /** What a CommPlan must keep beyond its types. The engine checks the same of the bytes it is given (native/plan/plan_view.cc). */
 import { MAX_STEPS } from './layout.ts';
-import { isNumericAddress, validateNetwork } from './validate-network.ts';
+import { familyOf } from './address-family.ts';
+import { validateNetwork } from './validate-network.ts';
 import { validateRing, validateTree } from './validate-channels.ts';
 import { canBeMessages, isVariantOf, TRANSPORTS_OF } from './possible.ts';
 import type { ConnectionBuffer, DeviceName, TuningRow, Variant, WrittenPlan } from './types.ts';
@@ -77,7 +78,7 @@ function validateHosts({ peers, hosts }: WrittenPlan): void {
   for (const [index, { name, address }] of hosts.entries()) {
     check(name !== '', `hosts[${index}].name: is empty`);
     check(ranksOf[index] !== 0, `hosts[${index}]: ${name} has no rank`);
-    const numeric = hosts.length === 1 || isNumericAddress(address);
+    const numeric = hosts.length === 1 || familyOf(address) !== 0;
     check(numeric, `hosts[${index}].address: '${address}' of ${name} is no numeric IPv4 or IPv6 address`);
   }
 }

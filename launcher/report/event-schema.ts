@@ -87,7 +87,7 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
     fields: { what: 'text', missing: 'texts', seconds: 'number' },
   },
   hang: {
-    when: 'ranks do not get on in an operation (`--hang-after`); `late`: who keeps them waiting; `waits`: who waits for whom, and by which NICs; `waiting`: ranks of the job',
+    when: 'ranks make no progress in an operation (`--hang-after`); `late`: who keeps them waiting; `waits`: who waits for whom, and by which NICs; `waiting`: ranks of the job',
     fields: {
       communicator: 'text',
       operation: 'number',

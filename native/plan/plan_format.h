@@ -214,7 +214,7 @@ struct EdgeRecord {
   uint8_t sends;           // 1: we send, 0: we receive
   uint8_t kind;            // EdgeKind
   uint8_t gpuDirect;       // 1: the NIC reads and writes the slots in GPU memory
-  uint16_t nic;            // of this host; kNoNic where the transport is no network
+  uint16_t nic;            // of this host; kNoNic for shared memory
   uint16_t peerNic;        // of the peer's host; kNoNic likewise
   uint32_t steps;          // slots
   uint32_t stepBytes;      // of a slot

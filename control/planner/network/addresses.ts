@@ -1,12 +1,5 @@
-/** Numeric addresses: their family, and the subnet that they are in. */
-
-type Family = 4 | 6;
-
-/** 0: it is no numeric address. node:net is loaded only here: it costs each start milliseconds. */
-export function familyOf(address: string): Family | 0 {
-  const family = process.getBuiltinModule('node:net').isIP(address);
-  return family === 4 || family === 6 ? family : 0;
-}
+/** Numeric addresses: which are link-local, and the subnet that they are in. */
+import { familyOf } from '../../plan/address-family.ts';
 
 export function isLinkLocal(address: string): boolean {
   return /^(?:fe[89ab][0-9a-f]:|169\.254\.)/iu.test(address);

@@ -6,7 +6,8 @@ import type { HostNic } from '../../messages/nic.ts';
 import type { PlanNic } from '../../plan/network.ts';
 import { UnplannableError } from '../input/check.ts';
 import type { PlannedHost } from '../input/input.ts';
-import { familyOf, isLinkLocal, subnetOf, withoutScope } from './addresses.ts';
+import { familyOf } from '../../plan/address-family.ts';
+import { isLinkLocal, subnetOf, withoutScope } from './addresses.ts';
 
 export interface ChosenNics {
   /** By host; all hosts have the same number. */
@@ -24,7 +25,7 @@ export function chooseNics(hosts: readonly NicHost[]): ChosenNics {
   return { nics: hosts.map((_, host) => rails.map((rail) => planNic(rail[host]))), reason };
 }
 
-/** A NIC of which nothing but its address is known has that for its name: behind an address translation it is no interface's. */
+/** Behind an address translation no interface has the address; the NIC is then named by it. */
 function unknownNic(address: string): HostNic {
   return {
     name: address,
