@@ -132,6 +132,8 @@ class Network {
   virtual std::span<const Device> devices() const = 0;
   // Each object is used by one thread alone, from its first call to its last.
   virtual bool threadBound() const = 0;
+  // What a completed isend has sent arrives even if the sender closes the connection at once.
+  virtual bool deliversAfterClose() const = 0;
 
   // Listens on a device (an index into devices()); `handle` is what connect() needs on the other side.
   virtual Status listen(uint32_t device, Handle& handle, std::unique_ptr<Listener>& out) = 0;

@@ -13,7 +13,9 @@ enum class OobKind : uint32_t {
   request = 2,       // this rank wants to send on `channel`: the other one is to offer its handle
   offer = 3,         // `handle` of the listener for what the other rank sends on `channel`
   heartbeat = 4,
-  goodbye = 5,  // this rank has left the communicator
+  goodbye = 5,   // this rank has left the communicator
+  end = 6,       // this rank has sent its last message on `channel`
+  endTaken = 7,  // that message has arrived: the other rank may close the connection
 };
 
 struct OobMessage {

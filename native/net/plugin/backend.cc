@@ -20,6 +20,7 @@ class PluginNetwork final : public Network {
   const std::string& name() const override { return use_.plugin.name(); }
   std::span<const Device> devices() const override { return use_.plugin.devices(); }
   bool threadBound() const override { return true; }
+  bool deliversAfterClose() const override { return false; }  // NCCL's ranks wait for each other before they close
 
   Status listen(uint32_t device, Handle& handle, std::unique_ptr<Listener>& out) override {
     return makeListener(use_, device, handle, out);

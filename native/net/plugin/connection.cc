@@ -88,13 +88,13 @@ Comm::Pending& Comm::take() {
 bool Comm::isFull() const { return transfers_.size() >= limitOf(plugin_.calls(), device_, sends_); }
 
 Status Comm::dead(Status status) {
-  dead_ = status;
+  dead_ = refused_ = status;
   return status;
 }
 
 Status Comm::posted(const char* call, int code, Pending& pending, Request*& out) {
   if (code != ncclSuccess || pending.request == nullptr) unused_.push_back(&pending);
-  if (code != ncclSuccess) return dead(plugin_.failure(call, code));
+  if (code != ncclSuccess) return refused_ = plugin_.failure(call, code);
   if (pending.request == nullptr) return {};
   orderOf(pending).push_back(&pending);
   out = reinterpret_cast<Request*>(&pending);
@@ -103,7 +103,7 @@ Status Comm::posted(const char* call, int code, Pending& pending, Request*& out)
 
 Status Comm::isend(const void* data, size_t bytes, int tag, Registration registration, Request*& out) {
   out = nullptr;
-  if (!dead_.ok()) return dead_;
+  if (!refused_.ok()) return refused_;
   if (bytes > device_.maxMessageBytes)
     return {ncclInvalidArgument,
             formatSentence("%s: device %s sends messages of at most %llu bytes, not %zu", plugin_.label().c_str(),
@@ -119,7 +119,7 @@ Status Comm::isend(const void* data, size_t bytes, int tag, Registration registr
 
 Status Comm::irecv(std::span<const Buffer> group, Request*& out) {
   out = nullptr;
-  if (!dead_.ok()) return dead_;
+  if (!refused_.ok()) return refused_;
   if (group.empty() || group.size() > device_.maxReceives)
     return {ncclInvalidArgument,
             formatSentence("%s: device %s receives into 1 to %u buffers at once, not %zu", plugin_.label().c_str(),
@@ -136,7 +136,7 @@ Status Comm::irecv(std::span<const Buffer> group, Request*& out) {
 
 Status Comm::iflush(std::span<const Buffer> group, Request*& out) {
   out = nullptr;
-  if (!dead_.ok()) return dead_;
+  if (!refused_.ok()) return refused_;
   const bool isEmpty = std::all_of(group.begin(), group.end(), [](const Buffer& one) { return one.bytes == 0; });
   // Plugins without GPU memory answer with an error.
   if (isEmpty || !device_.deviceMemory) return {};

@@ -50,6 +50,7 @@ class Comm {
   const Device& device_;
   void* const comm_;
   const bool sends_;
+  Status refused_;           // an error of a call that posts: nothing more is posted, what is under way may complete
   Status dead_;              // an error of a transfer: nothing but closing is allowed afterwards
   std::deque<Pending> all_;  // stay where they are
   std::vector<Pending*> unused_;

@@ -257,18 +257,21 @@ bool NetConnection::sendEnd() {
   if (!sends_ || sender_ == nullptr || failed_.load(std::memory_order_relaxed)) return true;
   sendSlots();
   if (failed_.load(std::memory_order_relaxed)) return true;
-  if (endDone_) return true;
+  if (hasEnded()) return true;
   if (posted_ != ring_.tail.load() * parts_ || done_ != posted_) return false;
   if (endRequest_ == nullptr) {
     SlotHeader& header = headerOf(posted_ / parts_);
     header = {};
     header.bytes = kEnd;
     const Status status = sender_->isend(&header, sizeof header, kTag, registration_, endRequest_);
-    if (!status.ok()) return true;
+    if (!status.ok()) return fail(status);
     if (endRequest_ == nullptr) return false;
   }
-  endDone_ = !sender_->test(endRequest_, endDone_, {}).ok() || endDone_;
-  return endDone_;
+  bool done = false;
+  const Status status = sender_->test(endRequest_, done, {});
+  if (!status.ok()) return fail(status);
+  if (done) ended_.store(true, std::memory_order_release);
+  return done;
 }
 
 }  // namespace ncclrun

@@ -62,7 +62,7 @@ class NetConnection {
   bool settle();
 
   bool isOpen() const { return open_.load(std::memory_order_acquire); }
-  // Receiver: the sender has sent its last message, and all before it are in slots.
+  // The sender has sent its last message. Receiver: it has arrived, and all before it are in slots.
   bool hasEnded() const { return ended_.load(std::memory_order_acquire); }
   bool hasFailed() const { return failed_.load(std::memory_order_acquire); }
   // Why, where hasFailed().
@@ -134,7 +134,6 @@ class NetConnection {
   uint64_t posted_ = 0;  // messages for which the network has a request, or had one
   uint64_t done_ = 0;    // of these, those that are complete
   net::Request* endRequest_ = nullptr;
-  bool endDone_ = false;
   bool isCounted_ = false;  // in busy_
 };
 

@@ -59,6 +59,15 @@ class NetEndpoint final : public Endpoint {
     return true;
   }
 
+  // The peer's last message is on its way: the proxy moves the connection until it has come.
+  void expectEnd() {
+    endExpected_.store(true, std::memory_order_release);
+    connection_->watched.store(true, std::memory_order_seq_cst);
+  }
+  bool isEndExpected() const { return endExpected_.load(std::memory_order_acquire); }
+  std::atomic<bool> isEndTaken{false};  // the receiver has the last message, and has told the sender
+  bool isEndSaid = false;               // sender, the proxy's thread: has told the receiver that it comes
+
   void watch() override { owner_.watch(*this); }
   Status gone() override { return owner_.whyGone(*this); }
 
@@ -68,6 +77,7 @@ class NetEndpoint final : public Endpoint {
  private:
   const std::unique_ptr<NetConnection> connection_;
   NetEndpointOwner& owner_;
+  std::atomic<bool> endExpected_{false};
   static constexpr uint64_t kBetweenLooks = 1'000'000;
   uint64_t lookedAt_ = 0;  // nanoseconds
   friend class NetEndpointList;

@@ -170,6 +170,10 @@ void NetTransport::moveFor(NetEndpoint& endpoint) {
   }
   own.advance();
   if (own.hasFailed()) proxy_.wake();
+  if (own.hasEnded() && !endpoint.isEndTaken.load(std::memory_order_relaxed)) {
+    own.watched.store(true, std::memory_order_seq_cst);
+    proxy_.wake();  // confirms it
+  }
   if (busy_.load(std::memory_order_relaxed) <= (own.isIdle() ? 0 : 1)) return;
   for (NetEndpoint& other : list_) {
     if (&other != &endpoint && !other.connection().isIdle()) other.connection().advance();
@@ -229,10 +233,11 @@ bool NetTransport::onNetwork(bool fromNetwork) {
     if (!connection.watched.exchange(false, std::memory_order_seq_cst)) continue;
     const bool changed = connection.advance();
     hasChanged = hasChanged || changed;
-    if (connection.hasFailed()) continue;
+    confirmEnd(each);
+    if (connection.hasFailed() || connection.hasEnded()) continue;
     // A block that still waits for more says so again.
     const bool waits = !each.facts().sends && !changed && isLaunched_.load(std::memory_order_seq_cst);
-    if (connection.isOpen() && connection.isIdle() && !waits) continue;
+    if (connection.isOpen() && connection.isIdle() && !waits && !each.isEndExpected()) continue;
     connection.watched.store(true, std::memory_order_seq_cst);
     isWatched = true;
   }

@@ -79,6 +79,13 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   bool isOver(NetEndpoint& endpoint, const PeerState& state);
   Status statusOf(const NetEndpoint& endpoint, const PeerState& state) const;
   void sayGoodbye();
+  // Without blocking. True once all that this rank has sent there has arrived, or is not wanted.
+  bool hasSentAll(NetEndpoint& endpoint);
+  void takeLastMessages();
+  // `end` and `endTaken`.
+  void onEndMessage(uint32_t peer, const net::OobMessage& message);
+  // Tells the peer if its last message has come.
+  void confirmEnd(NetEndpoint& endpoint);
 
   Status addressOf(uint32_t rank, net::Address& out) const;
   // At most, of this rank: with each peer a connection each way, and those of the rings.

@@ -93,6 +93,7 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
                          .sentence = message.sentence.data(),
                          .since = nowNanoseconds()});
   }
+  onEndMessage(peer, message);
   if (message.kind == net::OobKind::introduction) {
     if (!usesOtherNetwork(peer, message.sentence.data())) return;
     std::lock_guard lock(mutex_);
@@ -118,6 +119,27 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
   if (sender == nullptr) return;
   sender->connection().connectTo(message.handle);
   proxy_.wake();
+}
+
+void NetTransport::onEndMessage(uint32_t peer, const net::OobMessage& message) {
+  if (message.kind != net::OobKind::end && message.kind != net::OobKind::endTaken) return;
+  const bool isSender = message.kind == net::OobKind::endTaken;
+  for (NetEndpoint& each : list_) {
+    if (each.facts().peer != peer || each.facts().channel != message.channel || each.facts().sends != isSender)
+      continue;
+    if (isSender) {
+      each.isEndTaken = true;
+    } else {
+      each.expectEnd();
+      proxy_.wake();
+    }
+  }
+}
+
+void NetTransport::confirmEnd(NetEndpoint& endpoint) {
+  if (endpoint.facts().sends || endpoint.isEndTaken || !endpoint.connection().hasEnded()) return;
+  endpoint.isEndTaken = true;
+  send(endpoint.facts().peer, {.kind = net::OobKind::endTaken, .channel = endpoint.facts().channel});
 }
 
 bool NetTransport::isForeign(uint32_t peer) const {
@@ -202,17 +224,20 @@ Status NetTransport::whyGone(NetEndpoint& endpoint) {
 // What the peer sent before may still be on its way: its last message, or the end of the connection, is behind that.
 bool NetTransport::isOver(NetEndpoint& endpoint, const PeerState& state) {
   NetConnection& connection = endpoint.connection();
-  if (endpoint.facts().sends) return true;
-  const bool isLate = nowNanoseconds() - state.since > kGoodbyeBehindNanoseconds;
-  if (!connection.isOpen()) {
-    // The peer may have connected, sent everything and left before this side has accepted.
-    if (network_->threadBound()) return isLate;
-    connection.settle();
-    if (!connection.isOpen()) return true;
+  const auto& facts = endpoint.facts();
+  if (facts.sends || connection.hasEnded() || connection.hasFailed()) return true;
+  const uint64_t age = nowNanoseconds() - state.since;
+  if (!state.lost && endpoint.isEndExpected()) return age > timeoutNanoseconds_;
+  const bool isLate = age > kGoodbyeBehindNanoseconds;
+  if (connection.isOpen()) {
+    // A peer that was lost, or that aborted on a network that does not tell the end of a connection, sends neither.
+    return isLate && (state.lost || (network_->threadBound() && state.result != ncclSuccess));
   }
-  if (connection.hasEnded() || connection.hasFailed()) return true;
-  // A peer that was lost, or that aborted on a network that does not tell the end of a connection, sends neither.
-  return isLate && (state.lost || (network_->threadBound() && state.result != ncclSuccess));
+  if (!state.lost) return true;  // it has sent nothing
+  // It may have connected and sent everything before this side has accepted.
+  if (network_->threadBound()) return isLate;
+  connection.settle();
+  return !connection.isOpen();
 }
 
 void NetTransport::judgeFailures() {
@@ -239,19 +264,33 @@ void NetTransport::judgeFailures() {
   }
 }
 
+// Where the network may drop what is on its way when the sender closes, the receiver confirms the last message.
+bool NetTransport::hasSentAll(NetEndpoint& endpoint) {
+  NetConnection& connection = endpoint.connection();
+  const auto& facts = endpoint.facts();
+  if (!facts.sends) {
+    connection.advance();
+    confirmEnd(endpoint);
+    return true;
+  }
+  if (!connection.sendEnd()) return false;
+  if (!connection.hasEnded() || endpoint.isEndTaken || peerStates_.of(facts.peer).has_value()) return true;
+  if (!std::exchange(endpoint.isEndSaid, true)) send(facts.peer, {.kind = net::OobKind::end, .channel = facts.channel});
+  return network_->deliversAfterClose();
+}
+
 // A peer takes a connection that ends without a goodbye for a death of this rank. A slow peer has not made room for
 // everything yet.
 void NetTransport::sayGoodbye() {
   const uint64_t deadline = nowNanoseconds() + kGoodbyeTimeoutNanoseconds;
   bool said = false;
   for (;;) {
+    takeLastMessages();
     bool isSent = true;
-    for (NetEndpoint& each : list_) isSent = each.connection().sendEnd() && isSent;
+    for (NetEndpoint& each : list_) isSent = hasSentAll(each) && isSent;
     const bool isLast = interrupt_.raised() || nowNanoseconds() > deadline;
     {
       std::lock_guard lock(outOfBandMutex_);
-      std::vector<Event> ignored;
-      outOfBand_->advance(ignored);
       if ((isSent || isLast) && !std::exchange(said, true)) outOfBand_->sendToAll(goodbyeFor(interrupt_));
       if (isLast || (said && !outOfBand_->hasUnsent())) return;
     }
@@ -259,6 +298,20 @@ void NetTransport::sayGoodbye() {
                                   {.fd = network_->eventDescriptor(), .events = POLLIN, .revents = 0}}};
     network_->clearEvents();
     poll(events.data(), events.size(), network_->eventDescriptor() < 0 ? 1 : kInterruptMs);
+  }
+}
+
+// A peer that leaves or is lost meanwhile is no concern of this rank any more.
+void NetTransport::takeLastMessages() {
+  std::vector<Event> events;
+  {
+    std::lock_guard lock(outOfBandMutex_);
+    outOfBand_->advance(events);
+  }
+  for (const Event& event : events) {
+    if (event.lost || event.message.kind == net::OobKind::goodbye)
+      peerStates_.set(event.peer, {.lost = event.lost, .sentence = event.why, .since = nowNanoseconds()});
+    if (!event.lost) onEndMessage(event.peer, event.message);
   }
 }
 

@@ -44,6 +44,7 @@ class SocketNetwork final : public Network {
   const std::string& name() const override { return name_; }
   std::span<const Device> devices() const override { return devices_; }
   bool threadBound() const override { return false; }
+  bool deliversAfterClose() const override { return true; }
   Status listen(uint32_t device, Handle& handle, std::unique_ptr<Listener>& out) override;
   Status connect(uint32_t device, const Handle& handle, std::unique_ptr<Connector>& out) override;
   int eventDescriptor() const override { return epoll_.get(); }

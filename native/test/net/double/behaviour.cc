@@ -17,6 +17,7 @@ constexpr std::string_view kNames[] = {
     "null-comm",          // connect and accept yield nothing the first N times
     "null-request",       // isend and irecv yield nothing N times before each request
     "block-ms",           // connect and accept sleep N ms
+    "accept-ms",          // accept sleeps N ms more
     "no-sizes",           // test writes no sizes
     "wrong-sizes",        // test reports a size beyond the buffer
     "in-order",           // test of a request that is not the oldest fails

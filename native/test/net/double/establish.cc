@@ -33,8 +33,8 @@ struct Listener {
 
 abi::DeviceHandle foreignDriver{1, 7, nullptr, 0, 0};
 
-void block() {
-  if (const long ms = planted("block-ms"); ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+void block(long ms) {
+  if (ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(ms));
 }
 
 void checkDriver(abi::DeviceHandle** driver) {
@@ -142,7 +142,7 @@ int connect(void* context, int device, void* handle, void** sender, abi::DeviceH
   if (tail->self != handle) broken("the handle moved while connect was under way");
   if (tail->thread != std::this_thread::get_id()) broken("connect went on in another thread");
   count("connect");
-  block();
+  block(planted("block-ms"));
   if (tail->nulls-- > 0) return 0;
   tail->nulls = 0;
   void* core = nullptr;
@@ -155,7 +155,7 @@ int connect(void* context, int device, void* handle, void** sender, abi::DeviceH
 int accept(void* opaque, void** receiver, abi::DeviceHandle** driver) {
   auto* const listener = static_cast<Listener*>(opaque);
   count("accept");
-  block();
+  block(planted("block-ms") + planted("accept-ms"));
   if (listener->nulls-- > 0) return 0;
   listener->nulls = 0;
   void* core = nullptr;
