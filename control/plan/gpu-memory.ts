@@ -1,10 +1,18 @@
 /** What a communicator takes of a GPU's memory: from the plan alone, the twin of native/cuda/cuda_memory_use.cc. */
-import { GPU_STATE_BYTES, PAGE_BYTES, REGION_HEADER_BYTES, RING_ENTRY_BYTES, RING_POSITION_BYTES } from './layout.ts';
+import {
+  GPU_STATE_BYTES,
+  NET_HEADER_BYTES,
+  PAGE_BYTES,
+  REGION_HEADER_BYTES,
+  RING_ENTRY_BYTES,
+  RING_POSITION_BYTES,
+} from './layout.ts';
 import type { CommPlan, GpuBuffers } from './types.ts';
 
 export type GpuPlan = Pick<CommPlan, 'ringBuffer' | 'pairBuffer'> & {
   readonly channels: number;
   readonly ranks: number;
+  readonly hosts: number;
   readonly gpuBuffers: GpuBuffers;
 };
 
@@ -25,9 +33,14 @@ export interface PlannedGpuMemory {
 
 /** null: on the host device. */
 export function gpuPlanOf(plan: CommPlan): GpuPlan | null {
-  const { ringBuffer, pairBuffer, gpuBuffers, channels, peers } = plan;
+  const { ringBuffer, pairBuffer, gpuBuffers, channels, peers, hosts } = plan;
   if (plan.device !== 'cuda' || gpuBuffers === null) return null;
-  return { ringBuffer, pairBuffer, gpuBuffers, channels: channels.length, ranks: peers.length };
+  return { ringBuffer, pairBuffer, gpuBuffers, channels: channels.length, ranks: peers.length, hosts: hosts.length };
+}
+
+/** In front of the payload of each slot of protocol Simple: what the proxies send with it. */
+function slotHeaderBytes({ hosts }: GpuPlan): number {
+  return hosts > 1 ? NET_HEADER_BYTES : 0;
 }
 
 /** Two ranks' rings use the slots of the pair. */
@@ -52,17 +65,21 @@ export function gpuMemoryOf(plan: GpuPlan): PlannedGpuMemory {
 }
 
 /** Of all channels of a pair, in one direction. */
-export function pairBytes({ pairBuffer, gpuBuffers, channels }: GpuPlan): number {
+export function pairBytes(plan: GpuPlan): number {
+  const { pairBuffer, gpuBuffers, channels } = plan;
   const { wideChannels, narrowStepBytes, lineSteps, llStepBytes, ll128StepBytes } = gpuBuffers;
   const lines = REGION_HEADER_BYTES + lineSteps * (llStepBytes + ll128StepBytes);
-  const slots = wideChannels * pairBuffer.stepBytes + (channels - wideChannels) * narrowStepBytes;
+  const payload = wideChannels * pairBuffer.stepBytes + (channels - wideChannels) * narrowStepBytes;
+  const slots = payload + channels * slotHeaderBytes(plan);
   return inPages(channels * lines + pairBuffer.steps * slots);
 }
 
 /** Of the rings, at one rank. */
 export function ringBytes(plan: GpuPlan): number {
   const { steps, stepBytes } = plan.ringBuffer;
-  return hasRingsApart(plan) ? inPages(plan.channels * (REGION_HEADER_BYTES + steps * stepBytes)) : 0;
+  return hasRingsApart(plan)
+    ? inPages(plan.channels * (REGION_HEADER_BYTES + steps * (slotHeaderBytes(plan) + stepBytes)))
+    : 0;
 }
 
 function tableBytes(plan: GpuPlan): number {

@@ -191,6 +191,8 @@ export const AGREEMENT_RECORD_BYTES = 128;
 export const AGREEMENTS = 8;
 /** Header before the slots of one direction between two GPUs on one channel (native/plan/launch_format.h). */
 export const REGION_HEADER_BYTES = 512;
+/** In front of each slot of protocol Simple where a network connects hosts (native/plan/launch_format.h). */
+export const NET_HEADER_BYTES = 128;
 /** State of a GPU beside the regions: per connection and direction, per channel's ring, and per ring entry. */
 export const GPU_STATE_BYTES = 32;
 export const RING_POSITION_BYTES = 56;

@@ -32,6 +32,22 @@ export function isVariantOf(
   return collective === 'sendRecv' || ALGORITHMS_OF[collective].includes(algorithm);
 }
 
+const BY_RINGS: readonly CollectiveName[] = ['allReduce', 'allGather', 'reduceScatter', 'broadcast', 'reduce'];
+
+/** The algorithm between GPUs of several hosts, whose proxies carry slots of protocol Simple. */
+export function algorithmBetweenGpuHosts(collective: CollectiveName): AlgorithmName {
+  return BY_RINGS.includes(collective) ? 'ring' : 'directOneShot';
+}
+
+/** Whether GPUs of several hosts can carry out the collective by this variant. A barrier is a reduction there, whatever the plan names. */
+export function isVariantBetweenGpuHosts(
+  collective: CollectiveName,
+  { algorithm, protocol, asMessages }: Pick<Variant, 'algorithm' | 'protocol' | 'asMessages'>,
+): boolean {
+  if (collective === 'barrier') return true;
+  return protocol === 'simple' && !asMessages && algorithm === algorithmBetweenGpuHosts(collective);
+}
+
 /** Transports that the engine has between two ranks of a device: of one host, and of different ones. */
 export const TRANSPORTS_OF: Readonly<
   Record<DeviceName, Readonly<Record<'sameHost' | 'otherHost', readonly TransportName[]>>>

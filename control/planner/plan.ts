@@ -3,7 +3,7 @@ import { startOfHost } from '../plan/channel-tables.ts';
 import { COPY_TIMEOUTS } from '../plan/types.ts';
 import { pairNicOf } from '../plan/network.ts';
 import type { CommPlan, GivenChannel, UnboundChannel } from '../plan/types.ts';
-import { checkOneHost } from './input/check.ts';
+import { checkGpuCount } from './input/check.ts';
 import { withMessages } from './device/gpu-tuning.ts';
 import { decideOnGpus } from './device/gpus.ts';
 import { decideOnHosts } from './device/host.ts';
@@ -67,14 +67,14 @@ function localIndices({ hosts, peers }: Members): number[] {
 export function decide(input: PlanInput, preferences: Preferences, rails: number): Decisions {
   const channelSet = channelSetOf(input);
   const onGpus = input.peers[0]?.device === 'cuda';
-  if (onGpus) checkOneHost(input);
+  if (onGpus) checkGpuCount(input);
   const decisions = onGpus
     ? decideOnGpus(input, channelSet, preferences)
     : decideOnHosts(input, channelSet, preferences, rails);
   const [host, other] = input.hosts;
   const tables = other === undefined ? host?.tables : undefined;
   const refined = tables?.refine(decisions, input, channelSet, preferences) ?? decisions;
-  if (!onGpus) return refined;
+  if (!onGpus || input.hosts.length > 1) return refined;
   const budget = {
     ranks: input.peers.length,
     channels: refined.channels.length,

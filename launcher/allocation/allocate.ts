@@ -2,7 +2,7 @@
  * What the user said about hosts → the allocation. A resource manager, or else a hostfile, defines; what else there is of hostfile and -H
  * picks; --include and --exclude filter.
  */
-import type { HostSlots, JobRequest } from '../model/types.ts';
+import type { HostSlots, JobRequest, SimulatedHosts } from '../model/types.ts';
 import { FailureError } from '../model/failure-error.ts';
 import { addUp, type Hosts } from './slots/add-up.ts';
 import { hostfileError } from './grammar/diagnostic.ts';
@@ -17,7 +17,7 @@ import { pick, withoutRelatives } from './slots/pick.ts';
 import { maximumSlotsInAll, Reading } from './grammar/reading.ts';
 
 export type AllocationRequest = Pick<JobRequest, 'hostfile' | 'hostList'> &
-  Partial<Pick<JobRequest, 'include' | 'exclude' | 'manager'>> & {
+  Partial<Pick<JobRequest, 'include' | 'exclude' | 'manager' | 'simulated'>> & {
     /** Keys of hosts that +e passes over, since they have ranks of other programs. */
     readonly occupied?: ReadonlySet<string>;
   };
@@ -50,7 +50,8 @@ export function allocateHosts(request: AllocationRequest, machine = thisMachine)
 }
 
 function define(request: AllocationRequest, machine: LauncherMachine): Hosts {
-  const { hostfile, hostList, manager = null, occupied = new Set() } = request;
+  const { hostfile, hostList, manager = null, simulated = null, occupied = new Set() } = request;
+  if (simulated !== null) return simulatedHosts(simulated);
   const listed = hostList === null ? null : parseHostList(hostList, machine, new Reading());
   if (manager !== null) return ofManager({ manager, hostfile, listed, occupied }, machine);
   if (hostfile === null) {
@@ -63,6 +64,31 @@ function define(request: AllocationRequest, machine: LauncherMachine): Hosts {
   const defined = addUp(entries, machine);
   if (defined.hosts.length === 0) throw emptyFile(file);
   return listed === null ? defined : pick({ defined, items: listed, file, machine, occupied });
+}
+
+/** Each has its own share of this machine's GPUs. */
+function simulatedHosts({ hosts, slots }: SimulatedHosts): Hosts {
+  return {
+    hosts: Array.from(
+      { length: hosts },
+      (_, index): HostSlots => ({
+        name: `simulated-${index + 1}`,
+        user: null,
+        port: null,
+        slots,
+        maxSlots: null,
+        devices: Array.from({ length: slots }, (_slot, slot) => index * slots + slot),
+        local: false,
+        simulated: true,
+        origin: {
+          kind: 'stated',
+          text: `${slots} by --simulate-hosts ${hosts}`,
+          host: `--simulate-hosts ${hosts}: this machine plays it`,
+        },
+      }),
+    ),
+    leftOut: [],
+  };
 }
 
 interface Managed {

@@ -34,6 +34,7 @@ export function jobRequest(
   return {
     programs,
     ...allocationRequest(settings),
+    simulated: simulatedHosts(settings, programs),
     ...(apart && !hostsElsewhere(settings)
       ? { hostList: programs.flatMap(({ hostList }) => hostList ?? []).join(',') }
       : {}),
@@ -70,6 +71,32 @@ export function jobRequest(
     planFile: settings.text('plan'),
     engine: oneOf(['none', 'ncclrun'], settings.text('engine')) ?? 'none',
   };
+}
+
+/** Every simulated host has as many ranks as the others, but for the last. */
+function simulatedHosts(
+  settings: Settings<JobOptionName>,
+  programs: readonly ProgramRequest[],
+): JobRequest['simulated'] {
+  const hosts = settings.integer('simulate-hosts');
+  if (hosts === null) return null;
+  for (const name of ['host', 'hostfile', 'include', 'exclude'] as const) {
+    const setting = settings.setting(name);
+    if (setting === null) continue;
+    throw usageError(`${setting.source} and --simulate-hosts both say which hosts there are`, 'leave one of them out');
+  }
+  const ranks = programs.reduce<number | null>(
+    (sum, { ranks: own }) => (own === null || sum === null ? null : sum + own),
+    0,
+  );
+  if (ranks === null) {
+    throw usageError(
+      `--simulate-hosts ${hosts} deals ranks to hosts, and there is no -n that says how many`,
+      'add -n RANKS',
+    );
+  }
+  if (ranks >= hosts) return { hosts, slots: Math.ceil(ranks / hosts) };
+  throw usageError(`--simulate-hosts ${hosts}, but there are ${ranks} ranks`, 'every simulated host needs one');
 }
 
 /** `apart`: some program has hosts of its own, so -H before a program is for that program. */

@@ -32,6 +32,8 @@ export interface HostSlots {
   readonly local: boolean;
   /** The resource manager that starts its agent; where there is none, a remote shell does. */
   readonly manager?: 'slurm';
+  /** It is this machine, and its agent a process of its own, as if it were another one. */
+  readonly simulated?: true;
   /** Where its slots are not known yet: how many it has if it turns out to have no GPU; else as many as it has cores. */
   readonly slotsWithoutGpus?: number;
   readonly origin: SlotOrigin;
@@ -95,11 +97,19 @@ export interface ProgramRequest {
 }
 
 /** What the user asked for, after flags, environment and configuration are merged. */
+/** Hosts that this machine plays, and how many slots and GPUs each has. */
+export interface SimulatedHosts {
+  readonly hosts: number;
+  readonly slots: number;
+}
+
 export interface JobRequest {
   /** At least one. Ranks go on counting from one to the next. */
   readonly programs: readonly ProgramRequest[];
   readonly hostList: string | null;
   readonly hostfile: string | null;
+  /** null: the hosts are real ones. */
+  readonly simulated: SimulatedHosts | null;
   /** Who has given us the hosts that the others pick from; null: nobody. */
   readonly manager: Manager | null;
   readonly timeoutSeconds: number | null;

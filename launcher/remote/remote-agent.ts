@@ -30,7 +30,12 @@ export async function remoteAgentStarter(
   hosts: readonly HostSlots[],
   spares: readonly HostSlots[],
 ): Promise<StartAgent> {
-  const bySlurm = rsh === 'auto' && [...hosts, ...spares].every(({ manager }) => manager === 'slurm');
+  const all = [...hosts, ...spares];
+  if (all.every(({ simulated }) => simulated === true)) {
+    const { SimulatedShell } = await import('./simulated-shell.ts');
+    return agentStarterOver(new SimulatedShell(), null);
+  }
+  const bySlurm = rsh === 'auto' && all.every(({ manager }) => manager === 'slurm');
   const copied = stage ? installedIdentity() : null;
   const direct = await openRemoteShell(bySlurm ? BY_SLURM : rsh, hosts, copied);
   const shell = radix > 0 && hosts.length > radix ? await treeOf(direct, hosts, radix) : direct;

@@ -14,6 +14,7 @@
 #include "base/descriptor.h"
 #include "base/thread.h"
 #include "cuda/cuda_memory_use.h"
+#include "cuda/process_exit.h"
 #include "cuda/ring_positions.h"
 #include "datapath/node_barrier.h"
 
@@ -28,19 +29,10 @@ double configuredTimeout() {
   return value == nullptr || end == value || *end != '\0' ? -1 : microseconds * 1000;
 }
 
-// Held while memory is freed, and for good once the process exits, because the driver is about to exit too. The driver
-// frees memory only when the whole GPU is idle, for which an exiting process does not wait long.
-constexpr auto kMaxAtExit = std::chrono::seconds(1);
-std::timed_mutex& freeing() {
-  static auto& mutex = *new std::timed_mutex;
-  static const int registered = std::atexit([] { (void)freeing().try_lock_for(kMaxAtExit); });
-  (void)registered;
-  return mutex;
-}
-
 }  // namespace
 
 Resources::~Resources() {
+  net.reset();  // says goodbye
   const OnGpu here(gpu);
   if (probed != nullptr) driver().eventDestroy(probed);
   if (stream != nullptr) driver().streamDestroy(stream);
@@ -69,7 +61,7 @@ thread_local bool onDriversThread = false;
 // Frees the resources on a thread: kernels may wait for peers, and the driver frees memory only when the whole GPU is
 // idle, which must not block the caller, who may have more communicators to destroy.
 void freeSoon(Resources* resources) {
-  std::timed_mutex& mutex = freeing();
+  std::timed_mutex& mutex = driverCalls();
   const auto free = [resources, &mutex] {
     resources->awaitIdle();
     std::lock_guard lock(mutex);
@@ -98,9 +90,13 @@ CudaDataPath::CudaDataPath(const Setup& setup, const Gpu& gpu)
       copyTimeout_(configuredTimeout()) {}
 
 CudaDataPath::~CudaDataPath() {
+  if (resources_->netRegions != nullptr) resources_->netRegions->tell(nullptr);
+  const bool mayBeReplayed = resources_->order != nullptr && resources_->order->everCaptured();
   if (!idle())
     abort({ncclInvalidUsage, "the communicator was destroyed while operations were under way"}, FailureScope::alone);
   if (resources_->copies != nullptr) resources_->copies->engines().stopReporting();
+  // While the process certainly goes on: the goodbye takes a while.
+  if (!mayBeReplayed) resources_->net.reset();
 }
 
 Status CudaDataPath::start() {
@@ -108,11 +104,9 @@ Status CudaDataPath::start() {
   Resources& mine = *resources_;
   NCCLRUN_TRY(mine.plan.openFor(plan::Device::cuda, setup_.rank, setup_.plan));
   const auto& header = plan().header();
-  if (header.hosts > 1) {
-    return {ncclInvalidUsage, "GPUs of several hosts: this version of the engine connects those of one host only"};
-  }
   if (header.ranks > kMaxPeers) {
-    return {ncclInvalidUsage, formatSentence("%u GPUs on one host; the engine takes %u", header.ranks, kMaxPeers)};
+    return {ncclInvalidUsage,
+            formatSentence("%u GPUs; this version of the engine connects at most %u", header.ranks, kMaxPeers)};
   }
   NCCLRUN_TRY(mine.segment.map(setup_.segmentFd, plan()));
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan().hostName(host));
@@ -131,6 +125,7 @@ Status CudaDataPath::start() {
   NCCLRUN_TRY(mine.sharedPages.pin(mine.gpu, &mine.segment.abortBlock(), mine.segment.sharedWithGpus()));
   mine.regions = std::make_unique<Regions>(mine.gpu, plan(), mine.segment, setup_.rank);
   NCCLRUN_TRY(mine.regions->allocate(mine.stream));
+  NCCLRUN_TRY(startNetwork(std::move(listening)));
   NCCLRUN_TRY(makeTables());
   NCCLRUN_TRY(statusOf(cuda.streamSynchronize(mine.stream), "cuStreamSynchronize"));
   return mine.regions->publish();
@@ -179,13 +174,8 @@ Status CudaDataPath::fillTable(size_t at, const void* from, size_t bytes) {
 Status CudaDataPath::makeRingPositions() {
   const Regions& regions = *resources_->regions;
   const uint32_t ranks = plan().header().ranks;
-  const auto both = [](Pointer in, Pointer out) {
-    return RegionPair{reinterpret_cast<char*>(in), reinterpret_cast<char*>(out)};
-  };
   std::vector<PeerRegions> byPeer;
-  for (uint32_t peer = 0; peer < ranks; peer++) {
-    byPeer.push_back({both(regions.in(peer), regions.out(peer)), both(regions.ringIn(peer), regions.ringOut(peer))});
-  }
+  for (uint32_t peer = 0; peer < ranks; peer++) byPeer.push_back({pairRegions(peer), ringRegions(peer)});
   const auto positions = ringPositions(plan(), regions.slots(), setup_.rank, byPeer);
   return fillTable(TableLayout(regions.slots(), ranks).ringPositions, positions.data(),
                    positions.size() * sizeof(RingPosition));
@@ -200,6 +190,7 @@ Status CudaDataPath::connect() {
   }
   if (launcher_ == nullptr) {
     NCCLRUN_TRY(mine.regions->connect());
+    if (mine.net != nullptr) NCCLRUN_TRY(mine.net->connected());
     NCCLRUN_TRY(makeLauncher());
     NCCLRUN_TRY(beginProbe());
   }
@@ -212,8 +203,8 @@ Status CudaDataPath::makeLauncher() {
   Launch& launch = constants_;
   const auto at = []<class T>(Pointer pointer, T*& out) { out = reinterpret_cast<T*>(pointer); };
   for (uint32_t peer = 0; peer < header.ranks; peer++) {
-    at(mine.regions->out(peer), launch.out[peer]);
-    at(mine.regions->in(peer), launch.in[peer]);
+    launch.out[peer] = pairRegions(peer).out;
+    launch.in[peer] = pairRegions(peer).in;
   }
   NCCLRUN_TRY(makeRingPositions());
   const TableLayout layout(mine.regions->slots(), header.ranks);
@@ -229,7 +220,7 @@ Status CudaDataPath::makeLauncher() {
   launch.ranks = uint16_t(header.ranks);
   launcher_ = std::make_unique<Launcher>(mine.gpu, plan(), setup_.rank, launch, *mine.share);
   // In a hardware queue that ranks share, the work that a wait needs may stand behind it.
-  if (header.ranks > 1 && mine.regions->allReach() && mine.regions->queuesApart())
+  if (header.ranks > 1 && header.hosts == 1 && mine.regions->allReach() && mine.regions->queuesApart())
     mine.copies =
         std::make_unique<DirectCopies>(mine.gpu, plan(), mine.segment, interrupt(), setup_.rank, mine.sharedPages);
   runner_ = std::make_unique<Runner>(plan(), setup_.rank, *launcher_, mine.copies.get());
@@ -253,7 +244,7 @@ Status CudaDataPath::reportWaits() {
 Status CudaDataPath::beginProbe() {
   Resources& mine = *resources_;
   const uint32_t ranks = plan().header().ranks;
-  if (!mine.regions->allReach()) probe_ = Probe::useless;
+  if (!mine.regions->allReach() || plan().header().hosts > 1) probe_ = Probe::useless;
   if (ranks == 1) probe_ = Probe::agreed;
   if (probe_ == Probe::useless) mine.regions->publishTornLines(~0u);
   if (probe_ != Probe::none) return {};
@@ -321,7 +312,7 @@ bool CudaDataPath::areBuffersUnused() const {
 void CudaDataPath::tidyBuffers() {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;
-  std::unique_lock alive(freeing(), std::try_to_lock);
+  std::unique_lock alive(driverCalls(), std::try_to_lock);
   if (!alive.owns_lock()) return;
   const OnGpu here(resources_->gpu);
   resources_->copies->tidy([this] { return areBuffersUnused(); });
@@ -371,9 +362,9 @@ Status CudaDataPath::variant(plan::Collective collective, uint64_t bytes, ncclru
 }
 
 Status CudaDataPath::nodeBarrier() {
-  Status status =
-      hostBarrier({.plan = plan(), .segment = resources_->segment, .rank = setup_.rank, .gonePeers = gonePeers_},
-                  interrupt(), ownBell(), plan().header().spinNanoseconds, telemetry_);
+  Status status = hostBarrier(
+      {.plan = plan(), .segment = resources_->segment, .rank = setup_.rank, .gonePeers = resources_->gonePeers},
+      interrupt(), ownBell(), plan().header().spinNanoseconds, telemetry_);
   if (!status.ok() && setup_.failed) setup_.failed(status, interrupt().scope());
   return status;
 }
@@ -416,7 +407,8 @@ size_t CudaDataPath::edges(std::span<ncclrunEdge> out) const {
           bytes += isSend ? copied.sent : copied.received;
         }
         if (bytes == 0) continue;
-        const auto transport = uint32_t(resources_->regions->transport(peer));
+        const auto transport =
+            uint32_t(plan().sameHost(peer) ? resources_->regions->transport(peer) : plan::Transport::socket);
         if (count < out.size()) out[count] = {channel, peer, isSend ? 1u : 0u, transport, bytes};
         count++;
       }

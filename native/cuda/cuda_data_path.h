@@ -11,6 +11,7 @@
 #include "cuda/cuda_launcher.h"
 #include "cuda/cuda_runner.h"
 #include "cuda/launch_order.h"
+#include "cuda/net/net_regions.h"
 #include "cuda/p2p/regions.h"
 #include "datapath/awaited_peers.h"
 #include "datapath/call_check.h"
@@ -19,6 +20,7 @@
 #include "datapath/interrupt.h"
 #include "datapath/telemetry.h"
 #include "dl/gpu_memory.h"
+#include "net/proxy/net_transport.h"
 #include "plan/segment.h"
 
 namespace ncclrun::cuda {
@@ -45,7 +47,13 @@ struct Resources {
   std::unique_ptr<LaunchOrder> order;
   std::unique_ptr<SmShare> share;  // uses the order
   std::unique_ptr<Regions> regions;
+  // With ranks of other hosts; null where there are none.
+  std::unique_ptr<NetRegions> netRegions;
+  const OwnCall call{.rank = {}, .call = {}};  // a kernel does not say which call it runs
+  GonePeers gonePeers;
+  std::unique_ptr<NetTransport> net;  // uses netRegions
   Memory tables;
+  Memory barrierWord;       // over a network: what a barrier reduces
   PinnedPages sharedPages;  // of the segment: abort flag and copy flags
   std::unique_ptr<Interrupt> interrupt;
   PinnedState* pinned = nullptr;         // in pinned memory of the host
@@ -87,6 +95,16 @@ class CudaDataPath final : public DataPath {
   enum class Probe { none, running, useless, published, agreed };
 
   void startLoading();
+  Status startNetwork(Descriptor listening);
+  // Begins to make the connections with other hosts that the rings need, or the operations.
+  Status connectRings();
+  Status connectFor(std::span<const Operation> operations);
+  Status connectWith(uint32_t peer);
+  // The operation that carries this one out. The barrier's own kernel reaches the GPUs of one host.
+  Operation carriedOutBy(const Operation& operation) const;
+  // Regions with a rank of any host.
+  RegionPair pairRegions(uint32_t peer) const;
+  RegionPair ringRegions(uint32_t peer) const;
   Status makeTables();
   Status fillTable(size_t at, const void* from, size_t bytes);
   Status makeRingPositions();
@@ -123,10 +141,9 @@ class CudaDataPath final : public DataPath {
   std::unique_ptr<Runner> runner_;
   std::vector<std::string> hostNames_;
 
-  GonePeers gonePeers_;
-
   mutable std::mutex mutex_;
   std::set<uint64_t> retainingCaptures_;  // the latest captures whose graphs hold the resources
+  std::set<uint32_t> connectedPairs_;     // peers of other hosts
   std::vector<Task> unannounced_;         // tasks of the current call; a member to reuse its memory
   AwaitedPeers awaited_;
   Launch constants_{};

@@ -22,7 +22,7 @@ uint32_t CudaDataPath::negotiableRequirements() const {
 Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t satisfied, std::vector<Task>& tasks) const {
   tasks.resize(operations.size());
   for (size_t i = 0; i < operations.size(); i++) {
-    tasks[i].operation = operations[i];
+    tasks[i].operation = carriedOutBy(operations[i]);
     const bool isSelf = operations[i].collective == plan::Collective::sendRecv && operations[i].peer == setup_.rank;
     const uint32_t negotiable = !isSelf && operations[i].count > 0 ? negotiableRequirements() : 0;
     NCCLRUN_TRY(chooseVariant(plan(), satisfied | negotiable, tasks[i]));
@@ -79,6 +79,7 @@ Status CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStrea
   if (std::all_of(operations.begin(), operations.end(), isEmpty)) return addCalls(operations);
   NCCLRUN_TRY(checkPresent(operations));
   const OnGpu here(resources_->gpu);
+  NCCLRUN_TRY(connectFor(operations));
   const auto cudaStream = reinterpret_cast<Stream>(stream);
   Capture capture;
   NCCLRUN_TRY(resources_->order->before(cudaStream, capture));
@@ -140,6 +141,7 @@ Status CudaDataPath::run(std::vector<Task>& tasks, DirectCopies::Announced copie
   Status ordered = resources_->order->after(stream, capture, counts ? launcher_->counted() : std::nullopt);
   if (status.ok()) status = std::move(ordered);
   if (capture.id == 0) resources_->share->coverLaunches();
+  if (resources_->net != nullptr) resources_->net->beginLaunch();
   telemetry_.end(last, status.ok());
   return status;
 }

@@ -14,7 +14,8 @@ void CudaDataPath::leaveAborted() { resources_->segment.leaveAborted(plan().peer
 
 // Returns why the peer takes no part in the operation; success if it may take part.
 Status CudaDataPath::checkPresent(const Operation& operation, uint32_t peer) const {
-  if (Status why = gonePeers_.why(peer); why.code == ncclRemoteError) return why;
+  if (Status why = resources_->gonePeers.why(peer); why.code == ncclRemoteError) return why;
+  if (!plan().sameHost(peer)) return {};
   const Doorbell& bell = resources_->segment.doorbell(plan().peer(peer).localIndex);
   const uint64_t left = bell.left.load(std::memory_order_acquire);
   if (left == 0) return {};
@@ -29,7 +30,7 @@ Status CudaDataPath::checkPresent(const Operation& operation, uint32_t peer) con
 
 // A fast check, which every call makes.
 bool CudaDataPath::allPeersPresent() const {
-  if (gonePeers_.any()) return false;
+  if (resources_->gonePeers.any()) return false;
   const Segment& segment = resources_->segment;
   uint64_t left = 0;
   for (uint32_t local = 0; local < plan().header().localRanks; local++)
@@ -57,7 +58,7 @@ bool CudaDataPath::waitsFor(uint32_t peer, const Status& why, FailureScope& scop
   scope = FailureScope::alone;
   if (resources_->order->passedMark()) awaited_.passedMark();
   if (why.code != ncclInvalidUsage) return awaited_.mayInclude(peer);
-  if (resources_->order->everCaptured()) return false;
+  if (resources_->order->everCaptured() || !plan().sameHost(peer)) return false;
   const Doorbell& bell = resources_->segment.doorbell(plan().peer(peer).localIndex);
   const uint64_t left = bell.left.load(std::memory_order_acquire);
   if (left != 0 && left != kAborted && awaited_.collectives() >= left) {
@@ -68,7 +69,7 @@ bool CudaDataPath::waitsFor(uint32_t peer, const Status& why, FailureScope& scop
 }
 
 void CudaDataPath::peerGone(uint32_t rank, const Status& why, bool waited) {
-  gonePeers_.add(rank, why);
+  resources_->gonePeers.add(rank, why);
   ownBell().sequence.fetch_add(1, std::memory_order_seq_cst);
   futexWakeAll(ownBell().sequence);
   if (!waited || idle()) return;

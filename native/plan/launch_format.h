@@ -8,13 +8,16 @@ inline constexpr uint32_t kMaxPeers = 16;  // GPUs of one communicator on one ho
 inline constexpr uint32_t kMaxItems = 39;  // operations of one launch
 inline constexpr uint32_t kProtocols = 3;  // by plan::Protocol
 
+inline constexpr uint32_t kMaxNetSteps = 16;  // slots of a connection over a network
+
 // One direction between two ranks on one channel, in memory of the rank that receives (or of the host): all of it is
 // written by the sender and read by the receiver, who polls its own memory, because stores cross NVLink faster than
 // loads. `head` is credit for the other direction. Of a ring, one at each rank on one channel: the previous rank writes
 // its data, the next one its credit.
 struct Region {
-  alignas(128) uint32_t tail;              // protocol Simple: steps published
-  alignas(128) uint32_t head[kProtocols];  // steps of the other direction that its receiver has freed
+  alignas(128) uint32_t tail;                     // protocol Simple: steps published
+  alignas(128) uint32_t head[kProtocols];         // steps of the other direction that its receiver has freed
+  alignas(128) uint32_t stepBytes[kMaxNetSteps];  // protocol Simple, over a network: payload of each slot
   // At kRegionHeaderBytes, of a pair: slots of protocol LL, then of LL128, then of Simple; of a ring: of Simple.
 };
 inline constexpr uint64_t kRegionHeaderBytes = 512;
@@ -35,7 +38,12 @@ struct Slots {
   uint32_t ll128StepBytes;  // LL128: lines of 128 bytes carry 120
   uint32_t ringSteps;
   uint32_t ringStepBytes;
+  uint32_t headerBytes;  // in front of the payload of each slot of protocol Simple: 0, or kNetHeaderBytes
 };
+// Where a network connects hosts, the proxy sends a slot as it lies in memory, with a header in front of the payload.
+inline constexpr uint32_t kNetHeaderBytes = 128;
+// From one slot of protocol Simple to the next.
+inline constexpr uint32_t slotStride(const Slots& slots, uint32_t stepBytes) { return slots.headerBytes + stepBytes; }
 
 // A single-step launch takes at most two steps of a connection. In exchanges receivers grant no credit, and a sender
 // knows that all but the last step have been read. In other launches the receiver grants credit for every half of the
@@ -57,7 +65,8 @@ inline constexpr uint32_t slotOffset(uint32_t protocol, const Slots& slots) {
 // Where a channel's region begins among those of a pair.
 inline constexpr uint64_t regionOffset(const Slots& slots, uint32_t channel) {
   const uint32_t wide = channel < slots.wideChannels ? channel : slots.wideChannels;
-  const uint64_t steps = uint64_t(wide) * slots.wideStepBytes + uint64_t(channel - wide) * slots.narrowStepBytes;
+  const uint64_t steps = uint64_t(wide) * slotStride(slots, slots.wideStepBytes) +
+                         uint64_t(channel - wide) * slotStride(slots, slots.narrowStepBytes);
   return uint64_t(channel) * slotOffset(0, slots) + slots.pairSteps * steps;
 }
 inline constexpr uint64_t inPages(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
@@ -66,7 +75,7 @@ inline constexpr uint64_t pairBytes(const Slots& slots) { return inPages(regionO
 
 inline constexpr bool hasRingsApart(uint32_t ranks) { return ranks > 2; }
 inline constexpr uint64_t ringRegionBytes(const Slots& slots) {
-  return kRegionHeaderBytes + uint64_t(slots.ringSteps) * slots.ringStepBytes;
+  return kRegionHeaderBytes + uint64_t(slots.ringSteps) * slotStride(slots, slots.ringStepBytes);
 }
 // Of all channels at one rank.
 inline constexpr uint64_t ringBytes(const Slots& slots, uint32_t ranks) {

@@ -120,7 +120,8 @@ cuda::Slots PlanView::slots() const {
           .llStepBytes = h.llStepBytes,
           .ll128StepBytes = h.ll128StepBytes,
           .ringSteps = h.ringSteps,
-          .ringStepBytes = h.ringStepBytes};
+          .ringStepBytes = h.ringStepBytes,
+          .headerBytes = h.hosts > 1 ? cuda::kNetHeaderBytes : 0};
 }
 
 Status PlanView::checkSlots() const {

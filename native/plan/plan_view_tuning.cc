@@ -41,6 +41,10 @@ Status PlanView::checkRow(uint32_t index) const {
     if (!hasVariant(device, collective, this->variant(variant)))
       return wrongPlan("chooses " + nameOf(this->variant(variant)) + " for " + nameOf(collective) + " in tuning row " +
                        number(index) + ", which the " + nameOf(device) + " device does not have");
+    if (device == plan::Device::cuda && header_.hosts > 1 &&
+        !hasVariantBetweenGpuHosts(collective, this->variant(variant)))
+      return wrongPlan("chooses " + nameOf(this->variant(variant)) + " for " + nameOf(collective) + " in tuning row " +
+                       number(index) + ", which GPUs of several hosts do not have");
   }
   if (this->variant(row.firstVariant + row.variantCount - 1).requires_ != 0)
     return wrongPlan("has preconditions for the last variant of tuning row " + number(index) +

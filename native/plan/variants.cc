@@ -43,6 +43,15 @@ bool hasVariant(Device device, Collective collective, const plan::VariantRecord&
   return false;
 }
 
+bool hasVariantBetweenGpuHosts(Collective collective, const plan::VariantRecord& variant) {
+  if (collective == Collective::barrier) return true;
+  if (variant.protocol != uint8_t(Protocol::simple) || (variant.flags & plan::kAsMessages) != 0) return false;
+  const bool byRing = collective == Collective::allReduce || collective == Collective::allGather ||
+                      collective == Collective::reduceScatter || collective == Collective::broadcast ||
+                      collective == Collective::reduce;
+  return variant.algorithm == uint8_t(byRing ? Algorithm::ring : Algorithm::directOneShot);
+}
+
 bool hasTransport(Device device, bool sameHost, uint8_t transport) {
   const bool socket = transport == uint8_t(plan::Transport::socket);
   const bool shm = transport == uint8_t(plan::Transport::shm);

@@ -23,7 +23,8 @@ constexpr Slots kSlots{.channels = 2,
                        .llStepBytes = 128,
                        .ll128StepBytes = 256,
                        .ringSteps = 4,
-                       .ringStepBytes = 2048};
+                       .ringStepBytes = 2048,
+                       .headerBytes = 0};
 
 void communicators() {
   const GpuLocation first(3), other(4);

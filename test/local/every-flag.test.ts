@@ -152,6 +152,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   engine: 'local/engine.test.ts',
   'init-timeout': 'local/init-timeout.test.ts',
   fold: 'local/output.test.ts',
+  'simulate-hosts': 'local/simulate-hosts.test.ts',
 };
 
 async function run(words: readonly string[], { beside = [], script, prints, status = 0, stderr, also }: Job) {

@@ -44,6 +44,7 @@ const samples: Readonly<Record<string, Sample>> = {
   exclude: { value: 'localhost:0', beside: besideHostfile },
   rsh: { value: 'openssh' },
   radix: { value: '2' },
+  'simulate-hosts': { value: '2', beside: ['-n', '4'] },
   stage: { value: 'never' },
   'tag-output': { value: 'host' },
   'timestamp-output': { value: null },

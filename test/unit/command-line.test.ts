@@ -165,6 +165,7 @@ describe('the spellings of options', () => {
       ],
       hostList: null,
       hostfile: null,
+      simulated: null,
       manager: null,
       hangAfterSeconds: 30,
       onHang: 'report',

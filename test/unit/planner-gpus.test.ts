@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { decodeHostPlan } from '../../control/plan/decode.ts';
 import { encodeHostPlan } from '../../control/plan/encode.ts';
 import type { CollectiveName, TuningRow } from '../../control/plan/types.ts';
+import { isVariantBetweenGpuHosts } from '../../control/plan/possible.ts';
 import { validatePlan } from '../../control/plan/validate.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { gpuInput, gpuPlan } from '../rig/plans.ts';
@@ -129,7 +130,19 @@ describe('the planner for GPUs', () => {
     expect(new Planner(null, { NCCL_MULTI_RANK_GPU_ENABLE: '1' }).plan(shared, true).device).toBe('cuda');
   });
 
-  test('the planner rejects GPUs of several hosts and suggests the host device', () => {
-    expect(() => gpuPlan(4, 2)).toThrow(/the ranks use GPUs of 2 hosts: .* NCCLRUN_DEVICE=host/);
+  test('GPUs of several hosts have rings and messages of protocol Simple, on few channels', () => {
+    const plan = gpuPlan(4, 2);
+    validatePlan(plan);
+    expect(plan.channels).toHaveLength(8);
+    expect(plan.transports.otherHost).toBe('socket');
+    expect(plan.hosts.map(({ nics }) => nics.length)).toEqual([1, 1]);
+    for (const { collective, variants } of plan.tuning) {
+      for (const variant of variants) expect(isVariantBetweenGpuHosts(collective, variant)).toBe(true);
+    }
+    expect(decodeHostPlan(encodeHostPlan(plan, 1)).plan.tuning).toEqual(plan.tuning);
+  });
+
+  test('the planner rejects more GPUs than the engine connects and suggests the host device', () => {
+    expect(() => gpuPlan(34, 2)).toThrow(/has 34 GPUs: this version connects at most 16; use NCCLRUN_DEVICE=host/);
   });
 });

@@ -260,7 +260,9 @@ describe('the planner', () => {
     expect(take(cuda, input([0, 0]))).toThrow(
       /in cuda.json is for the cuda device, rank 0 \(n0\) uses the host device/,
     );
-    expect(take(cuda, gpuInput(2, 2))).toThrow(/the ranks use GPUs of 2 hosts/);
+    expect(take(cuda, gpuInput(2, 2))).toThrow(
+      /in cuda.json has algorithm directOneShot with protocol ll for allReduce, which GPUs of several hosts do not have/,
+    );
     const facts = gpuInput(2);
     const small = { ...facts, peers: facts.peers.map((peer) => ({ ...peer, smCount: 63 })) };
     expect(take(cuda, small)).toThrow(

@@ -67,6 +67,7 @@ export function isLater(peers: readonly Pick<PlannedPeer, 'communicators'>[]): b
 
 interface Wanted {
   readonly ranks: number;
+  readonly hosts: number;
   readonly channels: number;
   /** That a message may use: the first ones. */
   readonly messageChannels: number;
@@ -88,11 +89,12 @@ export function budgetOf({ ranks, isLater: later }: Pick<Wanted, 'ranks' | 'isLa
 }
 
 function planWith({ ring, wide, narrow, lineSteps, ll, ll128 }: Sizes, wanted: Wanted): GpuPlan {
-  const { ranks, channels, messageChannels } = wanted;
+  const { ranks, hosts, channels, messageChannels } = wanted;
   // The two ranks' rings and all that is theirs go by the pair.
   const wideChannels = ranks > 2 ? Math.min(channels, messageChannels) : channels;
   return {
     ranks,
+    hosts,
     channels,
     ringBuffer: { steps: STEPS, stepBytes: ring },
     pairBuffer: { steps: STEPS, stepBytes: wide },

@@ -1,6 +1,6 @@
 /** Chooses variants by collective and size between the GPUs of one host: per size the fastest one in the model. */
 import { COLLECTIVES } from '../../plan/layout.ts';
-import { canBeMessages } from '../../plan/possible.ts';
+import { algorithmBetweenGpuHosts, canBeMessages } from '../../plan/possible.ts';
 import type { CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
 import { bestOf, choicesFor, preferredChoices, isPulled, timeOf } from '../tuning/choices.ts';
@@ -44,6 +44,23 @@ export function tuningOnGpus(situation: Situation, budget: ChannelBudget, prefer
   return COLLECTIVES.flatMap((collective) => {
     const steps = stepsOf(collective, situation, preferences);
     return steps.flatMap((step, index) => rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, budget));
+  });
+}
+
+/** Between GPUs of several hosts, which the network connects under protocol Simple. */
+export function tuningBetweenHosts(situation: Situation, budget: ChannelBudget): TuningRow[] {
+  return COLLECTIVES.flatMap((collective) => {
+    const algorithm = algorithmBetweenGpuHosts(collective);
+    const predicted = choicesFor(collective, situation).find(
+      (choice) => choice.algorithm === algorithm && choice.protocol === 'simple',
+    );
+    const protocol = collective === 'barrier' ? 'll' : 'simple';
+    return rowsOf(
+      collective,
+      { upToBytes: null, algorithm, protocol, choice: predicted ?? null, copies: null },
+      0,
+      budget,
+    );
   });
 }
 

@@ -9,10 +9,12 @@ import { generationOf, DEFAULT_LINK_BANDWIDTH } from '../tuning/constants.ts';
 import type { Situation } from '../tuning/network.ts';
 import type { ChannelSet } from '../channel-set.ts';
 import { gpuBuffersFor, isLater } from './gpu-buffers.ts';
-import { channelsOfMessage, tuningOnGpus } from './gpu-tuning.ts';
+import { channelsOfMessage, tuningBetweenHosts, tuningOnGpus } from './gpu-tuning.ts';
 
 /** Blocks that the largest sizes use: so many of 512 threads fill what NVLinks carry (2 × H200). */
 const MAX_CHANNELS = 64;
+/** Between hosts, where a block that waits for the network keeps its SM from other work. */
+const MAX_CHANNELS_BETWEEN_HOSTS = 8;
 /** All blocks of a launch wait for peers, so each needs an SM, and so do those of another communicator's launch beside them. */
 const LAUNCHES_AT_ONCE = 2;
 /** One in so many channels is left to copies that a rank makes for itself while it sends and receives. */
@@ -24,25 +26,25 @@ export function decideOnGpus(input: PlanInput, channelSet: ChannelSet, preferenc
   const limits = input.peers.map(({ smCount, maxChannels }) =>
     Math.min(maxChannels === 0 ? MAX_CHANNELS : maxChannels, Math.floor(smCount / together)),
   );
-  const channels = Math.max(1, Math.min(MAX_CHANNELS, preferences.channels.max, ...limits));
+  const isBetweenHosts = input.hosts.length > 1;
+  const most = isBetweenHosts ? MAX_CHANNELS_BETWEEN_HOSTS : MAX_CHANNELS;
+  const channels = Math.max(1, Math.min(most, preferences.channels.max, ...limits));
   const copyChannels = Math.max(1, Math.floor(channels / COPYING));
   const ranks = input.peers.length;
   const situation = decisionSituation(channelSet, ranks, channels);
+  const budget = { ranks, channels, copyChannels, minChannels: preferences.channels.min };
   return {
     device: 'cuda',
     channels: channelSet.channels(channels),
     transports: { sameHost: preferences.gpusReachEachOther ? 'p2p' : 'shm', otherHost: 'socket' },
     ...gpuBuffersFor({
       ranks,
+      hosts: input.hosts.length,
       channels,
       messageChannels: channelsOfMessage('sendRecv', ranks, channels - copyChannels),
       isLater: isLater(input.peers),
     }),
-    tuning: tuningOnGpus(
-      situation,
-      { ranks, channels, copyChannels, minChannels: preferences.channels.min },
-      preferences,
-    ),
+    tuning: isBetweenHosts ? tuningBetweenHosts(situation, budget) : tuningOnGpus(situation, budget, preferences),
     copyChannels,
     spinNanoseconds: SPIN_NANOSECONDS,
   };

@@ -1,4 +1,6 @@
 /** What no plan can mend: the ranks' devices contradict each other. */
+import { algorithmBetweenGpuHosts, isVariantBetweenGpuHosts } from '../../plan/possible.ts';
+import type { TuningRow } from '../../plan/types.ts';
 import { rankCountByGpu } from './input.ts';
 import type { GivenPlan, PlanInput, PlannedPeer } from './input.ts';
 
@@ -43,7 +45,8 @@ export function checkGiven({ source, plan }: GivenPlan, input: PlanInput): void 
     );
   });
   if (plan.device === 'host') return;
-  checkOneHost(input);
+  if (input.hosts.length > 1) checkBetweenGpuHosts(source, plan.tuning);
+  checkGpuCount(input);
   // Blocks wait for each other across GPUs: all of a launch have to be resident on SMs at once.
   const ranksOf = rankCountByGpu(input.peers);
   input.peers.forEach(({ host, busId, smCount }, rank) => {
@@ -58,11 +61,25 @@ export function checkGiven({ source, plan }: GivenPlan, input: PlanInput): void 
   });
 }
 
-/** Throws UnplannableError for GPUs of several hosts. */
-export function checkOneHost({ hosts }: PlanInput): void {
-  if (hosts.length === 1) return;
+function checkBetweenGpuHosts(source: string, tuning: readonly TuningRow[]): void {
+  for (const { collective, variants } of tuning) {
+    const wrong = variants.find((variant) => !isVariantBetweenGpuHosts(collective, variant));
+    if (wrong === undefined) continue;
+    throw new UnplannableError(
+      `the plan in ${source} has algorithm ${wrong.algorithm} with protocol ${wrong.protocol} for ${collective}, which GPUs of several ` +
+        `hosts do not have: there it is ${algorithmBetweenGpuHosts(collective)} with simple, not as messages; or leave --plan out`,
+    );
+  }
+}
+
+/** GPUs that kernels of one communicator address (native/plan/launch_format.h). */
+const MAX_GPUS = 16;
+
+/** Throws UnplannableError for more GPUs than the engine connects. */
+export function checkGpuCount({ peers }: PlanInput): void {
+  if (peers.length <= MAX_GPUS) return;
   throw new UnplannableError(
-    `the ranks use GPUs of ${hosts.length} hosts: this version connects those of one host only; use NCCLRUN_DEVICE=host with buffers in ` +
+    `the communicator has ${peers.length} GPUs: this version connects at most ${MAX_GPUS}; use NCCLRUN_DEVICE=host with buffers in ` +
       'ordinary memory',
   );
 }

@@ -60,6 +60,17 @@ export const hostsOptions = [
     default: 'auto',
   },
   {
+    name: 'simulate-hosts',
+    flags: ['--simulate-hosts'],
+    environment: ['NCCLRUN_SIMULATE_HOSTS'],
+    project: 'any',
+    kind: { type: 'integer', minimum: 1, maximum: 1000 },
+    argument: 'K',
+    group: 'hosts',
+    help: 'this machine plays K hosts, each with its share of the ranks and GPUs: they reach each other by the network alone',
+    default: null,
+  },
+  {
     name: 'explain',
     flags: ['--explain'],
     environment: [],

@@ -54,7 +54,7 @@ class BulkSends {
     }
     const auto bytes = uint32_t(move.count * launch.elementBytes);
     const auto* from = static_cast<const char*>(move.own);
-    char* to = connection.slots + uint64_t(step & (connections.steps - 1)) * connections.stepBytes;
+    char* to = connection.slots + uint64_t(step & (connections.steps - 1)) * connections.stride;
     for (uint32_t left = bytes; left > 0;) {
       if (progress.loaded - progress.stored == kAhead) {
         store(space, copies, progress, to);

@@ -12,7 +12,8 @@ struct ConnectionState {
   uint32_t step;   // the next step
   uint32_t freed;  // sender: steps that the receiver had freed at the last poll
   uint64_t bytes;
-  uint32_t posted;  // sender, protocol Simple: steps posted so far
+  uint32_t posted;      // sender, protocol Simple: steps posted so far
+  uint32_t* stepBytes;  // sender, protocol Simple over a network: where to say how many bytes a slot has; else null
 
   __device__ __forceinline__ bool isNextToPost(uint32_t one) const {
     return *static_cast<const volatile uint32_t*>(&posted) == one;
@@ -27,6 +28,7 @@ struct WaitState {
 struct Connections : WaitState {
   uint32_t steps;  // protocol Simple: number of slots of each connection
   uint32_t stepBytes;
+  uint32_t stride;  // protocol Simple: from one slot to the next
   ConnectionState receives[kMaxPeers];
   ConnectionState sends[kMaxPeers];
 };
@@ -108,6 +110,7 @@ __device__ __forceinline__ void postStep(ConnectionState& connection, uint32_t s
   }
   __threadfence_block();
   connection.bytes += bytes;
+  if (connection.stepBytes != nullptr) storeVolatile(connection.stepBytes + step % kMaxNetSteps, uint32_t(bytes));
   storeRelease(connection.tail, step + 1);
   __threadfence_block();
   *static_cast<volatile uint32_t*>(&connection.posted) = step + 1;
@@ -118,16 +121,18 @@ __device__ __forceinline__ void postStep(ConnectionState& connection, uint32_t s
 template <uint32_t kProtocol>
 __device__ __forceinline__ ConnectionState loadConnection(const Launch& launch, RegionPair regions, uint32_t slots,
                                                           uint32_t index, bool receives) {
-  char* const data = (receives ? regions.in : regions.out) + slots;
+  const uint32_t header = kProtocol == 0 ? launch.slots.headerBytes : 0;
+  char* const data = (receives ? regions.in : regions.out) + slots + header;
   auto* const tail = &reinterpret_cast<Region*>(receives ? regions.in : regions.out)->tail;
   auto* const head = &reinterpret_cast<Region*>(receives ? regions.out : regions.in)->head[kProtocol];
   if (receives) {
     const ReceiveState& state = launch.receives[index];
-    return {data, tail, head, state.step[kProtocol], 0, state.bytes, 0};
+    return {data, tail, head, state.step[kProtocol], 0, state.bytes, 0, nullptr};
   }
   const SendState& state = launch.sends[index];
   const uint32_t step = state.step[kProtocol];
-  return {data, tail, head, step, state.head[kProtocol], state.bytes, step};
+  auto* const stepBytes = header != 0 ? reinterpret_cast<Region*>(regions.out)->stepBytes : nullptr;
+  return {data, tail, head, step, state.head[kProtocol], state.bytes, step, stepBytes};
 }
 template <uint32_t kProtocol>
 __device__ __forceinline__ void storeConnection(const Launch& launch, uint32_t index, bool receives,
@@ -182,6 +187,7 @@ class ConnectionStore {
     if (kProtocol == 0 && threadIdx.x == 0) {
       connections.steps = usesRing_ ? position_->steps : launch_.slots.pairSteps;
       connections.stepBytes = usesRing_ ? position_->stepBytes : pairStepBytes(launch_.slots, channel_);
+      connections.stride = slotStride(launch_.slots, connections.stepBytes);
     }
     if (!mine_) return;
     connectionOf(connections) =

@@ -201,7 +201,7 @@ class Simple {
 
   template <class T>
   __device__ T* slotOf(const ConnectionState& connection, uint32_t step) const {
-    return reinterpret_cast<T*>(connection.slots + uint64_t(step & (connections_.steps - 1)) * connections_.stepBytes);
+    return reinterpret_cast<T*>(connection.slots + uint64_t(step & (connections_.steps - 1)) * connections_.stride);
   }
 
   // Reduces in pieces of one access each. kSources, kTargets: numbers of sources and targets, compile-time constants so

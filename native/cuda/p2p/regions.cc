@@ -10,7 +10,13 @@
 namespace ncclrun::cuda {
 
 Regions::Regions(const Gpu& gpu, const PlanView& plan, const Segment& segment, uint32_t rank)
-    : gpu_(gpu), plan_(plan), segment_(segment), rank_(rank), ownLocal_(localOf(rank)), slots_(plan.slots()) {}
+    : gpu_(gpu),
+      plan_(plan),
+      segment_(segment),
+      rank_(rank),
+      ownLocal_(localOf(rank)),
+      localRanks_(plan.header().localRanks),
+      slots_(plan.slots()) {}
 
 Regions::~Regions() {
   const OnGpu here(gpu_);
@@ -20,13 +26,12 @@ Regions::~Regions() {
 }
 
 Status Regions::allocate(Stream stream) {
-  const uint32_t ranks = plan_.header().ranks;
-  if (ranks == 1) return {};
-  return own_.allocate(gpu_, ringsAt() + ringBytes(slots_, ranks), stream);
+  if (localRanks_ == 1) return {};
+  return own_.allocate(gpu_, ringsAt() + ringBytes(slots_, plan_.header().ranks), stream);
 }
 
 Status Regions::publish() {
-  if (plan_.header().ranks > 1) {
+  if (localRanks_ > 1) {
     DeviceRecord& record = segment_.deviceRecord(localOf(rank_));
     record.process = processToken();
     record.context = reinterpret_cast<uint64_t>(gpu_.context);
@@ -44,14 +49,14 @@ Status Regions::publish() {
 }
 
 bool Regions::allAt(uint32_t stage) const {
-  for (uint32_t local = 0; local < plan_.header().localRanks; local++) {
+  for (uint32_t local = 0; local < localRanks_; local++) {
     if (segment_.deviceRecord(local).stage.load(std::memory_order_acquire) < stage) return false;
   }
   return true;
 }
 
 Status Regions::connect() {
-  const bool alone = plan_.header().ranks == 1;
+  const bool alone = localRanks_ == 1;
   if (state_ == State::published) {
     if (!alone && !allAt(1)) return {ncclInProgress, {}};
     NCCLRUN_TRY(openAll());
@@ -84,12 +89,12 @@ Status Regions::open(uint32_t peer) {
 }
 
 Status Regions::openAll() {
-  if (plan_.header().ranks == 1) return {};
+  if (localRanks_ == 1) return {};
   DeviceRecord& own = segment_.deviceRecord(localOf(rank_));
   const OnGpu here(gpu_);
   uint64_t reached = 0;
   for (uint32_t peer = 0; peer < plan_.header().ranks; peer++) {
-    if (peer == rank_) continue;
+    if (peer == rank_ || !plan_.sameHost(peer)) continue;
     Status status{ncclSuccess, {}};
     if (plan_.header().sameHostTransport == uint8_t(plan::Transport::p2p)) {
       status = open(peer);
@@ -111,7 +116,7 @@ Status Regions::openAll() {
 
 // Both ranks of a pair decide alike.
 Status Regions::decide() {
-  const uint32_t ranks = plan_.header().ranks;
+  const uint32_t ranks = localRanks_;
   const uint32_t own = localOf(rank_);
   const uint64_t reached = ranks == 1 ? 0 : segment_.deviceRecord(own).reached.load(std::memory_order_relaxed);
   const uint64_t all = (1ull << ranks) - 1;  // of at most kMaxPeers
@@ -119,8 +124,8 @@ Status Regions::decide() {
     const uint64_t reaches = segment_.deviceRecord(local).reached.load(std::memory_order_relaxed);
     allReach_ = allReach_ && (reaches | 1ull << local) == all;
   }
-  for (uint32_t peer = 0; peer < ranks; peer++) {
-    if (peer == rank_) continue;
+  for (uint32_t peer = 0; peer < plan_.header().ranks; peer++) {
+    if (peer == rank_ || !plan_.sameHost(peer)) continue;
     const uint32_t theirs = localOf(peer);
     const DeviceRecord& record = segment_.deviceRecord(theirs);
     const bool both = (reached >> theirs & 1) != 0 && (record.reached.load(std::memory_order_relaxed) >> own & 1) != 0;
@@ -140,7 +145,7 @@ Status Regions::decide() {
 
 bool Regions::queuesApart() const {
   std::set<std::pair<uint64_t, uint64_t>> owners;
-  for (uint32_t local = 0; local < plan_.header().localRanks; local++) {
+  for (uint32_t local = 0; local < localRanks_; local++) {
     const DeviceRecord& record = segment_.deviceRecord(local);
     if (!owners.emplace(record.process, record.context).second) return false;
   }
@@ -154,14 +159,14 @@ void Regions::publishTornLines(uint32_t words) {
 }
 
 void Regions::publishRest() {
-  if (state_ != State::unpublished && plan_.header().ranks > 1)
+  if (state_ != State::unpublished && localRanks_ > 1)
     segment_.deviceRecord(ownLocal_).stage.store(4, std::memory_order_release);
 }
 
 Status Regions::agreeOnLL128(bool& whole) const {
   if (!allAt(3)) return {ncclInProgress, {}};
   whole = true;
-  for (uint32_t local = 0; local < plan_.header().localRanks; local++) {
+  for (uint32_t local = 0; local < localRanks_; local++) {
     whole = whole && segment_.deviceRecord(local).tornLines == 0;
   }
   return {};

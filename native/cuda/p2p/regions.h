@@ -36,7 +36,7 @@ class Regions {
   void publishRest();
   bool allRest() const { return allAt(4); }
 
-  // Regions of all channels as this GPU sees them, from this rank to a peer and back.
+  // Regions of all channels as this GPU sees them, from this rank to a peer of this host and back.
   Pointer out(uint32_t peer) const { return out_[peer]; }
   Pointer in(uint32_t peer) const { return in_[peer]; }
   // The same for the rings: the region that this rank writes if the peer is its neighbour, and the one that it writes.
@@ -56,7 +56,7 @@ class Regions {
   uint32_t localOf(uint32_t rank) const { return plan_.peer(rank).localIndex; }
   // Among the regions of a rank, those that local rank `from` writes; behind those of all pairs, those of the rings.
   uint64_t offsetFor(uint32_t from, uint32_t to) const { return (from < to ? from : from - 1) * pairBytes(slots_); }
-  uint64_t ringsAt() const { return (plan_.header().ranks - 1) * pairBytes(slots_); }
+  uint64_t ringsAt() const { return (localRanks_ - 1) * pairBytes(slots_); }
   Status open(uint32_t peer);
   Status openAll();
   Status decide();
@@ -67,7 +67,7 @@ class Regions {
   const Gpu gpu_;
   const PlanView& plan_;
   const Segment& segment_;
-  const uint32_t rank_, ownLocal_;
+  const uint32_t rank_, ownLocal_, localRanks_;
   const Slots slots_;
   enum class State { unpublished, published, opened, connected } state_ = State::unpublished;
   Memory own_;

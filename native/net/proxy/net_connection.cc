@@ -21,7 +21,8 @@ Status NetConnection::make(const Setup& setup, std::unique_ptr<NetConnection>& o
     return {ncclInvalidUsage, "the network " + setup.network.name() + " carries at most " + std::to_string(most) +
                                   " bytes in a message, too few for slots of " + std::to_string(setup.stepBytes)};
   }
-  const size_t bytes = kConnectionHeaderBytes + setup.steps * strideOf(setup.stepBytes);
+  const size_t slots = setup.ring.has_value() ? 0 : setup.steps * strideOf(setup.stepBytes);
+  const size_t bytes = kConnectionHeaderBytes + slots;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     return {ncclSystemError, "no memory for the " + std::to_string(bytes) + " bytes of a connection with " +
@@ -37,19 +38,22 @@ NetConnection::NetConnection(const Setup& setup, Mapping memory)
       sends_(setup.sends),
       steps_(setup.steps),
       stepBytes_(setup.stepBytes),
-      stride_(strideOf(setup.stepBytes)),
+      stride_(setup.ring.has_value() ? setup.ring->stride : strideOf(setup.stepBytes)),
       partBytes_(std::min<uint64_t>(setup.network.devices()[setup.device].maxMessageBytes,
                                     sizeof(SlotHeader) + setup.stepBytes)),
       parts_((sizeof(SlotHeader) + setup.stepBytes + partBytes_ - 1) / partBytes_),
       peerName_(setup.peerName),
       busy_(setup.busy),
+      deviceRing_(setup.ring),
       memory_(std::move(memory)),
       ring_(*static_cast<Connection*>(memory_.address())),
-      slots_(static_cast<std::byte*>(memory_.address()) + kConnectionHeaderBytes),
+      slots_(setup.ring.has_value() ? setup.ring->slots
+                                    : static_cast<std::byte*>(memory_.address()) + kConnectionHeaderBytes),
       calls_(std::make_unique<StepCall[]>(setup.steps)),
       requests_(setup.steps * parts_) {
   // A sender has no free slots before the connection is open: a slot posted to one that never is would be lost.
   if (sends_) ring_.head.store(uint64_t(0) - steps_, std::memory_order_relaxed);
+  if (deviceRing_.has_value()) deviceRing_->store(ring_, sends_);
 }
 
 NetConnection::~NetConnection() { close(); }
@@ -117,13 +121,22 @@ void NetConnection::count(bool isBusy) {
 }
 
 bool NetConnection::move() {
+  if (!deviceRing_.has_value()) return moveRing();
+  deviceRing_->fetch(ring_, sends_, steps_);
+  const bool changed = moveRing();
+  deviceRing_->store(ring_, sends_);
+  return changed;
+}
+
+bool NetConnection::moveRing() {
   if (failed_.load(std::memory_order_relaxed)) return false;
   if (sends_) return sender_ != nullptr ? sendSlots() : connect();
   return receiver_ != nullptr ? receiveSlots() : accept();
 }
 
 bool NetConnection::registerSlots(net::Connection& connection) {
-  const Status status = connection.registerMemory({.address = slots_, .bytes = steps_ * stride_}, registration_);
+  const size_t bytes = deviceRing_.has_value() ? deviceRing_->bytes : steps_ * stride_;
+  const Status status = connection.registerMemory({.address = slots_, .bytes = bytes}, registration_);
   if (!status.ok()) fail(status);
   return status.ok();
 }
@@ -255,7 +268,7 @@ bool NetConnection::received(uint64_t step, uint64_t part, size_t bytes) {
 bool NetConnection::sendEnd() {
   std::lock_guard lock(mutex_);
   if (!sends_ || sender_ == nullptr || failed_.load(std::memory_order_relaxed)) return true;
-  sendSlots();
+  move();
   if (failed_.load(std::memory_order_relaxed)) return true;
   if (hasEnded()) return true;
   if (posted_ != ring_.tail.load() * parts_ || done_ != posted_) return false;

@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/descriptor.h"
 #include "datapath/step_call.h"
 #include "net/net.h"
+#include "net/proxy/device_ring.h"
 #include "plan/segment_format.h"
 
 namespace ncclrun {
@@ -26,8 +28,9 @@ class NetConnection {
     bool sends;
     uint32_t steps;
     uint32_t stepBytes;
-    std::string peerName;    // "rank 3 on host h2"
-    std::atomic<int>& busy;  // counts the senders that are not idle
+    std::string peerName;                 // "rank 3 on host h2"
+    std::atomic<int>& busy;               // counts the senders that are not idle
+    std::optional<DeviceRing> ring = {};  // kernels play the block; outlives the connection
   };
   // In front of each slot's payload, and on the wire.
   struct alignas(64) SlotHeader {
@@ -85,6 +88,7 @@ class NetConnection {
 
   // The caller of all functions below holds mutex_. True if something has changed.
   bool move();
+  bool moveRing();
   bool connect();
   bool accept();
   bool registerSlots(net::Connection& connection);
@@ -116,6 +120,7 @@ class NetConnection {
   const uint64_t parts_;
   const std::string peerName_;
   std::atomic<int>& busy_;
+  const std::optional<DeviceRing> deviceRing_;
   const Mapping memory_;
   Connection& ring_;
   std::byte* const slots_;

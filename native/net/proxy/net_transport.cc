@@ -7,15 +7,22 @@
 #include "net/proxy/choose_network.h"
 
 namespace ncclrun {
+namespace {
+
+// Between polls that have long found nothing.
+constexpr uint64_t kNetworkPauseNanoseconds = 1'000'000, kKernelPauseNanoseconds = 50'000;
+
+}  // namespace
 
 NetTransport::NetTransport(const PlanView& plan, uint32_t rank, const OwnCall& current, Interrupt& interrupt,
-                           Doorbell& own, const GonePeers& gonePeers, int listenFd)
+                           Doorbell& own, const GonePeers& gonePeers, int listenFd, DeviceRings* device)
     : plan_(plan),
       rank_(rank),
       current_(current),
       interrupt_(interrupt),
       own_(own),
       gonePeers_(gonePeers),
+      device_(device),
       listening_(listenFd) {}
 
 NetTransport::~NetTransport() { proxy_.end(); }
@@ -47,7 +54,8 @@ Status NetTransport::start() {
   NCCLRUN_TRY(startNetworks());
   return proxy_.start({.outOfBand = outOfBand_->eventDescriptor(),
                        .network = network_->eventDescriptor(),
-                       .tickNanoseconds = outOfBand_->tickNanoseconds()});
+                       .tickNanoseconds = outOfBand_->tickNanoseconds(),
+                       .pauseNanoseconds = device_ == nullptr ? kNetworkPauseNanoseconds : kKernelPauseNanoseconds});
 }
 
 Status NetTransport::addressOf(uint32_t rank, net::Address& out) const {
@@ -87,24 +95,35 @@ Status NetTransport::make(const Key& key, std::unique_ptr<NetEndpoint>& out) {
   const auto [peer, channel, sends] = key;
   const auto& header = plan_.header();
   const std::optional<plan::EdgeRecord> edge = ringEdge(channel, sends);
+  const auto slots = plan_.slots();
+  uint32_t steps = edge.has_value() ? edge->steps : header.pairSteps;
+  uint32_t stepBytes = edge.has_value() ? edge->stepBytes : header.pairStepBytes;
+  if (device_ != nullptr) {
+    steps = isPair(channel) ? slots.pairSteps : slots.ringSteps;
+    stepBytes = isPair(channel) ? pairStepBytes(slots, channel - slots.channels) : slots.ringStepBytes;
+  }
   const Endpoint::Facts facts{.peer = peer,
                               .channel = channel,
                               .sends = sends,
                               .transport = isPlugin_ ? plan::Transport::plugin : plan::Transport::socket,
-                              .steps = edge.has_value() ? edge->steps : header.pairSteps,
-                              .stepBytes = edge.has_value() ? edge->stepBytes : header.pairStepBytes,
+                              .steps = steps,
+                              .stepBytes = stepBytes,
                               .peerName = plan_.describe(peer)};
-  const uint32_t nic = edge.has_value() ? edge->nic : plan_.pairNic(sends ? peer : rank_);
+  uint32_t nic = edge.has_value() ? edge->nic : plan_.pairNic(sends ? peer : rank_);
+  // All hosts have the same number of NICs, so both ends take the same one.
+  if (device_ != nullptr && nic != plan::kNoNic) nic = (nic + channel) % plan_.nicCount();
   std::unique_ptr<NetConnection> connection;
-  NCCLRUN_TRY(NetConnection::make({.network = *network_,
-                                   // A plugin may have fewer devices than the plan has NICs.
-                                   .device = nic == plan::kNoNic ? 0 : nic % uint32_t(network_->devices().size()),
-                                   .sends = sends,
-                                   .steps = facts.steps,
-                                   .stepBytes = facts.stepBytes,
-                                   .peerName = facts.peerName,
-                                   .busy = busy_},
-                                  connection));
+  NCCLRUN_TRY(NetConnection::make(
+      {.network = *network_,
+       // A plugin may have fewer devices than the plan has NICs.
+       .device = nic == plan::kNoNic ? 0 : nic % uint32_t(network_->devices().size()),
+       .sends = sends,
+       .steps = facts.steps,
+       .stepBytes = facts.stepBytes,
+       .peerName = facts.peerName,
+       .busy = busy_,
+       .ring = device_ == nullptr ? std::optional<DeviceRing>() : device_->ringOf(peer, channel, sends)},
+      connection));
   NetEndpointOwner& owner = *this;
   out = std::make_unique<NetEndpoint>(facts, current_, std::move(connection), owner);
   return {};
@@ -112,7 +131,7 @@ Status NetTransport::make(const Key& key, std::unique_ptr<NetEndpoint>& out) {
 
 std::optional<plan::EdgeRecord> NetTransport::ringEdge(uint32_t channel, bool sends) const {
   const auto local = plan_.local(plan_.peer(rank_).localIndex);
-  for (uint32_t i = 0; i < local.edgeCount && channel != kPairChannel; i++) {
+  for (uint32_t i = 0; i < local.edgeCount && !isPair(channel); i++) {
     const auto edge = plan_.edge(local.firstEdge + i);
     if (edge.kind == uint8_t(plan::EdgeKind::ring) && edge.channel == channel && bool(edge.sends) == sends) return edge;
   }
@@ -155,7 +174,7 @@ Status NetTransport::connected() const {
   std::lock_guard lock(mutex_);
   for (const auto& [key, endpoint] : endpoints_) {
     const auto& [peer, channel, sends] = key;
-    if (!endpoint->connection().isOpen() && (channel != kPairChannel || sends)) return {ncclInProgress, "connecting"};
+    if (!endpoint->connection().isOpen() && (!isPair(channel) || sends)) return {ncclInProgress, "connecting"};
   }
   return {};
 }
@@ -225,8 +244,18 @@ void NetTransport::checkPeers() {
   }
 }
 
-bool NetTransport::onNetwork(bool fromNetwork) {
+bool NetTransport::isPair(uint32_t channel) const {
+  return device_ == nullptr ? channel == kPairChannel : channel >= plan_.header().channels;
+}
+
+void NetTransport::beginLaunch() {
+  isLaunched_.store(true, std::memory_order_seq_cst);
+  if (device_ != nullptr) proxy_.wake();
+}
+
+Proxy::Work::Outcome NetTransport::onNetwork(bool fromNetwork) {
   if (fromNetwork) network_->clearEvents();
+  if (device_ != nullptr) return moveDevice(fromNetwork);
   bool isWatched = false, hasChanged = false;
   for (NetEndpoint& each : list_) {
     NetConnection& connection = each.connection();
@@ -243,7 +272,18 @@ bool NetTransport::onNetwork(bool fromNetwork) {
   }
   judgeFailures();
   if (hasChanged) ring(own_);
-  return isWatched;
+  return {.isWatched = isWatched, .hasMoved = hasChanged, .isPolled = false};
+}
+
+// Kernels tell nobody what they have posted or freed, so all connections are looked at as long as kernels may run.
+Proxy::Work::Outcome NetTransport::moveDevice(bool fromNetwork) {
+  bool hasMoved = false;
+  for (NetEndpoint& each : list_) {
+    hasMoved = each.connection().advance() || hasMoved;
+    confirmEnd(each);
+  }
+  judgeFailures();
+  return {.isWatched = true, .hasMoved = hasMoved || fromNetwork, .isPolled = hasMoved || device_->areActive()};
 }
 
 }  // namespace ncclrun

@@ -23,9 +23,9 @@ namespace ncclrun {
 class NetTransport final : public Transport, private Proxy::Work, private NetEndpointOwner {
  public:
   // Lets connections in if `listenFd` is not -1; takes it over in any case. current: the call under way. own: this
-  // rank's doorbell.
+  // rank's doorbell. device: whose kernels play the blocks; null: blocks do.
   NetTransport(const PlanView& plan, uint32_t rank, const OwnCall& current, Interrupt& interrupt, Doorbell& own,
-               const GonePeers& gonePeers, int listenFd);
+               const GonePeers& gonePeers, int listenFd, DeviceRings* device = nullptr);
   // Says goodbye to every peer and waits, with one timeout for all, for peers that have no room for what this rank has
   // sent.
   ~NetTransport() override;
@@ -35,7 +35,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   Status connected() const override;
   void checkPeers() override;
   void watchAll() override;
-  void beginLaunch() override { isLaunched_.store(true, std::memory_order_seq_cst); }
+  void beginLaunch() override;
   void endLaunch() override;
   bool idle() const override;
 
@@ -44,7 +44,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   using Key = std::tuple<uint32_t, uint32_t, bool>;  // peer, channel, sends
 
   void onOutOfBand() override;
-  bool onNetwork(bool fromNetwork) override;
+  Outcome onNetwork(bool fromNetwork) override;
   uint64_t onTick() override;
   void onEnd() override;
 
@@ -59,7 +59,10 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   void handOver();
   // The endpoint, made if need be; null if that failed.
   NetEndpoint* find(uint32_t peer, uint32_t channel, bool sends);
-  // Nothing of a pair's channel.
+  // Of the two ranks alone, not of a ring.
+  bool isPair(uint32_t channel) const;
+  Outcome moveDevice(bool fromNetwork);
+  // Nothing of a pair's channel, nor where kernels play the blocks.
   std::optional<plan::EdgeRecord> ringEdge(uint32_t channel, bool sends) const;
   Status make(const Key& key, std::unique_ptr<NetEndpoint>& out);
   // Exchanges what the two sides need to connect.
@@ -78,6 +81,8 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   // Nothing more comes from, or goes to, that peer.
   bool isOver(NetEndpoint& endpoint, const PeerState& state);
   Status statusOf(const NetEndpoint& endpoint, const PeerState& state) const;
+  // Of a peer that has not left in order. where: of which connection it is said.
+  Status lossOf(uint32_t peer, const PeerState& state, const std::string& where = {}) const;
   void sayGoodbye();
   // Without blocking. True once all that this rank has sent there has arrived, or is not wanted.
   bool hasSentAll(NetEndpoint& endpoint);
@@ -99,6 +104,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   Interrupt& interrupt_;
   Doorbell& own_;
   const GonePeers& gonePeers_;
+  DeviceRings* const device_;
   Descriptor listening_;
   uint64_t timeoutNanoseconds_ = 0;
 

@@ -168,9 +168,11 @@ void NetTransport::onGone(uint32_t peer, PeerState state) {
     // What another thread has sent just now is on its way, and may be what the peer left with.
     const bool isIdle = connection.isIdle() || (!network_->threadBound() && connection.settle());
     // Of rings all are needed; two ranks' own connection perhaps is not.
-    const bool isMissing = !connection.isOpen() && each.facts().channel != kPairChannel;
+    const bool isMissing = !connection.isOpen() && !isPair(each.facts().channel);
     if (state.lost || !isIdle || isMissing) failSender(each, state);
   }
+  // What a peer has sent before it left in order is on its way, and may be all that the kernels want of it.
+  if (device_ != nullptr && (state.lost || state.result != ncclSuccess)) device_->onGone(peer, lossOf(peer, state));
   // Wakes a block that sleeps until the next slot, which will not come; once more when all that was on its way has
   // come.
   ringAt_.store(nowNanoseconds() + kGoodbyeBehindNanoseconds, std::memory_order_relaxed);
@@ -188,18 +190,19 @@ void NetTransport::failSender(const NetEndpoint& endpoint, const PeerState& stat
 
 Status NetTransport::statusOf(const NetEndpoint& endpoint, const PeerState& state) const {
   const auto& facts = endpoint.facts();
-  if (state.lost) {
-    const std::string where =
-        facts.channel == kPairChannel ? "" : " (ring of channel " + std::to_string(facts.channel) + ")";
-    return {ncclRemoteError, "lost the connection with " + facts.peerName + where + ": " + state.sentence};
-  }
-  if (state.result == ncclSuccess) return endpoint.peerLeftInOrder();
+  if (!state.lost && state.result == ncclSuccess) return endpoint.peerLeftInOrder();
+  const bool isOfRing = state.lost && !isPair(facts.channel);
+  return lossOf(facts.peer, state, isOfRing ? " (ring of channel " + std::to_string(facts.channel) + ")" : "");
+}
+
+Status NetTransport::lossOf(uint32_t peer, const PeerState& state, const std::string& where) const {
+  const std::string name = plan_.describe(peer);
+  if (state.lost) return {ncclRemoteError, "lost the connection with " + name + where + ": " + state.sentence};
   if (state.result == ncclInvalidUsage) return {ncclInvalidUsage, state.sentence};
-  const Status why = gonePeers_.why(facts.peer);  // the agent's report may have more detail
+  const Status why = gonePeers_.why(peer);  // the agent's report may have more detail
   if (!why.ok()) return why;
-  return {ncclRemoteError, state.sentence.empty()
-                               ? facts.peerName + " left the communicator after an error, or aborted it"
-                               : state.sentence};
+  return {ncclRemoteError,
+          state.sentence.empty() ? name + " left the communicator after an error, or aborted it" : state.sentence};
 }
 
 Status NetTransport::whyGone(NetEndpoint& endpoint) {
@@ -328,6 +331,7 @@ uint32_t NetTransport::mostConnections() const {
   const bool localToo = header.sameHostTransport == kSocket;
   const uint32_t peers = header.ranks - (localToo ? 1 : header.localRanks);
   const uint32_t sockets = header.sockets + (header.socketThreads > 0 ? 1 : 0);
+  if (device_ != nullptr) return (4 * header.channels * sockets + 1) * peers;
   uint32_t count = (2 * sockets + 1) * peers;  // each way, and beside the data
   const auto local = plan_.local(plan_.peer(rank_).localIndex);
   for (uint32_t i = 0; i < local.edgeCount; i++) {
@@ -339,7 +343,8 @@ uint32_t NetTransport::mostConnections() const {
 bool NetTransport::planned(uint32_t from, uint32_t channel) const {
   const auto& header = plan_.header();
   if (from == rank_) return false;
-  if (channel == kPairChannel) {
+  if (device_ != nullptr) return !plan_.sameHost(from) && channel < 2 * header.channels;
+  if (isPair(channel)) {
     const uint8_t transport = plan_.sameHost(from) ? header.sameHostTransport : header.otherHostTransport;
     return transport == uint8_t(plan::Transport::socket);
   }

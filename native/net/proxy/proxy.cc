@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <system_error>
 
 #include "base/clock.h"
@@ -18,7 +19,7 @@ namespace ncclrun {
 namespace {
 
 constexpr uint64_t kWake = 0, kOutOfBand = 1, kNetwork = 2;
-// A network without events is polled without a pause for about 50 us, then once in a millisecond.
+// What has no events is polled without a pause for about 50 us, then with Setup::pauseNanoseconds.
 constexpr uint32_t kPollsWithoutPause = 200;
 
 Status threadError(const char* what) {
@@ -72,15 +73,23 @@ void Proxy::wake() {
   }
 }
 
-int Proxy::timeout(uint64_t now) const {
-  if (polls_) return vainPolls_ < kPollsWithoutPause ? 0 : 1;
-  return nextTick_ > now ? int((nextTick_ - now + 999'999) / 1'000'000) : 0;
+int Proxy::sleep(std::span<epoll_event> events) const {
+  const uint64_t now = nowNanoseconds();
+  int milliseconds = nextTick_ > now ? int((nextTick_ - now + 999'999) / 1'000'000) : 0;
+  if (polls_) {
+    constexpr uint64_t kMillisecond = 1'000'000;
+    const bool pauses = vainPolls_ >= kPollsWithoutPause;
+    milliseconds = pauses ? int(setup_.pauseNanoseconds / kMillisecond) : 0;
+    const timespec rest{.tv_sec = 0, .tv_nsec = long(setup_.pauseNanoseconds % kMillisecond)};
+    if (pauses && milliseconds == 0) nanosleep(&rest, nullptr);
+  }
+  return epoll_wait(epoll_.get(), events.data(), int(events.size()), milliseconds);
 }
 
 void Proxy::run() {
   std::array<epoll_event, 4> events;
   while (!ends_.load(std::memory_order_seq_cst)) {
-    const int count = epoll_wait(epoll_.get(), events.data(), int(events.size()), timeout(nowNanoseconds()));
+    const int count = sleep(events);
     bool network = polls_, fromNetwork = false;
     for (int i = 0; i < count; i++) {
       if (events[size_t(i)].data.u64 == kOutOfBand) work_.onOutOfBand();
@@ -93,10 +102,10 @@ void Proxy::run() {
       vainPolls_ = 0;
     }
     if (network || fromNetwork) {
-      const bool isWatched = work_.onNetwork(fromNetwork);
-      polls_ = isWatched && setup_.network < 0;
-      vainPolls_++;
-      if (isWatched && setup_.network >= 0) arm();
+      const Work::Outcome outcome = work_.onNetwork(fromNetwork);
+      polls_ = outcome.isPolled || (outcome.isWatched && setup_.network < 0);
+      vainPolls_ = outcome.hasMoved ? 0 : vainPolls_ + 1;
+      if (outcome.isWatched && setup_.network >= 0) arm();
     }
     if (const uint64_t now = nowNanoseconds(); now >= nextTick_)
       nextTick_ = now + std::min(setup_.tickNanoseconds, work_.onTick());

@@ -4,10 +4,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <thread>
 
 #include "base/descriptor.h"
 #include "base/error.h"
+
+struct epoll_event;
 
 namespace ncclrun {
 
@@ -18,8 +21,13 @@ class Proxy {
    public:
     // The out-of-band network has something to do.
     virtual void onOutOfBand() = 0;
-    // Moves what is watched: `fromNetwork` if the network's events say so. True if something is watched still.
-    virtual bool onNetwork(bool fromNetwork) = 0;
+    struct Outcome {
+      bool isWatched;  // something is to move with the network's next event
+      bool hasMoved;   // something has
+      bool isPolled;   // something is to move that has no event
+    };
+    // Moves what is watched: `fromNetwork` if the network's events say so.
+    virtual Outcome onNetwork(bool fromNetwork) = 0;
     // At least every Setup::tickNanoseconds. Nanoseconds until the next call, where that is to be sooner.
     virtual uint64_t onTick() = 0;
     // The last call: says goodbye and closes what only this thread may close.
@@ -32,6 +40,7 @@ class Proxy {
     int outOfBand;  // event descriptor
     int network;    // event descriptor; -1: the network has none, what is watched is polled
     uint64_t tickNanoseconds;
+    uint64_t pauseNanoseconds;  // between polls that have long found nothing
   };
   explicit Proxy(Work& work) : work_(work) {}
   ~Proxy() { end(); }
@@ -50,16 +59,16 @@ class Proxy {
  private:
   Status watch(int descriptor, uint32_t events, uint64_t name);
   void run();
-  // Milliseconds for epoll_wait.
-  int timeout(uint64_t now) const;
+  // Sleeps until an event, or as long as there is nothing to do. The events' number.
+  int sleep(std::span<epoll_event> events) const;
 
   Work& work_;
   Setup setup_ = {};
   Descriptor epoll_, wake_;
   std::atomic<bool> ends_{false};
   std::atomic<bool> wakeRequested_{false};
-  uint64_t nextTick_ = 0;   // nanoseconds
-  uint32_t vainPolls_ = 0;  // of a network without events
+  uint64_t nextTick_ = 0;  // nanoseconds
+  uint32_t vainPolls_ = 0;
   bool polls_ = false;
   std::thread thread_;
 };

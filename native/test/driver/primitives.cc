@@ -112,6 +112,7 @@ Primitives::Primitives(Block& block, const cuda::Launch& launch, const Item& ite
                : protocol == 2 ? slots.ll128StepBytes
                : ringsApart    ? position.stepBytes
                                : pairStepBytes(slots, channel);
+  stride_ = protocol == 0 ? slotStride(slots, uint32_t(slotBytes_)) : slotBytes_;
   payload_ = protocol == 0 ? slotBytes_ : protocol == 1 ? slotBytes_ / 16 * 8 : slotBytes_ / 128 * 120;
   const auto ofPair = [&](uint32_t peer) {
     const uint64_t at = regionOffset(slots, channel);
@@ -135,9 +136,11 @@ Primitives::ConnectionState Primitives::connectionOf(const Connection& connectio
   char* const credit = receives ? regions.out : regions.in;
   const uint32_t step = receives ? launch_.receives[state].step[protocol_] : launch_.sends[state].step[protocol_];
   const uint64_t bytes = receives ? launch_.receives[state].bytes : launch_.sends[state].bytes;
-  return {data + slots,
+  const uint32_t header = protocol_ == 0 ? launch_.slots.headerBytes : 0;
+  return {data + slots + header,
           &reinterpret_cast<Region*>(data)->tail,
           &reinterpret_cast<Region*>(credit)->head[protocol_],
+          receives || header == 0 ? nullptr : reinterpret_cast<Region*>(data)->stepBytes,
           state,
           step,
           bytes};
@@ -237,6 +240,7 @@ void Primitives::post(const Move& move) {
   for (uint32_t i = move.to; i < move.to + move.tos; i++) {
     ConnectionState& connection = sends_[i];
     connection.bytes += bytes;
+    if (connection.stepBytes != nullptr) store(connection.stepBytes + connection.step % kMaxNetSteps, uint32_t(bytes));
     void* const flag = flagOf(connection);
     store(flag, ++connection.step);
   }

@@ -102,7 +102,8 @@ class Primitives {
     char* slots;
     uint32_t* tail;
     uint32_t* head;
-    uint32_t state;  // its number
+    uint32_t* stepBytes;  // of a sender over a network
+    uint32_t state;       // its number
     uint32_t step;
     uint64_t bytes;
   };
@@ -113,7 +114,7 @@ class Primitives {
   };
   ConnectionState connectionOf(const Connection& connection, bool receives) const;
   char* slotOf(const ConnectionState& connection) const {
-    return connection.slots + uint64_t(connection.step % steps_) * slotBytes_;
+    return connection.slots + uint64_t(connection.step % steps_) * stride_;
   }
   void* flagOf(const ConnectionState& connection) const {
     return protocol_ == 0 ? static_cast<void*>(connection.tail) : slotOf(connection);
@@ -128,7 +129,7 @@ class Primitives {
   const Launch& launch_;
   const uint32_t protocol_;
   const ncclrun::Reduction& reduction_;
-  uint64_t steps_, slotBytes_, payload_;
+  uint64_t steps_, slotBytes_, stride_, payload_;
   std::vector<ConnectionState> receives_, sends_;
   bool aborted_ = false;
 };

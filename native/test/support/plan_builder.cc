@@ -168,8 +168,17 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   h.doorbellOffset = layout.take(locals.size() * sizeof(Doorbell));
   const uint64_t records = locals.size() * (sizeof(DeviceRecord) + locals.size() * kPairFlagBytes);
   h.barrierOffset = layout.take(sizeof(NodeBarrier) + (onGpus ? records : 0));
-  const cuda::Slots slots{h.channels,  h.wideChannels, h.pairSteps,      h.pairStepBytes, h.narrowStepBytes,
-                          h.lineSteps, h.llStepBytes,  h.ll128StepBytes, h.ringSteps,     h.ringStepBytes};
+  const cuda::Slots slots{h.channels,
+                          h.wideChannels,
+                          h.pairSteps,
+                          h.pairStepBytes,
+                          h.narrowStepBytes,
+                          h.lineSteps,
+                          h.llStepBytes,
+                          h.ll128StepBytes,
+                          h.ringSteps,
+                          h.ringStepBytes,
+                          0};
   h.pairStride = onGpus ? std::max(cuda::pairBytes(slots), cuda::ringBytes(slots, ranks))
                         : roundUp(connectionBytes(spec.pairSteps, spec.pairStepBytes));
   h.pairOffset = layout.take(locals.size() * locals.size() * h.pairStride);

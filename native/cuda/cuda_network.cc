@@ -1,0 +1,105 @@
+// The part of CudaDataPath that reaches GPUs of other hosts.
+#include <mutex>
+#include <utility>
+
+#include "cuda/cuda_data_path.h"
+#include "cuda/process_exit.h"
+
+namespace ncclrun::cuda {
+
+Status CudaDataPath::startNetwork(Descriptor listening) {
+  Resources& mine = *resources_;
+  if (plan().header().hosts == 1) return {};
+  // A captured launch runs whenever its graph does, of which nobody hears.
+  const auto isBusy = [&order = *mine.order, gpu = mine.gpu, &calls = driverCalls()] {
+    const std::unique_lock alive(calls, std::try_to_lock);
+    if (!alive.owns_lock() || order.everCaptured()) return true;
+    const OnGpu here(gpu);
+    return order.query() == kNotReady;
+  };
+  mine.netRegions = std::make_unique<NetRegions>(mine.gpu, plan(), setup_.rank, isBusy);
+  NCCLRUN_TRY(mine.netRegions->allocate());
+  NCCLRUN_TRY(mine.barrierWord.allocate(mine.gpu, sizeof(int32_t), mine.stream));
+  mine.netRegions->tell([this](uint32_t peer, const Status& why) { peerGone(peer, why, true); });
+  mine.net = std::make_unique<NetTransport>(plan(), setup_.rank, mine.call, interrupt(), ownBell(), mine.gonePeers,
+                                            listening.release(), mine.netRegions.get());
+  NCCLRUN_TRY(mine.net->start());
+  return connectRings();
+}
+
+Status CudaDataPath::connectRings() {
+  const uint32_t ranks = plan().header().ranks;
+  for (uint32_t channel = 0; channel < plan().header().channels; channel++) {
+    const uint32_t index = plan().ringIndex(channel, setup_.rank);
+    for (const bool sends : {true, false}) {
+      const uint32_t peer = plan().ring(channel, (index + (sends ? 1 : ranks - 1)) % ranks);
+      if (plan().sameHost(peer)) continue;
+      const uint32_t number = deviceChannel(channel, plan().header().channels, !hasRingsApart(ranks));
+      if (resources_->net->endpoint(peer, number, sends) == nullptr) return interrupt().status();
+    }
+  }
+  return {};
+}
+
+// All channels, because both ranks have to make the same, and know no more of each other's operations than the peer.
+Status CudaDataPath::connectWith(uint32_t peer) {
+  if (peer == setup_.rank || plan().sameHost(peer) || !connectedPairs_.insert(peer).second) return {};
+  const uint32_t channels = plan().header().channels;
+  for (uint32_t channel = 0; channel < channels; channel++) {
+    for (const bool sends : {true, false}) {
+      if (resources_->net->endpoint(peer, deviceChannel(channel, channels, true), sends) == nullptr)
+        return interrupt().status();
+    }
+  }
+  return {};
+}
+
+Status CudaDataPath::connectFor(std::span<const Operation> operations) {
+  if (resources_->net == nullptr) return {};
+  for (const Operation& operation : operations) {
+    switch (operation.collective) {
+      case plan::Collective::sendRecv:
+        NCCLRUN_TRY(connectWith(operation.peer));
+        break;
+      case plan::Collective::gather:
+      case plan::Collective::scatter:
+        if (operation.peer != setup_.rank) {
+          NCCLRUN_TRY(connectWith(operation.peer));
+          break;
+        }
+        [[fallthrough]];
+      case plan::Collective::allToAll:
+        for (uint32_t peer = 0; peer < plan().header().ranks; peer++) NCCLRUN_TRY(connectWith(peer));
+        break;
+      default:  // goes by the rings
+        break;
+    }
+  }
+  return {};
+}
+
+Operation CudaDataPath::carriedOutBy(const Operation& operation) const {
+  if (operation.collective != plan::Collective::barrier || resources_->net == nullptr) return operation;
+  Operation reduction = operation;
+  reduction.collective = plan::Collective::allReduce;
+  reduction.send = reduction.receive = reinterpret_cast<void*>(resources_->barrierWord.pointer());
+  reduction.count = 1;
+  reduction.type = ncclInt32;
+  return reduction;
+}
+
+RegionPair CudaDataPath::pairRegions(uint32_t peer) const {
+  const auto both = [&](const auto& regions) {
+    return RegionPair{reinterpret_cast<char*>(regions.in(peer)), reinterpret_cast<char*>(regions.out(peer))};
+  };
+  return plan().sameHost(peer) ? both(*resources_->regions) : both(*resources_->netRegions);
+}
+
+RegionPair CudaDataPath::ringRegions(uint32_t peer) const {
+  const auto both = [&](const auto& regions) {
+    return RegionPair{reinterpret_cast<char*>(regions.ringIn(peer)), reinterpret_cast<char*>(regions.ringOut(peer))};
+  };
+  return plan().sameHost(peer) ? both(*resources_->regions) : both(*resources_->netRegions);
+}
+
+}  // namespace ncclrun::cuda

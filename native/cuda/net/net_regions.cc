@@ -1,0 +1,82 @@
+#include "cuda/net/net_regions.h"
+
+#include <cstring>
+#include <utility>
+
+#include "net/proxy/net_connection.h"
+
+namespace ncclrun::cuda {
+
+NetRegions::NetRegions(const Gpu& gpu, const PlanView& plan, uint32_t rank, std::function<bool()> isBusy)
+    : gpu_(gpu), plan_(plan), rank_(rank), slots_(plan.slots()), isBusy_(std::move(isBusy)) {}
+
+NetRegions::~NetRegions() {
+  const OnGpu here(gpu_);
+  for (void* memory : taken_) driver().memFreeHost(memory);
+}
+
+Status NetRegions::take(uint64_t bytes, std::byte*& out) {
+  void* memory = nullptr;
+  NCCLRUN_TRY(statusOf(driver().memHostAlloc(&memory, bytes, kHostPortable | kHostMapped), "cuMemHostAlloc"));
+  taken_.push_back(memory);
+  std::memset(memory, 0, bytes);
+  out = static_cast<std::byte*>(memory);
+  return {};
+}
+
+bool NetRegions::isNeighbour(uint32_t peer) const {
+  const uint32_t ranks = plan_.header().ranks;
+  for (uint32_t channel = 0; channel < slots_.channels; channel++) {
+    const uint32_t distance = (plan_.ringIndex(channel, peer) + ranks - plan_.ringIndex(channel, rank_)) % ranks;
+    if (distance == 1 || distance == ranks - 1) return true;
+  }
+  return false;
+}
+
+Status NetRegions::allocate() {
+  const OnGpu here(gpu_);
+  const uint64_t rings = ringBytes(slots_, plan_.header().ranks);
+  for (uint32_t rank = 0; rank < plan_.header().ranks; rank++) {
+    if (plan_.sameHost(rank)) continue;
+    Peer& peer = peers_[rank];
+    NCCLRUN_TRY(take(pairBytes(slots_), peer.out));
+    NCCLRUN_TRY(take(pairBytes(slots_), peer.in));
+    if (rings == 0 || !isNeighbour(rank)) continue;
+    NCCLRUN_TRY(take(rings, peer.ringOut));
+    NCCLRUN_TRY(take(rings, peer.ringIn));
+  }
+  return {};
+}
+
+DeviceRing NetRegions::ringOf(uint32_t peer, uint32_t channel, bool sends) {
+  const bool isPair = channel >= slots_.channels;
+  const uint32_t of = isPair ? channel - slots_.channels : channel;
+  const uint64_t at = isPair ? regionOffset(slots_, of) : of * ringRegionBytes(slots_);
+  const uint64_t first = isPair ? slotOffset(0, slots_) : kRegionHeaderBytes;
+  const uint32_t steps = isPair ? slots_.pairSteps : slots_.ringSteps;
+  const uint32_t stride = slotStride(slots_, isPair ? pairStepBytes(slots_, of) : slots_.ringStepBytes);
+  const Peer& regions = this->of(peer);
+  std::byte* const out = (isPair ? regions.out : regions.ringOut) + at;
+  std::byte* const in = (isPair ? regions.in : regions.ringIn) + at;
+  auto& data = *reinterpret_cast<Region*>(sends ? out : in);
+  auto& credit = *reinterpret_cast<Region*>(sends ? in : out);
+  const uint64_t unused = kNetHeaderBytes - sizeof(NetConnection::SlotHeader);
+  return {.tail = &data.tail,
+          .head = &credit.head[0],
+          .stepBytes = data.stepBytes,
+          .slots = (sends ? out : in) + first + unused,
+          .stride = stride,
+          .bytes = uint64_t(steps) * stride - unused};
+}
+
+void NetRegions::tell(OnGone onGone) {
+  std::lock_guard lock(mutex_);
+  onGone_ = std::move(onGone);
+}
+
+void NetRegions::onGone(uint32_t peer, const Status& why) {
+  std::lock_guard lock(mutex_);
+  if (onGone_) onGone_(peer, why);
+}
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,62 @@
+// The regions between this rank's GPU and ranks of other hosts: pinned memory of this host, which kernels use as they do
+// regions of GPUs of this one, while the proxy plays the peer.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "dl/gpu.h"
+#include "net/proxy/device_ring.h"
+#include "plan/launch_format.h"
+#include "plan/plan_view.h"
+
+namespace ncclrun::cuda {
+
+class NetRegions final : public DeviceRings {
+ public:
+  // isBusy: whether launches have not ended. By any thread.
+  NetRegions(const Gpu& gpu, const PlanView& plan, uint32_t rank, std::function<bool()> isBusy);
+  ~NetRegions();
+  NetRegions(const NetRegions&) = delete;
+  NetRegions& operator=(const NetRegions&) = delete;
+
+  Status allocate();
+
+  // As Regions has them, of a peer on another host.
+  Pointer out(uint32_t peer) const { return pointerTo(of(peer).out); }
+  Pointer in(uint32_t peer) const { return pointerTo(of(peer).in); }
+  Pointer ringOut(uint32_t peer) const { return pointerTo(of(peer).ringOut); }
+  Pointer ringIn(uint32_t peer) const { return pointerTo(of(peer).ringIn); }
+
+  // Who is told of lost peers; null: nobody any more, and no call is under way.
+  using OnGone = std::function<void(uint32_t peer, const Status& why)>;
+  void tell(OnGone onGone);
+
+  DeviceRing ringOf(uint32_t peer, uint32_t channel, bool sends) override;
+  bool areActive() override { return isBusy_(); }
+  void onGone(uint32_t peer, const Status& why) override;
+
+ private:
+  struct Peer {
+    std::byte *out = nullptr, *in = nullptr, *ringOut = nullptr, *ringIn = nullptr;
+  };
+  const Peer& of(uint32_t peer) const { return peers_.at(peer); }
+  static Pointer pointerTo(std::byte* address) { return reinterpret_cast<Pointer>(address); }
+  bool isNeighbour(uint32_t peer) const;
+  // Zeroed, for good as long as this object lives.
+  Status take(uint64_t bytes, std::byte*& out);
+
+  const Gpu gpu_;
+  const PlanView& plan_;
+  const uint32_t rank_;
+  const Slots slots_;
+  const std::function<bool()> isBusy_;
+  std::map<uint32_t, Peer> peers_;
+  std::vector<void*> taken_;
+  std::mutex mutex_;  // of onGone_
+  OnGone onGone_;
+};
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,62 @@
+// A ring of slots that kernels fill or empty, as the proxy sees it: the kernels' counters, modulo 2^32, beside slots in
+// memory of the host that the GPU reads and writes (plan/launch_format.h).
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/error.h"
+#include "plan/launch_format.h"
+#include "plan/segment_format.h"
+
+namespace ncclrun {
+
+struct DeviceRing {
+  uint32_t* tail;       // steps posted: by the kernel of a sender, by the proxy of a receiver
+  uint32_t* head;       // steps freed: the other way round
+  uint32_t* stepBytes;  // sender: payload of each slot
+  std::byte* slots;     // of the first one, the header in front of its payload; kNetHeaderBytes hold it
+  size_t stride;        // bytes from one slot to the next
+  size_t bytes;         // of all slots
+
+  // Brings what the kernel has done since into `ring`.
+  void fetch(Connection& ring, bool sends, uint32_t steps) const {
+    std::atomic<uint64_t>& counter = sends ? ring.tail : ring.head;
+    const uint64_t before = counter.load(std::memory_order_relaxed);
+    const uint32_t now = std::atomic_ref(*(sends ? tail : head)).load(std::memory_order_acquire);
+    const uint32_t more = now - uint32_t(before);
+    if (more == 0) return;
+    for (uint64_t step = before; sends && step != before + more; step++) {
+      const uint32_t payload = std::atomic_ref(stepBytes[step % cuda::kMaxNetSteps]).load(std::memory_order_relaxed);
+      ring.stepBytes[step % steps].store(payload, std::memory_order_relaxed);
+    }
+    counter.store(before + more, std::memory_order_seq_cst);
+  }
+  // Tells the kernel what the proxy has done since.
+  void store(const Connection& ring, bool sends) const {
+    const auto now = uint32_t((sends ? ring.head : ring.tail).load(std::memory_order_relaxed));
+    const std::atomic_ref<uint32_t> counter(*(sends ? head : tail));
+    if (counter.load(std::memory_order_relaxed) != now) counter.store(now, std::memory_order_release);
+  }
+};
+
+// Whose kernels they are.
+class DeviceRings {
+ public:
+  // Of the connection with `peer` on a channel as deviceChannel() numbers it.
+  virtual DeviceRing ringOf(uint32_t peer, uint32_t channel, bool sends) = 0;
+  // Kernels may be at work. On the proxy's thread, often.
+  virtual bool areActive() = 0;
+  // A peer on another host has left in order (ncclInvalidUsage), or is lost. On the proxy's thread.
+  virtual void onGone(uint32_t peer, const Status& why) = 0;
+
+ protected:
+  ~DeviceRings() = default;
+};
+
+// Kernels have a connection of two ranks on each channel, beside those of the rings.
+inline constexpr uint32_t deviceChannel(uint32_t channel, uint32_t channels, bool isPair) {
+  return isPair ? channels + channel : channel;
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,13 @@
+import { join } from 'node:path';
+import { Cluster } from './cluster.ts';
+import { Command } from './command.ts';
+import { nativeTests } from './native-tests.ts';
+import { ownKernels, standInEnvironment } from './stand-in.ts';
+const variables = { ...standInEnvironment, ...ownKernels };
+const exported = Object.entries(variables).flatMap(([name, value]) => ['-x', `${name}=${value}`]);
+const cluster = await Cluster.start(3);
+const [hosts, ...rest] = process.argv.slice(2);
+const words = rest.map((word) => word.replace('MATRIX', join(nativeTests, 'matrix')));
+const { status, stdout, stderr } = await Command.run(['-H', hosts ?? '', ...exported, ...words], { cluster });
+process.stdout.write(`${stdout}\n${stderr}\nstatus ${status}\n`);
+await cluster[Symbol.asyncDispose]();
