@@ -1,6 +1,7 @@
 // DataPath of GPUs, which launches each operation as kernels and copies on the user's own streams, without a helper
 // thread.
 #pragma once
+#include <atomic>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -25,10 +26,25 @@
 
 namespace ncclrun::cuda {
 
+// How many blocks have been launched on the network, and how many of these have ended: what the proxy, which must not
+// call the driver (another thread may hold its lock and wait for a kernel that waits for the proxy), knows of them.
+struct NetworkActivity {
+  std::atomic<uint32_t> launched{0};
+  std::atomic<bool> isCaptured{false};  // launches run whenever their graph does, of which nobody hears
+  const uint32_t* ended = nullptr;      // in pinned memory
+
+  bool isBusy() const {
+    if (isCaptured.load(std::memory_order_acquire)) return true;
+    const uint32_t blocks = launched.load(std::memory_order_acquire);
+    return std::atomic_ref(*const_cast<uint32_t*>(ended)).load(std::memory_order_acquire) != blocks;
+  }
+};
+
 struct PinnedState {
   uint32_t aborted;    // abort flag: a value other than 0 ends every wait of this rank's kernels
   uint32_t tornWords;  // words of torn 128-byte lines that the probe counted
   uint64_t clock;      // the GPU's clock at the end of the probe
+  uint32_t ended;      // over a network: blocks that have ended
 };
 
 // Resources that running or captured kernels may still use: they outlive the DataPath until the kernels have ended and
@@ -51,6 +67,7 @@ struct Resources {
   std::unique_ptr<NetRegions> netRegions;
   const OwnCall call{.rank = {}, .call = {}};  // a kernel does not say which call it runs
   GonePeers gonePeers;
+  NetworkActivity activity;
   std::unique_ptr<NetTransport> net;  // uses netRegions
   Memory tables;
   Memory barrierWord;       // over a network: what a barrier reduces
@@ -101,6 +118,8 @@ class CudaDataPath final : public DataPath {
   Status connectFor(std::span<const Operation> operations);
   Status connectWith(uint32_t peer);
   // The operation that carries this one out. The barrier's own kernel reaches the GPUs of one host.
+  // On the proxy's thread, which must not wait for the mutex either.
+  void peerLost(uint32_t peer, const Status& why);
   Operation carriedOutBy(const Operation& operation) const;
   // Regions with a rank of any host.
   RegionPair pairRegions(uint32_t peer) const;

@@ -133,15 +133,21 @@ Status CudaDataPath::run(std::vector<Task>& tasks, DirectCopies::Announced copie
   }
   const Operation& last = tasks.back().operation;
   telemetry_.begin(last, tasks.back().bytes);
-  launcher_->prepare(resources_->order->count(capture), capture.id != 0);
+  const bool overNetwork = resources_->net != nullptr;
+  if (overNetwork && capture.id != 0) resources_->activity.isCaptured.store(true, std::memory_order_release);
+  uint32_t* const pinned = capture.id == 0 ? &resources_->pinned->ended : nullptr;
+  launcher_->prepare(overNetwork ? pinned : resources_->order->count(capture), capture.id != 0);
   Status status = runner_->run(tasks, agreed, {stream, capture.id, satisfied});
   // Order later launches behind this one even after a failure, because operations queued before it use the connections.
   // Do not use a count if other communicators may soon query the order: a wait for a count may block other streams.
-  const bool counts = status.ok() && agreed.empty() && !resources_->share->isWatched();
+  const bool counts = !overNetwork && status.ok() && agreed.empty() && !resources_->share->isWatched();
   Status ordered = resources_->order->after(stream, capture, counts ? launcher_->counted() : std::nullopt);
   if (status.ok()) status = std::move(ordered);
   if (capture.id == 0) resources_->share->coverLaunches();
-  if (resources_->net != nullptr) resources_->net->beginLaunch();
+  if (overNetwork) {
+    resources_->activity.launched.store(launcher_->blocks(), std::memory_order_release);
+    resources_->net->beginLaunch();
+  }
   telemetry_.end(last, status.ok());
   return status;
 }

@@ -28,6 +28,9 @@ class Launcher {
   }
   std::optional<uint32_t> counted() const { return copied_ ? std::nullopt : std::optional(counted_); }
 
+  // Of all runs so far: blocks that count themselves as they end, modulo 2^32.
+  uint32_t blocks() const { return counted_; }
+
   void reportTo(const WaitReport& report) { launch_.report = report; }
 
   // Sends and receives together first, then the collectives in order; all of it is queued on the stream, in the GPU's

@@ -1,30 +1,32 @@
 // The part of CudaDataPath that reaches GPUs of other hosts.
-#include <mutex>
 #include <utility>
 
 #include "cuda/cuda_data_path.h"
-#include "cuda/process_exit.h"
 
 namespace ncclrun::cuda {
 
 Status CudaDataPath::startNetwork(Descriptor listening) {
   Resources& mine = *resources_;
   if (plan().header().hosts == 1) return {};
-  // A captured launch runs whenever its graph does, of which nobody hears.
-  const auto isBusy = [&order = *mine.order, gpu = mine.gpu, &calls = driverCalls()] {
-    const std::unique_lock alive(calls, std::try_to_lock);
-    if (!alive.owns_lock() || order.everCaptured()) return true;
-    const OnGpu here(gpu);
-    return order.query() == kNotReady;
-  };
-  mine.netRegions = std::make_unique<NetRegions>(mine.gpu, plan(), setup_.rank, isBusy);
+  mine.activity.ended = &mine.pinned->ended;
+  mine.netRegions = std::make_unique<NetRegions>(mine.gpu, plan(), setup_.rank,
+                                                 [&activity = mine.activity] { return activity.isBusy(); });
   NCCLRUN_TRY(mine.netRegions->allocate());
   NCCLRUN_TRY(mine.barrierWord.allocate(mine.gpu, sizeof(int32_t), mine.stream));
-  mine.netRegions->tell([this](uint32_t peer, const Status& why) { peerGone(peer, why, true); });
+  mine.netRegions->tell([this](uint32_t peer, const Status& why) { peerLost(peer, why); });
   mine.net = std::make_unique<NetTransport>(plan(), setup_.rank, mine.call, interrupt(), ownBell(), mine.gonePeers,
                                             listening.release(), mine.netRegions.get());
   NCCLRUN_TRY(mine.net->start());
   return connectRings();
+}
+
+// A kernel does not say for whom it waits: any that runs may wait for this one.
+void CudaDataPath::peerLost(uint32_t peer, const Status& why) {
+  resources_->gonePeers.add(peer, why);
+  if (!resources_->activity.isBusy()) return;
+  interrupt().raise(why, why.code == ncclInvalidUsage ? Interrupt::kNobody : peer, FailureScope::alone);
+  abort(why, FailureScope::alone);
+  if (setup_.failed) setup_.failed(why, FailureScope::alone);
 }
 
 Status CudaDataPath::connectRings() {

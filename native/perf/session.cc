@@ -21,7 +21,8 @@ bool choosesGpu(const std::string& device) {
   if (device == "host") return false;
   if (device == "cuda") return true;
   if (device != "auto") throw std::invalid_argument("unknown device \"" + device + "\"; known: auto, cuda, host");
-  return numberFrom("GROUP_WORLD_SIZE", 1) == 1 && gpuCount() >= numberFrom("LOCAL_WORLD_SIZE", 1);
+  constexpr int kMaxGpus = 16;  // that the engine connects
+  return numberFrom("WORLD_SIZE", 1) <= kMaxGpus && gpuCount() >= numberFrom("LOCAL_WORLD_SIZE", 1);
 }
 
 ncclrunStream_t hostStream(cudaStream_t stream) { return reinterpret_cast<ncclrunStream_t>(stream); }

@@ -20,8 +20,8 @@ int ranksOfJob();
 
 class Session {
  public:
-  // `device`: host; cuda, the GPU with our number on this host; or auto, which is cuda if all ranks are on one host
-  // that has a GPU for each. Throws std::invalid_argument for another word.
+  // `device`: host; cuda, the GPU with our number on this host; or auto, which is cuda if there are few enough ranks
+  // and a GPU for each. Throws std::invalid_argument for another word.
   explicit Session(const std::string& device);
   ~Session();
   Session(const Session&) = delete;

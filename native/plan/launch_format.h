@@ -4,7 +4,7 @@
 
 namespace ncclrun::cuda {
 
-inline constexpr uint32_t kMaxPeers = 16;  // GPUs of one communicator on one host
+inline constexpr uint32_t kMaxPeers = 16;  // GPUs of one communicator
 inline constexpr uint32_t kMaxItems = 39;  // operations of one launch
 inline constexpr uint32_t kProtocols = 3;  // by plan::Protocol
 

@@ -105,6 +105,8 @@ for algorithm in direct ring tree; do
       env NCCL_ALGO=$algorithm NCCL_PROTO=$protocol "${start[@]}" "$programs/matrix" 2
   done
 done
+# the same machine as two hosts, whose GPUs the network connects
+add native/matrix-hosts 120 "${start[@]}" --simulate-hosts 2 "$programs/matrix" 6
 # copy engines, also where all streams share one of the driver's queues
 copies=(env NCCL_ALGO=copyengine NCCLRUN_COPY_TIMEOUT_US=20000)
 add native/matrix-copies 120 "${copies[@]}" "${start[@]}" "$programs/matrix" 4

@@ -184,12 +184,28 @@ describe('sockets and threads of a connection', () => {
   ])(
     'a NIC of %i Mbit/s with %d cores per rank and %o has %i sockets and %i threads',
     (speedMbps, coresPerRank, environment, sockets, threads) => {
-      expect(socketsOf({ speedMbps, coresPerRank }, environment)).toEqual({ sockets, socketThreads: threads });
+      expect(socketsOf({ speedMbps, coresPerRank, onGpus: false }, environment)).toEqual({
+        sockets,
+        socketThreads: threads,
+      });
+    },
+  );
+
+  test.each([
+    [32, {}, 1, 4],
+    [3, {}, 1, 1],
+    [1, {}, 1, 0],
+    [32, { NCCL_SOCKET_NTHREADS: '2', NCCL_NSOCKS_PERTHREAD: '2' }, 4, 2],
+  ])(
+    'GPUs with %d cores per rank and %o have %i sockets and %i threads',
+    (coresPerRank, environment, sockets, threads) => {
+      const facts = { speedMbps: 0, coresPerRank, onGpus: true };
+      expect(socketsOf(facts, environment)).toEqual({ sockets, socketThreads: threads });
     },
   );
 
   test('a number that means nothing is refused', () => {
-    const facts = { speedMbps: 0, coresPerRank: 1 };
+    const facts = { speedMbps: 0, coresPerRank: 1, onGpus: false };
     expect(() => socketsOf(facts, { NCCL_SOCKET_NTHREADS: '17' })).toThrow(
       /NCCL_SOCKET_NTHREADS=17: a whole number from 0/,
     );

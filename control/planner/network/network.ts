@@ -66,6 +66,7 @@ export function bindNetwork(
 function factsOf(input: PlanInput, nics: readonly (readonly PlanNic[])[]): Parameters<typeof socketsOf>[0] {
   const members = rankNumbersByHost(input);
   return {
+    onGpus: input.peers[0]?.device === 'cuda',
     speedMbps: Math.min(...nics.flat().map(({ speedMbps }) => speedMbps)),
     coresPerRank: Math.min(...input.hosts.map(({ cores }, host) => cores / Math.max(1, members[host]?.length ?? 1))),
   };

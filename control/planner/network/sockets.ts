@@ -20,18 +20,30 @@ interface SocketFacts {
   readonly speedMbps: number;
   /** Of the host with fewest. */
   readonly coresPerRank: number;
+  /** Kernels wait for the network: each rank has connections on many channels, and a thread of its own that moves them. */
+  readonly onGpus: boolean;
 }
 
 /** NCCL_SOCKET_NTHREADS threads with NCCL_NSOCKS_PERTHREAD sockets each, 64 sockets together. Throws UnplannableError. */
 export function socketsOf(
-  { speedMbps, coresPerRank }: SocketFacts,
+  { speedMbps, coresPerRank, onGpus }: SocketFacts,
   environment: Environment,
 ): Pick<PlanNetwork, 'sockets' | 'socketThreads'> {
-  const threads =
-    asked(environment, 'NCCL_SOCKET_NTHREADS', 0, MAX_SOCKET_THREADS) ?? threadsFor(speedMbps, coresPerRank);
-  const perThread = asked(environment, 'NCCL_NSOCKS_PERTHREAD', 1, MAX_PRODUCT) ?? 1;
+  const wished = asked(environment, 'NCCL_SOCKET_NTHREADS', 0, MAX_SOCKET_THREADS);
+  const wishedPerThread = asked(environment, 'NCCL_NSOCKS_PERTHREAD', 1, MAX_PRODUCT);
+  // The threads share the channels' connections: one socket of each is enough.
+  if (onGpus && wished === null && wishedPerThread === null)
+    return { sockets: 1, socketThreads: threadsOfGpu(coresPerRank) };
+  const threads = wished ?? threadsFor(speedMbps, coresPerRank);
+  const perThread = wishedPerThread ?? 1;
   // Without threads the caller moves the sockets.
   return { sockets: Math.min(MAX_SOCKETS, Math.max(1, threads) * perThread), socketThreads: threads };
+}
+
+/** Half of the cores at most are theirs. */
+const GPU_THREADS = 4;
+function threadsOfGpu(coresPerRank: number): number {
+  return Math.min(GPU_THREADS, Math.floor(coresPerRank / 2));
 }
 
 /** As many as fill the NIC, where there are cores for them beside the rank's own. */

@@ -71,7 +71,7 @@ export const deviceOption = {
   kind: { type: 'choice', choices: ['auto', 'cuda', 'host'] },
   argument: 'DEVICE',
   group: 'measure',
-  help: 'where buffers lie: cuda, a GPU per rank; host, ordinary memory; auto, GPUs if every rank has its own on one host',
+  help: 'where buffers lie: cuda, a GPU per rank; host, ordinary memory; auto, GPUs if every rank has its own',
   default: 'auto',
 } as const satisfies Option;
 

@@ -1,5 +1,5 @@
-// The regions between this rank's GPU and ranks of other hosts: pinned memory of this host, which kernels use as they do
-// regions of GPUs of this one, while the proxy plays the peer.
+// The regions between this rank's GPU and ranks of other hosts: pinned memory of this host, which kernels use as they
+// do regions of GPUs of this one, while the proxy plays the peer.
 #pragma once
 #include <functional>
 #include <map>

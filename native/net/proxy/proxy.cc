@@ -7,8 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <mutex>
+#include <set>
 #include <system_error>
 
 #include "base/clock.h"
@@ -30,6 +35,47 @@ Status threadError(const char* what) {
 
 }  // namespace
 
+// The proxies of communicators that the program has not destroyed. When the process exits, their threads end before
+// what they use does: objects that the program's other parts and libraries destroy then.
+class LivingProxies {
+ public:
+  static LivingProxies& get() {
+    static auto& living = *new LivingProxies;
+    static const pid_t process = getpid();  // a forked child has none of the threads
+    static const int registered = std::atexit([] {
+      if (getpid() == process) living.endAll();
+    });
+    (void)registered;
+    return living;
+  }
+  void add(Proxy& proxy) {
+    std::lock_guard lock(mutex_);
+    all_.insert(&proxy);
+  }
+  void remove(Proxy& proxy) {
+    std::lock_guard lock(mutex_);
+    all_.erase(&proxy);
+    gone_.notify_all();
+  }
+
+ private:
+  void endAll() {
+    // One may be in a call that does not return.
+    constexpr auto kMax = std::chrono::seconds(1);
+    std::unique_lock lock(mutex_);
+    for (Proxy* proxy : all_) {
+      proxy->isLeft_.store(true, std::memory_order_seq_cst);
+      proxy->wakeRequested_.store(false, std::memory_order_seq_cst);
+      proxy->wake();
+    }
+    gone_.wait_for(lock, kMax, [this] { return all_.empty(); });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable gone_;
+  std::set<Proxy*> all_;  // whose threads run
+};
+
 Status Proxy::watch(int descriptor, uint32_t events, uint64_t name) {
   epoll_event event{.events = events, .data = {.u64 = name}};
   return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0 ? Status{} : threadError("epoll_ctl");
@@ -44,9 +90,11 @@ Status Proxy::start(const Setup& setup) {
   NCCLRUN_TRY(watch(wake_.get(), EPOLLIN, kWake));
   NCCLRUN_TRY(watch(setup_.outOfBand, EPOLLIN, kOutOfBand));
   if (setup_.network >= 0) NCCLRUN_TRY(watch(setup_.network, EPOLLIN | EPOLLONESHOT, kNetwork));
+  LivingProxies::get().add(*this);
   try {
     thread_ = startThread("ncclrun-proxy", [this] { run(); });
   } catch (const std::system_error& error) {
+    LivingProxies::get().remove(*this);
     return {ncclSystemError, std::string("the proxy thread cannot be started: ") + error.what()};
   }
   return {};
@@ -87,30 +135,33 @@ int Proxy::sleep(std::span<epoll_event> events) const {
 }
 
 void Proxy::run() {
+  while (!ends_.load(std::memory_order_seq_cst) && !isLeft_.load(std::memory_order_seq_cst)) move();
+  if (!isLeft_.load(std::memory_order_seq_cst)) work_.onEnd();
+  LivingProxies::get().remove(*this);
+}
+
+void Proxy::move() {
   std::array<epoll_event, 4> events;
-  while (!ends_.load(std::memory_order_seq_cst)) {
-    const int count = sleep(events);
-    bool network = polls_, fromNetwork = false;
-    for (int i = 0; i < count; i++) {
-      if (events[size_t(i)].data.u64 == kOutOfBand) work_.onOutOfBand();
-      fromNetwork = fromNetwork || events[size_t(i)].data.u64 == kNetwork;
-      if (events[size_t(i)].data.u64 != kWake) continue;
-      uint64_t times = 0;
-      [[maybe_unused]] const ssize_t got = read(wake_.get(), &times, sizeof times);
-      wakeRequested_.store(false, std::memory_order_seq_cst);
-      network = true;
-      vainPolls_ = 0;
-    }
-    if (network || fromNetwork) {
-      const Work::Outcome outcome = work_.onNetwork(fromNetwork);
-      polls_ = outcome.isPolled || (outcome.isWatched && setup_.network < 0);
-      vainPolls_ = outcome.hasMoved ? 0 : vainPolls_ + 1;
-      if (outcome.isWatched && setup_.network >= 0) arm();
-    }
-    if (const uint64_t now = nowNanoseconds(); now >= nextTick_)
-      nextTick_ = now + std::min(setup_.tickNanoseconds, work_.onTick());
+  const int count = sleep(events);
+  bool network = polls_, fromNetwork = false;
+  for (int i = 0; i < count; i++) {
+    if (events[size_t(i)].data.u64 == kOutOfBand) work_.onOutOfBand();
+    fromNetwork = fromNetwork || events[size_t(i)].data.u64 == kNetwork;
+    if (events[size_t(i)].data.u64 != kWake) continue;
+    uint64_t times = 0;
+    [[maybe_unused]] const ssize_t got = read(wake_.get(), &times, sizeof times);
+    wakeRequested_.store(false, std::memory_order_seq_cst);
+    network = true;
+    vainPolls_ = 0;
   }
-  work_.onEnd();
+  if (network || fromNetwork) {
+    const Work::Outcome outcome = work_.onNetwork(fromNetwork);
+    polls_ = outcome.isPolled || (outcome.isWatched && setup_.network < 0);
+    vainPolls_ = outcome.hasMoved ? 0 : vainPolls_ + 1;
+    if (outcome.isWatched && setup_.network >= 0) arm();
+  }
+  if (const uint64_t now = nowNanoseconds(); now >= nextTick_)
+    nextTick_ = now + std::min(setup_.tickNanoseconds, work_.onTick());
 }
 
 }  // namespace ncclrun

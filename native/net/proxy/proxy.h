@@ -57,8 +57,10 @@ class Proxy {
   void wake();
 
  private:
+  friend class LivingProxies;
   Status watch(int descriptor, uint32_t events, uint64_t name);
   void run();
+  void move();
   // Sleeps until an event, or as long as there is nothing to do. The events' number.
   int sleep(std::span<epoll_event> events) const;
 
@@ -66,6 +68,7 @@ class Proxy {
   Setup setup_ = {};
   Descriptor epoll_, wake_;
   std::atomic<bool> ends_{false};
+  std::atomic<bool> isLeft_{false};  // the process exits: the thread ends without a goodbye
   std::atomic<bool> wakeRequested_{false};
   uint64_t nextTick_ = 0;  // nanoseconds
   uint32_t vainPolls_ = 0;

@@ -70,8 +70,8 @@ Status SocketNetwork::start() {
   return {};
 }
 
-HelperThread* SocketNetwork::helperOf(uint32_t socket) {
-  return helpers_.empty() || socket == 0 ? nullptr : helpers_[(socket - 1) % helpers_.size()].get();
+HelperThread* SocketNetwork::helperOf(uint32_t socket, uint32_t turn) {
+  return helpers_.empty() || socket == 0 ? nullptr : helpers_[(socket - 1 + turn) % helpers_.size()].get();
 }
 
 Status SocketNetwork::watch(int descriptor, bool edgeTriggered) {

@@ -54,8 +54,10 @@ class SocketNetwork final : public Network {
   const SocketConfig& config() const { return config_; }
   const Address& address(uint32_t device) const { return addresses_[device]; }
   uint32_t socketsPerConnection() const { return config_.sockets + (config_.helpers > 0 ? 1 : 0); }
-  // The helper of a connection's socket; null: the caller moves it.
-  HelperThread* helperOf(uint32_t socket);
+  // The helper of a connection's socket; null: the caller moves it. turn: the connection's, so that the helpers share
+  // connections that have fewer sockets than there are helpers.
+  HelperThread* helperOf(uint32_t socket, uint32_t turn);
+  uint32_t nextTurn() { return turns_.fetch_add(1, std::memory_order_relaxed); }
   // The event descriptor reports this descriptor's edges from now on; until it is closed.
   Status watch(int descriptor, bool edgeTriggered = true);
   void unwatch(int descriptor);
@@ -76,6 +78,7 @@ class SocketNetwork final : public Network {
   std::vector<Address> addresses_;
   Descriptor epoll_, wake_;
   std::vector<std::unique_ptr<HelperThread>> helpers_;
+  std::atomic<uint32_t> turns_{0};
   std::mutex mutex_;
   std::map<const Acceptor*, uint32_t> acceptors_;  // watched, with how many listeners here use them
 };
