@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -48,9 +47,9 @@ bool Connection::read() {
     const int error = errno;
     incoming_.resize(held + (got > 0 ? static_cast<size_t>(got) : 0));
     if (got > 0) {
+      received_ += static_cast<uint64_t>(got);
       if (disconnecting_) incoming_.clear();
       cutFrames();
-      if (leftAtExit_) *leftAtExit_ -= std::min(*leftAtExit_, static_cast<size_t>(got));
       if (events_.isFull()) return false;
       continue;
     }
@@ -107,14 +106,16 @@ void Connection::readRemarks() {
   }
 }
 
+uint64_t Connection::arrived() const {
+  int unread = 0;
+  if (socket_.valid() && ioctl(socket_.get(), FIONREAD, &unread) != 0) unread = 0;
+  return received_ + static_cast<uint64_t>(unread);
+}
+
 void Connection::died() {
-  if (!leftAtExit_) {
-    int left = 0;
-    if (socket_.valid() && ioctl(socket_.get(), FIONREAD, &left) != 0) left = 0;
-    leftAtExit_ = static_cast<size_t>(left);
-  }
+  if (!arrivedAtExit_) arrivedAtExit_ = arrived();
   // Whoever holds its socket now (a child) may write without end: that is not waited for.
-  if (!read() && *leftAtExit_ > 0) return;
+  if (!read() && received_ < *arrivedAtExit_) return;
   if (events_.isFull()) return;
   readRemarks();
   remarks_.reset();

@@ -39,6 +39,9 @@ class Connection {
   // Reads some of the bytes that have arrived and reports complete frames and the end of the stream. Returns false if
   // there may be more.
   bool read();
+  // Number of bytes read so far, and of those that had been sent by now. An ended stream brings no more.
+  uint64_t received() const { return received_; }
+  uint64_t arrived() const;
   // Handles the process's exit: reports its remaining frames first. Called again until the exit is reported.
   void died();
   void queue(OutgoingFrame frame);
@@ -78,7 +81,8 @@ class Connection {
   Descriptor remarks_;
   std::string remarksEnd_;
   ProcessLife life_;
-  std::optional<size_t> leftAtExit_;  // unread bytes at the process's exit
+  uint64_t received_ = 0;
+  std::optional<uint64_t> arrivedAtExit_;  // bytes that the process had sent when it ended
   const bool lifeKnown_;
   const pid_t child_;
   size_t maxPayloadBytes_;

@@ -103,6 +103,8 @@ const char* typeName(ServerEvent::Type type) {
       return "died";
     case ServerEvent::Type::closed:
       return "closed";
+    case ServerEvent::Type::caughtUp:
+      return "caughtUp";
   }
   return "";
 }
@@ -277,6 +279,12 @@ Napi::Value localServerSend(const Napi::CallbackInfo& call) {
 Napi::Value localServerDisconnect(const Napi::CallbackInfo& call) {
   std::shared_ptr<LocalServer> held;
   openServer(call[0], held).thread().disconnect(integerArgument<uint32_t>(call[1], "connection"));
+  return call.Env().Undefined();
+}
+
+Napi::Value localServerCatchUp(const Napi::CallbackInfo& call) {
+  std::shared_ptr<LocalServer> held;
+  openServer(call[0], held).thread().catchUp();
   return call.Env().Undefined();
 }
 

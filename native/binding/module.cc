@@ -34,6 +34,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(childStopped);
   EXPORT(localServerSend);
   EXPORT(localServerDisconnect);
+  EXPORT(localServerCatchUp);
   EXPORT(localServerClose);
   EXPORT(exitNow);
 

@@ -28,6 +28,7 @@ Napi::Value childKill(const Napi::CallbackInfo& call);
 Napi::Value childStopped(const Napi::CallbackInfo& call);
 Napi::Value localServerSend(const Napi::CallbackInfo& call);
 Napi::Value localServerDisconnect(const Napi::CallbackInfo& call);
+Napi::Value localServerCatchUp(const Napi::CallbackInfo& call);
 Napi::Value localServerClose(const Napi::CallbackInfo& call);
 Napi::Value exitNow(const Napi::CallbackInfo& call);
 

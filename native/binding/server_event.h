@@ -15,7 +15,7 @@
 namespace ncclrun::binding {
 
 struct ServerEvent {
-  enum class Type { connected, refused, frame, died, closed };
+  enum class Type { connected, refused, frame, died, closed, caughtUp };
   Type type = Type::closed;
   uint32_t connection = 0;
   pid_t pid = 0;                 // connected

@@ -150,6 +150,14 @@ void ServerThread::disconnect(uint32_t connection) {
   });
 }
 
+void ServerThread::catchUp() {
+  post([this] {
+    acceptSome();  // who has connected and spoken counts, too
+    std::map<uint32_t, uint64_t>& arrived = behind_.emplace_back();
+    for (const auto& [number, connection] : connections_) arrived.emplace(number, connection.arrived());
+  });
+}
+
 void ServerThread::killChild(bool withProcessGroup) {
   post([this, withProcessGroup] {
     if (Connection* child = find(1)) child->kill(withProcessGroup);
@@ -185,6 +193,7 @@ void ServerThread::run() {
       runCommands();
       continue;
     }
+    reportCaughtUp();
     epoll_event ready[64];
     const int count = epoll_wait(epoll_.get(), ready, 64, pollsForExits_ ? kExitPollMs : -1);
     for (int i = 0; i < count; ++i) serve(ready[i].data.u64, ready[i].events);
@@ -223,6 +232,18 @@ void ServerThread::pollExits() {
     ended.push_back(number);
   }
   for (const uint32_t number : ended) settle(number);
+}
+
+// Bytes are counted, because a process may write without end. An earlier catchUp() waits for no more than a later one.
+void ServerThread::reportCaughtUp() {
+  for (; !behind_.empty(); behind_.pop_front()) {
+    std::erase_if(behind_.front(), [this](const auto& one) {
+      const Connection* connection = find(one.first);
+      return connection == nullptr || connection->socket() < 0 || connection->received() >= one.second;
+    });
+    if (!behind_.front().empty()) return;
+    events_.add({.type = ServerEvent::Type::caughtUp, .connection = 0, .payload = {}, .text = {}});
+  }
 }
 
 void ServerThread::runCommands() {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -44,6 +45,9 @@ class ServerThread {
   // Queues a frame. Called from any thread; never blocks on a peer. If the connection has ended, the frame is dropped.
   void send(uint32_t connection, OutgoingFrame frame);
   void disconnect(uint32_t connection);
+  // Reports `caughtUp` after every frame that anyone had sent before this call. What other sockets and processes say
+  // reaches the event loop in any order; this is how it learns what had happened on our sockets before.
+  void catchUp();
   // Resumes reading after the event loop has drained a full queue of events.
   void resume() { wake(); }
 
@@ -57,6 +61,7 @@ class ServerThread {
   void run();
   void runCommands();
   void pollExits();
+  void reportCaughtUp();
   void acceptSome();
   bool refuseConnection(int error);
   void admit(Descriptor socket);
@@ -80,7 +85,8 @@ class ServerThread {
   std::mutex mutex_;
   std::vector<Command> commands_;
 
-  std::map<uint32_t, Connection> connections_;  // used by the thread only
+  std::map<uint32_t, Connection> connections_;       // used by the thread only
+  std::deque<std::map<uint32_t, uint64_t>> behind_;  // for each catchUp(): the bytes to read first, by connection
   uint32_t lastNumber_ = 0;
   bool pollsForExits_ = false;  // some process has no pidfd
 };

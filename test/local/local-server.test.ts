@@ -238,6 +238,39 @@ describe('connected processes', () => {
     await server.until(() => server.of('died').length === 1);
   });
 
+  it('the server says when it has reported all that was sent before, to each who asks', async () => {
+    const server = open();
+    const { socket } = client(server);
+    await new Promise((resolve) => socket.once('connect', resolve));
+    for (let request = 0; request < 50; ++request) socket.write(encodeFrame(makeFrame(FrameKind.gather, { request })));
+    native.localServerCatchUp(server.handle);
+    native.localServerCatchUp(server.handle);
+    await server.until(() => server.of('caughtUp').length === 2);
+    const types = server.events.map(({ type }) => type);
+    expect(types).toEqual(['connected', ...Array.from({ length: 50 }, () => 'frame'), 'caughtUp', 'caughtUp']);
+  });
+
+  it('the server catches up with a process that writes without end, although we are slow to take its frames', async () => {
+    const server = open();
+    const frame = Buffer.from(encodeFrame(makeFrame(FrameKind.gather, { payload: new Uint8Array(60_000) })));
+    const child = node(
+      `import { connect } from 'node:net';
+       const frame = Buffer.from('${frame.subarray(0, 16).toString('hex')}'.padEnd(${frame.length * 2}, '0'), 'hex');
+       const socket = connect(process.argv.at(-1), () => {
+         const write = () => { while (socket.write(frame)); };
+         socket.on('drain', write);
+         write();
+       });`,
+      server.path,
+    );
+    await server.until(() => server.of('frame').length > 0);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200); // the queue of events fills
+    native.localServerCatchUp(server.handle);
+    await server.until(() => server.of('caughtUp').length === 1);
+    child.kill('SIGKILL');
+    await server.until(() => server.of('died').length === 1);
+  });
+
   it.runIf(process.getuid?.() === 0)('the server rejects another user despite mode 0666', async () => {
     const server = open();
     expect(statSync(server.path).mode & 0o777).toBe(0o600);

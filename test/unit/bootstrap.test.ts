@@ -6,12 +6,15 @@ import { NcclResult } from '../../control/messages/bootstrap.ts';
 import { ByteReader } from '../../control/messages/bytes.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Key } from '../../control/messages/key.ts';
+import type { Exited } from '../../control/messages/payload.ts';
 import { LeftHow, POST_ROUND } from '../../control/messages/rendezvous.ts';
 import { testAgents } from '../rig/agents.ts';
 import type { TestAgents } from '../rig/agents.ts';
 import { delivery, EngineClient, refusal, table } from '../rig/engine-client.ts';
 import { randomBytes, seededRandom } from '../rig/random.ts';
 import { newKey } from '../rig/rendezvous.ts';
+
+const CLEANLY: Exited = { exitCode: 0, signalNumber: null, time: 0 };
 
 const kinds = (frames: readonly { kind: number }[]) => frames.map(({ kind }) => kind);
 
@@ -252,6 +255,41 @@ describe('a killed process', () => {
   });
 });
 
+describe('an exit that the guardian reports before the agent has read the last frames of its engines', () => {
+  test('a rank that gave up joining before it exited is not held to have left others waiting', async () => {
+    using agents = testAgents(1);
+    const [zero] = await agents.engines([0]);
+    const key = newKey();
+    const join = zero?.join(key, 2, 0);
+    await vi.waitFor(() => expect(agents.bootstraps[0]?.size).toBe(1));
+    zero?.leave(key, 0, LeftHow.aborted, 'no patience'); // in the socket, from which nobody has read it
+    await reportEnd(agents, 0, CLEANLY);
+    agents.hub.hub.rankEnded(0, 'exited with status 0');
+    expect(agents.hub.missing).toEqual([]);
+    expect(refusal((await join) ?? raise('no answer')).sentence).toMatch(/aborted the communicator: no patience$/);
+    expect([agents.bootstraps[0]?.size, agents.hub.hub.size]).toEqual([0, 0]);
+  });
+
+  test('reports keep their order, and a bootstrap that closes keeps none of them', async () => {
+    using agents = testAgents(1);
+    await agents.engines([0, 1]);
+    const [bootstrap] = agents.bootstraps;
+    const order: string[] = [];
+    bootstrap?.rankEnded(0, CLEANLY, () => order.push('rank 0'));
+    bootstrap?.rankEnded(1, CLEANLY, () => order.push('rank 1'));
+    bootstrap?.afterReports(() => order.push('no rank is left'));
+    expect(order).toEqual([]);
+    await vi.waitFor(() => expect(order).toEqual(['rank 0', 'rank 1', 'no rank is left']));
+    bootstrap?.afterReports(() => order.push('nothing waits'));
+    expect(order.splice(0)).toContain('nothing waits');
+    const other = testAgents(1);
+    other.bootstraps[0]?.rankEnded(0, CLEANLY, () => order.push('rank 0 again'));
+    other.bootstraps[0]?.afterReports(() => order.push('closed'));
+    other[Symbol.dispose]();
+    await vi.waitFor(() => expect(order).toEqual(['rank 0 again', 'closed']));
+  });
+});
+
 test('no rank keeps waiting for a process that is killed while it joins', async () => {
   using agents = testAgents(2);
   const clients = await agents.engines([0, 1, 2]);
@@ -292,8 +330,13 @@ async function kill(agents: TestAgents, child: ChildProcess, rank: number): Prom
   const exited = once(child, 'exit');
   child.kill('SIGKILL');
   await exited;
-  agents.bootstraps[Math.floor(rank / 2)]?.rankEnded(rank, { exitCode: null, signalNumber: 9, time: Date.now() });
+  await reportEnd(agents, rank, { exitCode: null, signalNumber: 9, time: Date.now() });
   agents.hub.hub.rankEnded(rank, 'was killed by SIGKILL');
+}
+
+/** Resolves when the agent would pass the report on. */
+function reportEnd(agents: TestAgents, rank: number, exited: Exited): Promise<void> {
+  return new Promise((resolve) => agents.bootstraps[Math.floor(rank / 2)]?.rankEnded(rank, exited, resolve));
 }
 
 function raise(message: string): never {

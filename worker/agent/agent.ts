@@ -119,7 +119,7 @@ export class Agent {
     };
     this.#guardian = startGuardian(options.native, this.#keeper, this.#socketPath, {
       frame: (frame) => this.#fromGuardian(frame),
-      gone: (how) => void this.#guardianGone(how),
+      gone: (how) => this.#afterReports(() => void this.#guardianGone(how)),
     });
     if (this.#order.placement !== null) this.#openBootstrap(this.#order.placement);
     if (this.#order.placement !== null) this.#hasInterfaces(this.#order.placement);
@@ -343,8 +343,7 @@ export class Agent {
         return this.#link.send(frame);
       }
       case FrameKind.exited:
-        this.#rankEnded(frame);
-        return this.#link.send(frame);
+        return this.#rankEnded(frame);
       case FrameKind.spawnFailed:
       case FrameKind.output:
       case FrameKind.stdinCredit:
@@ -354,20 +353,29 @@ export class Agent {
       case FrameKind.notice:
         return this.#report({ type: 'notice', message: Buffer.from(frame.payload).toString('utf8') });
       case FrameKind.ended:
-        return void this.#ranksOver();
+        return this.#afterReports(() => void this.#ranksOver());
       default:
         return this.#guardian.kill();
     }
   }
 
-  #rankEnded({ subject: rank, payload }: Frame): void {
+  #rankEnded(frame: Frame): void {
+    const { subject: rank, payload } = frame;
     const exited = decodeExited(payload);
     // A shell reports its child's SIGKILL as status 137.
     const killed = exited.signalNumber === SIGKILL || exited.exitCode === 128 + SIGKILL;
     if (killed && this.#state.name === 'running' && this.#memoryKills?.another() === true)
       this.#report({ type: 'out-of-memory', rank });
     if (exited.exitCode !== 0) this.#gpus.failed(rank);
-    this.#bootstrap?.rankEnded(rank, exited);
+    const report = (): void => this.#link.send(frame);
+    if (this.#bootstrap === null) report();
+    else this.#bootstrap.rankEnded(rank, exited, report);
+  }
+
+  /** The launcher learns of every exit before it learns that no rank is left. */
+  #afterReports(then: () => void): void {
+    if (this.#bootstrap === null) then();
+    else this.#bootstrap.afterReports(then);
   }
 
   /** The guardian ends the ranks and all that descends from them, and sends everything that they wrote. */

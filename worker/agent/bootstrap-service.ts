@@ -13,8 +13,13 @@ export interface BootstrapService {
   /** A rendezvous frame of the launcher. */
   receive(frame: Frame): void;
   rankSpawned(rank: number, pid: number): void;
-  /** The guardian saw the rank's process end. */
-  rankEnded(rank: number, exited: Exited): void;
+  /**
+   * The guardian saw the rank's process end; `report` is to tell the launcher. It is called once everything that engines had sent by now has
+   * been handled and passed on: the launcher must know by then whether the rank has left what it joined, and which rank is to blame.
+   */
+  rankEnded(rank: number, exited: Exited, report: () => void): void;
+  /** Calls `then` after every report that waits. */
+  afterReports(then: () => void): void;
   /** What every engine of this host does, or did last. */
   telemetry(): readonly TelemetryPage[];
   /** Of the connection by which a rank of this host receives from another host's; null if they share a host. */

@@ -80,6 +80,8 @@ export class Bootstrap {
   readonly #completion: Completion;
   readonly #requests: EngineRequests;
   readonly #announcement: Announcement;
+  /** What waits until the frames that engines had sent before it have been handled, oldest first. */
+  readonly #afterFrames: (() => void)[] = [];
   /** Shared parts of plans, by key, until this host's own part arrives. */
   readonly #planBodies = new Map<string, Uint8Array>();
 
@@ -148,13 +150,25 @@ export class Bootstrap {
     this.#engines.rankSpawned(rank, pid);
   }
 
-  /** The caller reports the exit to the launcher afterwards, which must know by then which ranks wait for this one and which rank is to blame. */
-  rankEnded(rank: number, exited: Exited): void {
-    this.#communicators.rankEnded(rank);
-    const cause = this.#blameRecords.causeOf(rank, exited);
-    if (cause !== null) this.#announcement.send(blameFrame(rank, cause));
-    this.#pendingGathers.flushAll();
-    this.#processExits.rankEnded(rank, exited);
+  /**
+   * The guardian and the engines speak over different sockets, so that an exit may come here before the last frames of the rank, or before
+   * those of the rank that made it fail.
+   */
+  rankEnded(rank: number, exited: Exited, report: () => void): void {
+    this.#processExits.endReported(rank);
+    this.#afterEngines(() => {
+      this.#communicators.rankEnded(rank);
+      const cause = this.#blameRecords.causeOf(rank, exited);
+      if (cause !== null) this.#announcement.send(blameFrame(rank, cause));
+      this.#pendingGathers.flushAll();
+      this.#processExits.rankEnded(rank, exited);
+      report();
+    });
+  }
+
+  afterReports(then: () => void): void {
+    if (this.#afterFrames.length === 0) then();
+    else this.#afterEngines(then);
   }
 
   /** Handles a rendezvous frame from the launcher and ignores other kinds. Throws ProtocolError if the frame is malformed. */
@@ -214,11 +228,17 @@ export class Bootstrap {
   }
 
   close(): void {
+    for (const then of this.#afterFrames.splice(0)) queueMicrotask(then); // no frame comes any more
     this.#pendingGathers.close();
     this.#processExits.close();
     this.#communicators.close();
     this.#engines.close();
     this.#options.native.localServerClose(this.#server);
+  }
+
+  #afterEngines(then: () => void): void {
+    this.#afterFrames.push(then);
+    this.#options.native.localServerCatchUp(this.#server);
   }
 
   #event(event: LocalServerEvent): void {
@@ -233,6 +253,8 @@ export class Bootstrap {
         return this.#died(event.connection);
       case 'closed':
         return this.#closed(event.connection);
+      case 'caughtUp':
+        return this.#afterFrames.shift()?.();
       default:
         return event satisfies never;
     }

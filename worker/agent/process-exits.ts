@@ -36,8 +36,10 @@ interface ProcessExitsOptions {
 export class ProcessExits {
   readonly #options: ProcessExitsOptions;
   readonly #ended = new Map<number, Exited>();
-  /** Gone, the report is awaited. */
-  readonly #awaited = new Map<Engine, NodeJS.Timeout>();
+  /** Ranks whose report is there; rankEnded follows. */
+  readonly #reported = new Set<number>();
+  /** Gone, the report is awaited; undefined: only rankEnded is. */
+  readonly #awaited = new Map<Engine, NodeJS.Timeout | undefined>();
   /** Its connection is closed; whether it lives is not known yet. */
   readonly #closed = new Map<Engine, NodeJS.Timeout>();
 
@@ -48,6 +50,12 @@ export class ProcessExits {
   /** Ranks of this host that have ended. */
   get ended(): number {
     return this.#ended.size;
+  }
+
+  /** The guardian has reported the rank's end, and what its engines had sent before is handled first: no timer decides meanwhile. */
+  endReported(rank: number): void {
+    this.#reported.add(rank);
+    for (const [engine, timer] of this.#awaited) if (engine.jobRank === rank) clearTimeout(timer);
   }
 
   rankEnded(rank: number, exited: Exited): void {
@@ -70,6 +78,7 @@ export class ProcessExits {
     clearTimeout(this.#closed.get(engine));
     this.#closed.delete(engine);
     if (this.#ended.has(engine.jobRank)) this.#declare(engine);
+    else if (this.#reported.has(engine.jobRank)) this.#awaited.set(engine, undefined);
     else {
       const timeoutMs = this.#options.isRank(engine) ? RANK_REPORT_MS : REPORT_MS;
       this.#awaited.set(

@@ -26,6 +26,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'childStopped',
   'localServerSend',
   'localServerDisconnect',
+  'localServerCatchUp',
   'localServerClose',
   'exitNow',
   'sealedMemory',

@@ -129,6 +129,7 @@ export class NativeLink implements Link {
         return this.#died.resolve(event);
       case 'connected':
       case 'refused':
+      case 'caughtUp':
         return;
       default:
         event satisfies never;

@@ -29,7 +29,9 @@ export type LocalServerEvent =
   /** The process itself is gone (pidfd), whoever still holds its socket. `waitStatus` of a child of ours, `remarks` the end of a tool's stderr. */
   | { readonly type: 'died'; readonly connection: number; readonly waitStatus: number | null; readonly remarks: string }
   /** End of stream, or bytes that are no frame; `reason` is empty for a clean end. */
-  | { readonly type: 'closed'; readonly connection: number; readonly reason: string };
+  | { readonly type: 'closed'; readonly connection: number; readonly reason: string }
+  /** Everything that had been sent before a localServerCatchUp has been reported; one for each, in their order. */
+  | { readonly type: 'caughtUp'; readonly connection: number };
 
 export interface LocalServer {
   readonly __localServer: unique symbol;
@@ -238,6 +240,8 @@ export interface Native {
     handles: readonly NativeHandle[],
   ): void;
   localServerDisconnect(server: LocalServer, connection: number): void;
+  /** Asks for `caughtUp`, which follows every frame that was sent before this call. */
+  localServerCatchUp(server: LocalServer): void;
   /** Stops the thread and removes the socket. */
   localServerClose(server: LocalServer): void;
   /** Closes every server and ends this process with a status of 0 to 255: nothing of Node's runs any more. */
