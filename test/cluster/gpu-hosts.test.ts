@@ -1,7 +1,9 @@
 /** GPUs of several hosts: the stand-in's, which a network connects. */
-import { afterAll, beforeAll, it } from 'vitest';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
-import { Cluster } from '../rig/cluster.ts';
+import { Cluster, repository } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
 import { buildStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 
@@ -24,4 +26,30 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
       return runMatrix(ranks, ['-H', hosts, '--tag-output=none', ...exported], { cluster, seed: ranks, part: 20 });
     },
   );
+
+  it('a GPU whose peer on another host dies ends its wait with the name of that peer', async () => {
+    const perf = join(repository, 'build/ncclrun-perf');
+    const size = '--begin 65536 --end 65536 --factor 2 --iters 100000000 --warmup 5 --blocking 0 --check 0';
+    const endless = `echo pid $$; exec ${perf} all_reduce ${size} --root 0 --type float --op sum --device cuda`;
+    const words = [
+      '-H',
+      'h1:1,h2:1',
+      '-x',
+      'NCCL_DEBUG=INFO',
+      '--on-failure',
+      'shrink',
+      '--tag-output=rank',
+      ...exported,
+      'sh',
+      '-c',
+      endless,
+    ];
+    await using command = Command.start(words, { cluster });
+    const line = await command.line('stdout', /\[1\] pid \d+/u);
+    await command.line('stderr', /\[1\] .*ready: 2 ranks/u);
+    await cluster.host('h2').exec('kill', '-9', line.replace(/.*pid /u, ''));
+    const { status, stderr } = await command.outcome;
+    expect(stderr).toMatch(/\[0\] ncclrun-perf: .*rank 1 \(h2, pid \d+\) was killed by SIGKILL|rank 1 on host h2/u);
+    expect(status).toBe(137);
+  });
 });

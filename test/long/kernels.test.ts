@@ -48,6 +48,18 @@ describeIf(
         environment: { ...environment, ...wishes },
       }),
     );
+
+    it.each([
+      [2, 2],
+      [4, 2],
+      [3, 3],
+    ])('every collective is exact on %i ranks of %i hosts', (ranks, hosts) =>
+      runMatrix(ranks, ['-n', String(ranks), '--simulate-hosts', String(hosts), '--tag-output=none'], {
+        seed: ranks,
+        part: PART,
+        environment,
+      }),
+    );
   },
   noStandInKernels !== null,
 );
@@ -62,6 +74,7 @@ describeIf(
     // before they have left, gives wrong elements.
     it.each([
       ['all_reduce -n 2 -b 64K -e 1M', { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' }],
+      ['all_reduce -n 2 --simulate-hosts 2 -b 64K -e 1M', {}],
       ['sendrecv -n 2 -b 64K -e 1M', { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' }],
       ['all_reduce -n 3 -b 96K -e 96K', copiesAlways],
       ['reduce_scatter -n 3 -b 96K -e 96K', copiesAlways],
