@@ -192,7 +192,7 @@ describe('sockets and threads of a connection', () => {
   );
 
   test.each([
-    [32, {}, 1, 4],
+    [32, {}, 1, 8],
     [3, {}, 1, 1],
     [1, {}, 1, 0],
     [32, { NCCL_SOCKET_NTHREADS: '2', NCCL_NSOCKS_PERTHREAD: '2' }, 4, 2],

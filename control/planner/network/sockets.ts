@@ -41,7 +41,7 @@ export function socketsOf(
 }
 
 /** Half of the cores at most are theirs. */
-const GPU_THREADS = 4;
+const GPU_THREADS = 8;
 function threadsOfGpu(coresPerRank: number): number {
   return Math.min(GPU_THREADS, Math.floor(coresPerRank / 2));
 }
