@@ -44,7 +44,7 @@ describeIf(terminalUnavailable(), 'a job at a terminal', () => {
 
   it('^C ends the ranks, and the shell sees status 130', async () => {
     await using terminal = await Terminal.open();
-    terminal.type(`${ncclrun} -n 2 sh -c 'echo up $RANK; sleep 1000'; echo status $?\n`);
+    terminal.type(`${ncclrun} -n 2 sh -c 'echo up $RANK; exec sleep 1000'; echo status $?\n`);
     await terminal.shows('] up ');
     await terminal.shows('] up ');
     terminal.type('\x03');
