@@ -264,8 +264,11 @@ void ServerThread::acceptSome() {
       admit(std::move(socket));
       continue;
     }
-    if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (!isOutOfDescriptors(errno) || !refuseConnection(errno)) return;
+    const int error = errno;
+    if (error == EINTR || error == ECONNABORTED) continue;
+    // Without a descriptor accept4 fails before it looks whether anybody waits.
+    pollfd waiting = {.fd = listener_.get(), .events = POLLIN, .revents = 0};
+    if (!isOutOfDescriptors(error) || poll(&waiting, 1, 0) != 1 || !refuseConnection(error)) return;
   }
 }
 

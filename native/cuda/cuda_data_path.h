@@ -31,12 +31,12 @@ namespace ncclrun::cuda {
 struct NetworkActivity {
   std::atomic<uint32_t> launched{0};
   std::atomic<bool> isCaptured{false};  // launches run whenever their graph does, of which nobody hears
-  const uint32_t* ended = nullptr;      // in pinned memory
+  uint32_t* ended = nullptr;            // in pinned memory
 
   bool isBusy() const {
     if (isCaptured.load(std::memory_order_acquire)) return true;
     const uint32_t blocks = launched.load(std::memory_order_acquire);
-    return std::atomic_ref(*const_cast<uint32_t*>(ended)).load(std::memory_order_acquire) != blocks;
+    return std::atomic_ref(*ended).load(std::memory_order_acquire) != blocks;
   }
 };
 

@@ -1,6 +1,4 @@
 // The part of CudaDataPath that reaches GPUs of other hosts.
-#include <utility>
-
 #include "cuda/cuda_data_path.h"
 
 namespace ncclrun::cuda {
