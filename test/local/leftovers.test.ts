@@ -1,11 +1,17 @@
 /** Nothing outlives its job, whoever is taken away and however well its processes hide. */
-import { existsSync, utimesSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, utimesSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Command } from '../rig/command.ts';
 import { killHard, localGuardian, localWarden } from '../rig/faults.ts';
 import { type SteerableRank, Steering } from '../rig/steering.ts';
 import { until } from '../rig/until.ts';
+
+/** The states of a process's threads, as /proc has them. */
+function threadStates(pid: number): string[] {
+  const read = (task: string): string => readFileSync(`/proc/${pid}/task/${task}/stat`, 'utf8');
+  return readdirSync(`/proc/${pid}/task`).map((task) => /\) (\S)/.exec(read(task))?.[1] ?? '');
+}
 
 const hidings = ['child', 'setsid', 'double-fork', 'setsid-twice'] as const;
 
@@ -98,6 +104,7 @@ describe('the runtime directory of a job whose launcher, warden and guardian wer
     const [left, used] = [await runtimeDirectoryOf(rank), await runtimeDirectoryOf(ranks[0] ?? rank)];
     // Stopped, the launcher cannot find its guardian gone and tidy up itself.
     process.kill(killed.pid, 'SIGSTOP');
+    await until('all its threads are stopped', () => threadStates(killed.pid).every((state) => state === 'T'));
     const guardian = localGuardian(killed);
     killHard(localWarden(killed));
     killHard(guardian);

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 const LISTEN = '0A';
 const SIGUSR1_BIT = 1n << 9n;
 /** Signals after the process has loaded our addon. */
-const LAST_SIGNALS = 20;
+export const LAST_SIGNALS = 20;
 
 function lines(path: string): string[] {
   try {
