@@ -14,7 +14,6 @@
 #include "base/descriptor.h"
 #include "base/thread.h"
 #include "cuda/cuda_memory_use.h"
-#include "cuda/process_exit.h"
 #include "cuda/ring_positions.h"
 #include "datapath/node_barrier.h"
 
@@ -55,13 +54,23 @@ void Resources::awaitIdle() const {
 
 namespace {
 
+// Held while memory is freed, and for good once the process exits, because the driver is about to exit too. The driver
+// frees memory only when the whole GPU is idle, for which an exiting process does not wait long.
+constexpr auto kMaxAtExit = std::chrono::seconds(1);
+std::timed_mutex& freeing() {
+  static auto& mutex = *new std::timed_mutex;
+  static const int registered = std::atexit([] { (void)freeing().try_lock_for(kMaxAtExit); });
+  (void)registered;
+  return mutex;
+}
+
 // A callback of the driver for a destroyed graph must not call the driver.
 thread_local bool onDriversThread = false;
 
 // Frees the resources on a thread: kernels may wait for peers, and the driver frees memory only when the whole GPU is
 // idle, which must not block the caller, who may have more communicators to destroy.
 void freeSoon(Resources* resources) {
-  std::timed_mutex& mutex = driverCalls();
+  std::timed_mutex& mutex = freeing();
   const auto free = [resources, &mutex] {
     resources->awaitIdle();
     std::lock_guard lock(mutex);
@@ -312,7 +321,7 @@ bool CudaDataPath::areBuffersUnused() const {
 void CudaDataPath::tidyBuffers() {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;
-  std::unique_lock alive(driverCalls(), std::try_to_lock);
+  std::unique_lock alive(freeing(), std::try_to_lock);
   if (!alive.owns_lock()) return;
   const OnGpu here(resources_->gpu);
   resources_->copies->tidy([this] { return areBuffersUnused(); });

@@ -124,6 +124,7 @@ class CudaDataPath final : public DataPath {
   // Regions with a rank of any host.
   RegionPair pairRegions(uint32_t peer) const;
   RegionPair ringRegions(uint32_t peer) const;
+  RegionPair regionsWith(uint32_t peer, auto&& inAndOut) const;
   Status makeTables();
   Status fillTable(size_t at, const void* from, size_t bytes);
   Status makeRingPositions();

@@ -1,4 +1,6 @@
 // The part of CudaDataPath that reaches GPUs of other hosts.
+#include <utility>
+
 #include "cuda/cuda_data_path.h"
 
 namespace ncclrun::cuda {
@@ -88,18 +90,17 @@ Operation CudaDataPath::carriedOutBy(const Operation& operation) const {
   return reduction;
 }
 
+RegionPair CudaDataPath::regionsWith(uint32_t peer, auto&& inAndOut) const {
+  const auto [in, out] = plan().sameHost(peer) ? inAndOut(*resources_->regions) : inAndOut(*resources_->netRegions);
+  return {reinterpret_cast<char*>(in), reinterpret_cast<char*>(out)};
+}
+
 RegionPair CudaDataPath::pairRegions(uint32_t peer) const {
-  const auto both = [&](const auto& regions) {
-    return RegionPair{reinterpret_cast<char*>(regions.in(peer)), reinterpret_cast<char*>(regions.out(peer))};
-  };
-  return plan().sameHost(peer) ? both(*resources_->regions) : both(*resources_->netRegions);
+  return regionsWith(peer, [&](const auto& regions) { return std::pair(regions.in(peer), regions.out(peer)); });
 }
 
 RegionPair CudaDataPath::ringRegions(uint32_t peer) const {
-  const auto both = [&](const auto& regions) {
-    return RegionPair{reinterpret_cast<char*>(regions.ringIn(peer)), reinterpret_cast<char*>(regions.ringOut(peer))};
-  };
-  return plan().sameHost(peer) ? both(*resources_->regions) : both(*resources_->netRegions);
+  return regionsWith(peer, [&](const auto& regions) { return std::pair(regions.ringIn(peer), regions.ringOut(peer)); });
 }
 
 }  // namespace ncclrun::cuda

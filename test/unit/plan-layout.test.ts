@@ -66,6 +66,7 @@ test('the sizes inside the host segment are those of segment_format.h', () => {
 test('the sizes in GPU memory are those of launch_format.h', () => {
   const text = readFileSync(new URL('../../native/plan/launch_format.h', import.meta.url), 'utf8');
   expect(text).toContain(`kRegionHeaderBytes = ${layout.REGION_HEADER_BYTES};`);
+  expect(text).toContain(`kMaxPeers = ${layout.MAX_GPUS};`);
   expect(text).toContain(`kNetHeaderBytes = ${layout.NET_HEADER_BYTES};`);
   expect(text).toContain(`sizeof(SendState) == ${layout.GPU_STATE_BYTES}`);
   expect(text).toContain(`sizeof(RingPosition) == ${layout.RING_POSITION_BYTES}`);

@@ -1,5 +1,6 @@
 /** What no plan can mend: the ranks' devices contradict each other. */
 import { algorithmBetweenGpuHosts, isVariantBetweenGpuHosts } from '../../plan/possible.ts';
+import { MAX_GPUS } from '../../plan/layout.ts';
 import type { TuningRow } from '../../plan/types.ts';
 import { rankCountByGpu } from './input.ts';
 import type { GivenPlan, PlanInput, PlannedPeer } from './input.ts';
@@ -71,9 +72,6 @@ function checkBetweenGpuHosts(source: string, tuning: readonly TuningRow[]): voi
     );
   }
 }
-
-/** GPUs that kernels of one communicator address (native/plan/launch_format.h). */
-const MAX_GPUS = 16;
 
 /** Throws UnplannableError for more GPUs than the engine connects. */
 export function checkGpuCount({ peers }: PlanInput): void {

@@ -30,7 +30,7 @@ class NetRegions final : public DeviceRings {
   Pointer ringOut(uint32_t peer) const { return pointerTo(of(peer).ringOut); }
   Pointer ringIn(uint32_t peer) const { return pointerTo(of(peer).ringIn); }
 
-  // Who is told of lost peers; null: nobody any more, and no call is under way.
+  // Receives lost peers from now on; null: nobody does, and no call is under way.
   using OnGone = std::function<void(uint32_t peer, const Status& why)>;
   void tell(OnGone onGone);
 

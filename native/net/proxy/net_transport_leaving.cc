@@ -76,7 +76,7 @@ void NetTransport::sayGoodbye() {
   }
 }
 
-// A peer that leaves or is lost meanwhile is no concern of this rank any more.
+// This rank reports no peer that leaves or is lost meanwhile.
 void NetTransport::takeLastMessages() {
   std::vector<Event> events;
   {
