@@ -2,10 +2,11 @@
  * together are left alone.
  *
  *   calls RANKS order|steady|once|together
- *     order     messages stand before a collective in one rank's group and behind it in another's: that is no
- * difference steady    one rank's all_reduce takes the maximum, the others' the sum, again and again once      one
- * rank's, once, among many that are alike; told at the latest as the ranks leave together  the same in a group of
- * several collectives */
+ *     order     messages stand before a collective in one rank's group and behind it in another's: no difference
+ *     steady    one rank's all_reduce takes the maximum, the others' the sum, again and again
+ *     once      one rank's, once, among many that are alike; told at the latest as the ranks leave
+ *     together  the same in a group of several collectives
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

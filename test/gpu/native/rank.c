@@ -84,6 +84,7 @@ ncclUniqueId nextId(void) {
 ncclComm_t joinAll(void) {
   ncclComm_t comm;
   MUST(ncclCommInitRank(&comm, ranks, nextId(), rank));
+  meet(); /* What a rank that has joined does wrong would otherwise end the join of one that has not. */
   return comm;
 }
 
