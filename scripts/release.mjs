@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util';
 import { writeIdentity } from './identity.mjs';
 import { packForNpm, packForTar, writeSums } from './release/archives.mjs';
 import { checkBinary, takeDebugApart } from './release/binaries.mjs';
-import { platformName, stageKernels, stageMain, stagePlatform } from './release/packages.mjs';
+import { NODE_PACKAGE, platformName, stageKernels, stageMain, stageNode, stagePlatform } from './release/packages.mjs';
 import { end, outputOf, run } from './tool.mjs';
 
 const ARCHITECTURES = '80;90;100;120';
@@ -57,6 +57,8 @@ try {
     packForNpm(join(stage, 'kernels'), out);
   }
   stageMain(root, join(stage, 'main'), manifest, others);
+  stageNode(root, join(stage, 'node'));
+  packForNpm(join(stage, 'node'), out);
   packForNpm(platform, out);
   packForNpm(join(stage, 'main'), out);
   packWhole(whole);
@@ -75,9 +77,7 @@ function packWhole(name) {
     cpSync(join(stage, 'kernels'), join(directory, 'build/kernels'), { recursive: true });
     rmSync(join(directory, 'build/kernels/package.json'));
   }
-  const node = `node_modules/node-linux-${process.arch}`;
-  for (const file of ['bin/node', 'LICENSE', 'package.json'])
-    cpSync(join(root, node, file), join(directory, node, file));
+  cpSync(join(stage, 'node'), join(directory, 'node_modules', NODE_PACKAGE), { recursive: true });
   packForTar(stage, name, join(out, `${name}.tar.zst`), seconds);
 }
 

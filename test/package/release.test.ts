@@ -76,9 +76,9 @@ const sums = (stdout: string): string[] => stdout.trim().split('\n').toSorted();
 const threeSums = ['[0] sum 6', '[1] sum 6', '[2] sum 6'];
 
 describeIf(release(), 'a release', () => {
-  it('the release contains five files with matching checksums', () => {
+  it('the release contains six files with matching checksums', () => {
     const names = readdirSync(packages);
-    expect(names).toHaveLength(5);
+    expect(names).toHaveLength(6);
     expect(run('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: packages })).toMatchObject({ status: 0 });
   });
 
@@ -116,6 +116,20 @@ describeIf(release(), 'a release', () => {
       const { status, stdout, stderr } = ncclrun('-n', '3', 'program.ts');
       expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
       expect(sums(stdout)).toEqual(threeSums);
+    });
+
+    it('Node comes from its own package and not as a command of the user', () => {
+      const withNode = install('with Node', ['ncclrun-0', `ncclrun-${machine}`, 'node-linux'].map(tarball));
+      expect(existsSync(join(withNode, 'node_modules/.bin/node'))).toBe(false);
+      const old = join(directory, 'old-tools');
+      mkdirSync(old);
+      writeFileSync(join(old, 'node'), '#!/bin/sh\necho v18.0.0\n', { mode: 0o755 });
+      const env = { ...process.env, PATH: `${old}:/usr/bin:/bin` };
+      const command = run(join(withNode, 'node_modules/.bin/ncclrun'), ['-n', '3', 'program.ts'], {
+        cwd: withNode,
+        env,
+      });
+      expect({ ...command, stdout: sums(command.stdout) }).toEqual({ status: 0, stdout: threeSums, stderr: '' });
     });
 
     it('the command names the optional package that is missing', () => {
