@@ -193,7 +193,7 @@ export const AGREEMENTS = 8;
 export const REGION_HEADER_BYTES = 512;
 /** In front of each slot of protocol Simple where a network connects hosts (native/plan/launch_format.h). */
 export const NET_HEADER_BYTES = 128;
-/** GPUs that the kernels of one communicator address (native/plan/launch_format.h). */
+/** GPUs of one host that the kernels of one communicator address (native/plan/launch_format.h). */
 export const MAX_GPUS = 16;
 /** State of a GPU beside the regions: per connection and direction, per channel's ring, and per ring entry. */
 export const GPU_STATE_BYTES = 32;

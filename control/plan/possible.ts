@@ -1,4 +1,5 @@
 /** What the engine has on each device; the native twin is native/plan/variants.cc, and a test compares both. */
+import { MAX_GPUS } from './layout.ts';
 import type { AlgorithmName, CollectiveName, DeviceName, Variant, TransportName } from './types.ts';
 
 /** Algorithms that every device has. Sends and receives have no choice, whatever the plan names. */
@@ -32,20 +33,32 @@ export function isVariantOf(
   return collective === 'sendRecv' || ALGORITHMS_OF[collective].includes(algorithm);
 }
 
-const BY_RINGS: readonly CollectiveName[] = ['allReduce', 'allGather', 'reduceScatter', 'broadcast', 'reduce'];
-
-/** The algorithm between GPUs of several hosts, whose proxies carry slots of protocol Simple. */
-export function algorithmBetweenGpuHosts(collective: CollectiveName): AlgorithmName {
-  return BY_RINGS.includes(collective) ? 'ring' : 'directOneShot';
+/** Whether GPUs of several hosts carry the collective out as sends and receives, however many ranks there are. */
+export function areMessagesBetweenGpuHosts(collective: CollectiveName): boolean {
+  return ['allToAll', 'gather', 'scatter'].includes(collective);
 }
 
-/** Whether GPUs of several hosts can carry out the collective by this variant. A barrier is a reduction there, whatever the plan names. */
+/** GPUs of several hosts. Pairs, whose connections all algorithms but rings use, have them on the first channels. */
+interface GpuHosts {
+  readonly ranks: number;
+  readonly pairChannels: number;
+}
+
+/**
+ * Whether GPUs of several hosts, whose proxies carry slots of protocol Simple, can carry out the collective by this variant. A barrier is a
+ * reduction there, whatever the plan names; messages take as many channels as pairs have.
+ */
 export function isVariantBetweenGpuHosts(
   collective: CollectiveName,
-  { algorithm, protocol, asMessages }: Pick<Variant, 'algorithm' | 'protocol' | 'asMessages'>,
+  { algorithm, protocol, asMessages, channels }: Pick<Variant, 'algorithm' | 'protocol' | 'asMessages' | 'channels'>,
+  { ranks, pairChannels }: GpuHosts,
 ): boolean {
   if (collective === 'barrier') return true;
-  return protocol === 'simple' && !asMessages && algorithm === algorithmBetweenGpuHosts(collective);
+  if (protocol !== 'simple' || asMessages !== areMessagesBetweenGpuHosts(collective)) return false;
+  if (asMessages || collective === 'sendRecv') return algorithm === 'directOneShot';
+  if (algorithm === 'ring') return ALGORITHMS_OF[collective].includes(algorithm);
+  const hasConnections = channels <= pairChannels && (algorithm === 'tree' || ranks <= MAX_GPUS);
+  return ALGORITHMS_OF[collective].includes(algorithm) && hasConnections;
 }
 
 /** Transports that the engine has between two ranks of a device: of one host, and of different ones. */
@@ -62,6 +75,6 @@ export function canBeMessages(
   collective: CollectiveName,
   { algorithm, protocol }: Pick<Variant, 'algorithm' | 'protocol'>,
 ): boolean {
-  const movesData = collective === 'allToAll' || collective === 'allGather' || collective === 'broadcast';
+  const movesData = ['allToAll', 'allGather', 'broadcast', 'gather', 'scatter'].includes(collective);
   return device === 'cuda' && movesData && algorithm === 'directOneShot' && protocol === 'simple';
 }

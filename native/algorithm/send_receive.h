@@ -1,4 +1,4 @@
-// Send and receive: blocks for one peer and direction, a connection each.
+// Send and receive: blocks for one peer and direction, a connection each; exchanges have both.
 #pragma once
 #include "algorithm/work.h"
 
@@ -12,6 +12,16 @@ NCCLRUN_FN void sendTo(P& p, const Work& w) {
 template <class P>
 NCCLRUN_FN void receiveFrom(P& p, const Work& w) {
   forEachStep(p, w, [&](size_t begin, size_t count) { p.receive(0, at(w.receive, w, begin), count); });
+}
+
+// What comes replaces what is sent.
+template <class P>
+NCCLRUN_FN void exchangeInPlace(P& p, const Work& w) {
+  forEachStep(p, w, [&](size_t begin, size_t count) {
+    p.send(0, at(w.send, w, begin), count);
+    p.sent();
+    p.receive(0, at(w.receive, w, begin), count);
+  });
 }
 
 }  // namespace ncclrun

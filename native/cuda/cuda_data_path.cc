@@ -113,9 +113,10 @@ Status CudaDataPath::start() {
   Resources& mine = *resources_;
   NCCLRUN_TRY(mine.plan.openFor(plan::Device::cuda, setup_.rank, setup_.plan));
   const auto& header = plan().header();
-  if (header.ranks > kMaxPeers) {
+  if (header.localRanks > kMaxPeers) {
     return {ncclInvalidUsage,
-            formatSentence("%u GPUs; this version of the engine connects at most %u", header.ranks, kMaxPeers)};
+            formatSentence("%u GPUs on one host; this version of the engine connects at most %u there",
+                           header.localRanks, kMaxPeers)};
   }
   NCCLRUN_TRY(mine.segment.map(setup_.segmentFd, plan()));
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan().hostName(host));
@@ -212,9 +213,16 @@ Status CudaDataPath::makeLauncher() {
   Launch& launch = constants_;
   const auto at = []<class T>(Pointer pointer, T*& out) { out = reinterpret_cast<T*>(pointer); };
   for (uint32_t peer = 0; peer < header.ranks; peer++) {
-    launch.out[peer] = pairRegions(peer).out;
-    launch.in[peer] = pairRegions(peer).in;
+    if (!plan().sameHost(peer)) continue;
+    const RegionPair regions = pairRegions(peer);
+    if (mine.netRegions != nullptr) {
+      mine.netRegions->enter(peer, regions);
+    } else {
+      launch.out[peer] = regions.out;
+      launch.in[peer] = regions.in;
+    }
   }
+  if (mine.netRegions != nullptr) launch.pairs = mine.netRegions->pairs();
   NCCLRUN_TRY(makeRingPositions());
   const TableLayout layout(mine.regions->slots(), header.ranks);
   at(mine.tables.pointer() + layout.sends, launch.sends);

@@ -115,7 +115,7 @@ class CudaDataPath final : public DataPath {
   Status startNetwork(Descriptor listening);
   // Begins to make the connections with other hosts that the rings need, or the operations.
   Status connectRings();
-  Status connectFor(std::span<const Operation> operations);
+  Status connectFor(std::span<const Task> tasks);
   Status connectWith(uint32_t peer);
   // The operation that carries this one out. The barrier's own kernel reaches the GPUs of one host.
   // On the proxy's thread, which must not wait for the mutex either.

@@ -79,7 +79,6 @@ Status CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStrea
   if (std::all_of(operations.begin(), operations.end(), isEmpty)) return addCalls(operations);
   NCCLRUN_TRY(checkPresent(operations));
   const OnGpu here(resources_->gpu);
-  NCCLRUN_TRY(connectFor(operations));
   const auto cudaStream = reinterpret_cast<Stream>(stream);
   Capture capture;
   NCCLRUN_TRY(resources_->order->before(cudaStream, capture));
@@ -92,6 +91,7 @@ Status CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStrea
     return status.ok() ? addCalls(operations) : status;
   }
   NCCLRUN_TRY(choose(operations, provenRequirements(capture.id != 0), unannounced_));
+  NCCLRUN_TRY(connectFor(unannounced_));
   DirectCopies::Announced copies;
   if (resources_->copies != nullptr) copies = resources_->copies->announce(unannounced_);
   Status status = run(unannounced_, std::move(copies), cudaStream, capture);

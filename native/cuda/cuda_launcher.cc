@@ -19,7 +19,8 @@ using plan::Collective;
 using plan::Protocol;
 
 constexpr uint32_t kMaxThreads = 512;
-constexpr uint32_t kMinSimpleThreads = 128;  // four warps, of which three do not reduce
+constexpr uint32_t kMinSimpleThreads = 128;              // four warps, of which three do not reduce
+constexpr uint32_t kMaxDistances = (kMaxItems - 1) / 2;  // of a launch: at each a message is sent and one received
 
 Routine routineOf(Collective collective, Algorithm algorithm, uint32_t ranks, bool sends) {
   const bool ring = algorithm == Algorithm::ring;
@@ -80,17 +81,17 @@ Launcher::Shape Launcher::shapeOf(const Task& task) const {
   return shape;
 }
 
-void Launcher::connect(Item& item, const Task& task) const {
+void Launcher::connect(Item& item, uint32_t peer) const {
   const uint32_t ranks = plan_.header().ranks;
-  const auto from = [&](uint32_t peer) { item.receives[item.receiveCount++] = uint8_t(peer); };
-  const auto to = [&](uint32_t peer) { item.sends[item.sendCount++] = uint8_t(peer); };
-  const auto both = [&](uint32_t peer) {
-    from(peer);
-    to(peer);
+  const auto from = [&](uint32_t other) { item.peers[item.receiveCount++] = uint16_t(other); };
+  const auto to = [&](uint32_t other) { item.peers[item.sendCount++] = uint16_t(other); };
+  const auto both = [&](uint32_t other) {
+    from(other);
+    to(other);
   };
   const auto forEachPeer = [&](auto&& connectWith) {
-    for (uint32_t peer = 0; peer < ranks; peer++) {
-      if (peer != rank_) connectWith(peer);
+    for (uint32_t other = 0; other < ranks; other++) {
+      if (other != rank_) connectWith(other);
     }
   };
   switch (item.routine) {
@@ -107,17 +108,19 @@ void Launcher::connect(Item& item, const Task& task) const {
     case Routine::allReduceTree:
     case Routine::reduceTree:
     case Routine::broadcastTree: {
-      if (item.routine == Routine::allReduceTree) item.root = uint8_t(topOfTree(plan_, kTreeChannel));
+      if (item.routine == Routine::allReduceTree) item.root = uint16_t(topOfTree(plan_, kTreeChannel));
       const TreePosition position = treePosition(plan_, kTreeChannel, rank_, item.root);
       for (const uint32_t child : position.children) both(child);
-      item.children = uint8_t(position.children.size());
+      item.children = position.children.size() & 15;
       if (rank_ != item.root) both(position.parent);
       return;
     }
     case Routine::send:
-      return to(task.operation.peer);
+      return to(peer);
     case Routine::receive:
-      return from(task.operation.peer);
+      return from(peer);
+    case Routine::exchange:
+      return both(peer);
     case Routine::reduceDirect:
     case Routine::gather:
       return rank_ == item.root ? forEachPeer(from) : to(item.root);
@@ -143,10 +146,13 @@ Item Launcher::itemOf(const Task& task, const Shape& shape) const {
                                   : (shape.threads - (shape.protocol == Protocol::ll ? 0 : 32)) * 8;
   item.grain = uint16_t(std::max(grainBytes / shape.elementBytes, 1u));
   item.blocks = uint16_t(task.variant.channels);
-  item.root = uint8_t(operation.peer);
+  item.root = uint16_t(operation.peer);
   item.protocol = uint8_t(shape.protocol) & 3;
   item.routine = routineOf(operation.collective, Algorithm(task.variant.algorithm), plan_.header().ranks, isSend(task));
-  connect(item, task);
+  const bool isExchange =
+      operation.collective == Collective::sendRecv && item.send != nullptr && item.receive != nullptr;
+  if (isExchange) item.routine = Routine::exchange;
+  connect(item, operation.peer);
   return item;
 }
 
@@ -263,9 +269,9 @@ Status Launcher::checkCopies(std::span<const Task* const> sends, std::span<const
   return {};
 }
 
-// Runs messages in rounds, one launch each. All ranks of a group put the k-th messages of a pair into the same round,
-// so a launch waits only for the peers' launches of the same round and for nothing that this rank launches later.
-// `messages`: number of messages of a round that all ranks assume.
+// Runs messages in rounds. All ranks of a group put the k-th messages of a pair into the same round, and of a round
+// with many ranks those of the same distances into the same launch, so a launch waits only for the peers' same launch
+// and for nothing that this rank launches later. `messages`: number of messages of a round that all ranks assume.
 Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream) {
   const uint32_t ranks = plan_.header().ranks;
   std::vector<std::vector<const Task*>> sends(ranks), receives(ranks);
@@ -304,11 +310,42 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
     for (uint32_t distance = 1; distance < ranks; distance++) {
       add(sends[(rank_ + distance) % ranks], maxBlocks);
       add(receives[(rank_ + ranks - distance) % ranks], maxBlocks);
+      if (distance % kMaxDistances != 0) continue;
+      NCCLRUN_TRY(flush(shape, blocks, true, stream));
+      blocks = 0;
     }
     add(sends[rank_], plan_.header().copyChannels, &receives[rank_]);
     NCCLRUN_TRY(flush(shape, blocks, true, stream));
   }
   return {};
+}
+
+// An all-to-all of several hosts in place: exchanges with one peer each, again of the same distances in one launch.
+Status Launcher::exchangeInPlace(const Task& task, uint32_t messages, Stream stream) {
+  const uint32_t ranks = plan_.header().ranks;
+  Task exchange = task;
+  exchange.operation.collective = Collective::sendRecv;
+  const Shape shape = shapeOf(exchange);
+  const size_t bytes = task.operation.count * elementBytes(task.operation.type);
+  uint32_t blocks = 0;
+  const auto add = [&](uint32_t peer) {
+    exchange.operation.peer = peer;
+    exchange.operation.receive = static_cast<char*>(task.operation.receive) + peer * bytes;
+    exchange.operation.send = exchange.operation.receive;
+    Item item = itemOf(exchange, shape);
+    item.blocks = uint16_t(std::min<uint32_t>(item.blocks, blocksOfMessage(messages)));
+    item.firstBlock = uint16_t(blocks);
+    blocks += item.blocks;
+    addItem(item, shape);
+  };
+  for (uint32_t distance = 1; distance <= ranks / 2; distance++) {
+    add((rank_ + distance) % ranks);
+    if (2 * distance != ranks) add((rank_ + ranks - distance) % ranks);
+    if (distance % kMaxDistances != 0) continue;
+    NCCLRUN_TRY(flush(shape, blocks, true, stream));
+    blocks = 0;
+  }
+  return flush(shape, blocks, true, stream);
 }
 
 // Splits a large collective without reduction into sends, receives and copies, each with its own blocks, which keep
@@ -329,6 +366,16 @@ bool Launcher::expand(const Task& task, std::vector<Task>& transfers) const {
   };
   const size_t bytes = operation.count * elementBytes(operation.type);
   switch (operation.collective) {
+    case Collective::gather:
+      add(operation.peer, source, nullptr);
+      for (uint32_t peer = 0; peer < ranks && rank_ == operation.peer; peer++)
+        add(peer, nullptr, target + peer * bytes);
+      return true;
+    case Collective::scatter:
+      add(operation.peer, nullptr, target);
+      for (uint32_t peer = 0; peer < ranks && rank_ == operation.peer; peer++)
+        add(peer, source + peer * bytes, nullptr);
+      return true;
     case Collective::allToAll:
       if (source == target) return false;  // received data would overwrite data that has not been sent
       [[fallthrough]];
@@ -418,6 +465,12 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
       if (!status.ok()) return status;
       continue;
     }
+    const bool isInPlace = operation.collective == Collective::allToAll && operation.send == operation.receive;
+    if (plan_.header().hosts > 1 && isInPlace) {
+      NCCLRUN_TRY(launch());
+      NCCLRUN_TRY(exchangeInPlace(task, messagesOfGroup, stream));
+      continue;
+    }
     if (std::vector<Task> transfers; expand(task, transfers)) {
       Status status = launch();
       std::vector<const Task*> all;
@@ -430,7 +483,9 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
     const Shape taskShape = shapeOf(task);
     // Sharing a launch determines the channels, so all ranks have to decide alike. A user's scalar is local to a rank,
     // and so is whether an all-to-all is in place: these operations get their own launch.
-    const bool needsOwnLaunch = operation.op == kPreMulSum || operation.collective == Collective::allToAll;
+    // Between hosts pairs have connections on the first channels alone.
+    const bool isInPairs = plan_.header().hosts > 1 && Algorithm(task.variant.algorithm) != Algorithm::ring;
+    const bool needsOwnLaunch = isInPairs || operation.op == kPreMulSum || operation.collective == Collective::allToAll;
     if (launch_.itemCount > 0 && (taskShape != shape || needsOwnLaunch || launch_.itemCount == kMaxItems)) {
       NCCLRUN_TRY(launch());
     }

@@ -56,11 +56,13 @@ class Launcher {
   Shape shapeOf(const Task& task) const;
   Item itemOf(const Task& task, const Shape& shape) const;
   void addItem(Item item, const Shape& shape);
-  void connect(Item& item, const Task& task) const;
+  // `peer`: of a message.
+  void connect(Item& item, uint32_t peer) const;
   bool isCopy(const Task& task) const;
   Status copy(const Task& task, Stream stream);
   bool expand(const Task& task, std::vector<Task>& transfers) const;
   Status sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream);
+  Status exchangeInPlace(const Task& task, uint32_t messages, Stream stream);
   uint32_t blocksOfMessage(uint32_t messages) const;
   Status checkCopies(std::span<const Task* const> sends, std::span<const Task* const> receives) const;
   bool isSingleStep(const Shape& shape, uint32_t blocks) const;

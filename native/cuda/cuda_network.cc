@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "cuda/cuda_data_path.h"
+#include "plan/tree_shape.h"
 
 namespace ncclrun::cuda {
 
@@ -43,11 +44,14 @@ Status CudaDataPath::connectRings() {
   return {};
 }
 
-// All channels, because both ranks have to make the same, and know no more of each other's operations than the peer.
+// All channels of messages, because both ranks have to make the same, and know no more of each other's operations than
+// the peer.
 Status CudaDataPath::connectWith(uint32_t peer) {
-  if (peer == setup_.rank || plan().sameHost(peer) || !connectedPairs_.insert(peer).second) return {};
+  if (peer == setup_.rank || plan().sameHost(peer) || connectedPairs_.contains(peer)) return {};
+  NCCLRUN_TRY(resources_->netRegions->makePair(peer));
+  connectedPairs_.insert(peer);
   const uint32_t channels = plan().header().channels;
-  for (uint32_t channel = 0; channel < channels; channel++) {
+  for (uint32_t channel = 0; channel < plan().slots().wideChannels; channel++) {
     for (const bool sends : {true, false}) {
       if (resources_->net->endpoint(peer, deviceChannel(channel, channels, true), sends) == nullptr)
         return interrupt().status();
@@ -56,25 +60,31 @@ Status CudaDataPath::connectWith(uint32_t peer) {
   return {};
 }
 
-Status CudaDataPath::connectFor(std::span<const Operation> operations) {
+Status CudaDataPath::connectFor(std::span<const Task> tasks) {
   if (resources_->net == nullptr) return {};
-  for (const Operation& operation : operations) {
-    switch (operation.collective) {
-      case plan::Collective::sendRecv:
-        NCCLRUN_TRY(connectWith(operation.peer));
+  for (const Task& task : tasks) {
+    const Operation& operation = task.operation;
+    switch (plan::Algorithm(task.variant.algorithm)) {
+      case plan::Algorithm::ring:
+        continue;  // its connections are there
+      case plan::Algorithm::tree: {
+        const bool fromTop = operation.collective == plan::Collective::allReduce;
+        const uint32_t root = fromTop ? topOfTree(plan(), kTreeChannel) : operation.peer;
+        const TreePosition position = treePosition(plan(), kTreeChannel, setup_.rank, root);
+        for (const uint32_t child : position.children) NCCLRUN_TRY(connectWith(child));
+        if (setup_.rank != root) NCCLRUN_TRY(connectWith(position.parent));
+        continue;
+      }
+      default:
         break;
-      case plan::Collective::gather:
-      case plan::Collective::scatter:
-        if (operation.peer != setup_.rank) {
-          NCCLRUN_TRY(connectWith(operation.peer));
-          break;
-        }
-        [[fallthrough]];
-      case plan::Collective::allToAll:
-        for (uint32_t peer = 0; peer < plan().header().ranks; peer++) NCCLRUN_TRY(connectWith(peer));
-        break;
-      default:  // goes by the rings
-        break;
+    }
+    const bool hasRoot =
+        operation.collective == plan::Collective::gather || operation.collective == plan::Collective::scatter ||
+        operation.collective == plan::Collective::broadcast || operation.collective == plan::Collective::reduce;
+    if (operation.collective == plan::Collective::sendRecv || (hasRoot && operation.peer != setup_.rank)) {
+      NCCLRUN_TRY(connectWith(operation.peer));
+    } else {
+      for (uint32_t peer = 0; peer < plan().header().ranks; peer++) NCCLRUN_TRY(connectWith(peer));
     }
   }
   return {};

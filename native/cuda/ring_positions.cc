@@ -16,16 +16,15 @@ std::vector<RingPosition> ringPositions(const PlanView& plan, const Slots& slots
       const RegionPair& regions = apart ? byPeer[peer].ring : byPeer[peer].pair;
       return RegionPair{regions.in + at, regions.out + at};
     };
-    positions.push_back({.index = uint8_t(index),
-                         .previous = uint8_t(previous),
-                         .next = uint8_t(next),
+    positions.push_back({.index = uint16_t(index),
+                         .previous = uint16_t(previous),
+                         .next = uint16_t(next),
                          .unused = 0,
                          // Of two ranks the previous is the next one, too.
                          .state = apart ? slots.channels * ranks + channel : channel * ranks + next,
                          .slots = apart ? uint32_t(kRegionHeaderBytes) : slotOffset(0, slots),
                          .steps = apart ? slots.ringSteps : slots.pairSteps,
                          .stepBytes = apart ? slots.ringStepBytes : pairStepBytes(slots, channel),
-                         .unused2 = 0,
                          .fromPrevious = with(previous),
                          .toNext = with(next)});
   }

@@ -21,8 +21,9 @@ bool choosesGpu(const std::string& device) {
   if (device == "host") return false;
   if (device == "cuda") return true;
   if (device != "auto") throw std::invalid_argument("unknown device \"" + device + "\"; known: auto, cuda, host");
-  constexpr int kMaxGpus = 16;  // that the engine connects
-  return numberFrom("WORLD_SIZE", 1) <= kMaxGpus && gpuCount() >= numberFrom("LOCAL_WORLD_SIZE", 1);
+  constexpr int kMaxGpus = 16;  // of one host, that the engine connects
+  const int ranks = numberFrom("LOCAL_WORLD_SIZE", 1);
+  return ranks <= kMaxGpus && ranks <= gpuCount();
 }
 
 ncclrunStream_t hostStream(cudaStream_t stream) { return reinterpret_cast<ncclrunStream_t>(stream); }

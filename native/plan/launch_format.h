@@ -4,7 +4,7 @@
 
 namespace ncclrun::cuda {
 
-inline constexpr uint32_t kMaxPeers = 16;  // GPUs of one communicator
+inline constexpr uint32_t kMaxPeers = 16;  // that an operation's blocks have connections with; GPUs of one host
 inline constexpr uint32_t kMaxItems = 39;  // operations of one launch
 inline constexpr uint32_t kProtocols = 3;  // by plan::Protocol
 
@@ -144,6 +144,7 @@ enum class Routine : uint8_t {
   scatter,
   send,
   receive,
+  exchange,  // both with one peer, in place
   barrier,
   mixed,  // a launch's: sends and receives of several protocols
 };
@@ -155,12 +156,11 @@ struct RegionPair {
 };
 // This rank's position in a channel's ring. Slots and states are those of protocol Simple.
 struct RingPosition {
-  uint8_t index, previous, next, unused;
+  uint16_t index, previous, next, unused;
   uint32_t state;  // index of both connections' states
   uint32_t slots;  // offset in the regions
   uint32_t steps;
   uint32_t stepBytes;
-  uint32_t unused2;
   RegionPair fromPrevious, toNext;
 };
 static_assert(sizeof(RingPosition) == 56);
@@ -180,16 +180,15 @@ struct Item {
   uint16_t firstBlock;
   uint16_t blocks;
   uint16_t firstChannel;
+  uint16_t root;
   Routine routine;
-  uint8_t root;
-  uint8_t children;
   uint8_t receiveCount;
   uint8_t sendCount;
-  uint8_t usesRing : 1;         // connection 0 each way goes to the neighbours in the channel's ring
-  uint8_t protocol : 2;         // plan::Protocol, in a launch of several
-  uint8_t isSingleStep : 1;     // a block sends and receives at most two steps on each connection; `step` is the chunk
-  uint8_t receives[kMaxPeers];  // ranks, by the number of the connection
-  uint8_t sends[kMaxPeers];
+  uint8_t children : 4;
+  uint8_t usesRing : 1;       // connection 0 each way goes to the neighbours in the channel's ring
+  uint8_t protocol : 2;       // plan::Protocol, in a launch of several
+  uint8_t isSingleStep : 1;   // a block sends and receives at most two steps on each connection; `step` is the chunk
+  uint16_t peers[kMaxPeers];  // ranks, by the number of the connection, in either direction; not of rings
 };
 static_assert(sizeof(Item) == 88);
 
@@ -202,9 +201,11 @@ struct WaitReport {
 };
 
 struct Launch {
-  char* out[kMaxPeers];  // regions of the directions from us to each peer, channel 0; as this GPU sees them
-  char* in[kMaxPeers];   // from each peer to us
-  SendState* sends;      // [channel × ranks + peer], then [channel] of the rings
+  // Regions of the directions from us to each peer, channel 0, as this GPU sees them; and from each peer to us.
+  char* out[kMaxPeers];
+  char* in[kMaxPeers];
+  const RegionPair* pairs;  // with ranks of other hosts: of all ranks, instead of these; else null
+  SendState* sends;         // [channel × ranks + peer], then [channel] of the rings
   ReceiveState* receives;
   const RingPosition* ringPositions;  // [channel]
   const uint32_t* rings;              // [channel × ranks + index]
@@ -224,5 +225,8 @@ struct Launch {
   Item items[kMaxItems];
 };
 static_assert(sizeof(Launch) <= 4096);
+inline constexpr RegionPair regionsOf(const Launch& launch, uint32_t peer) {
+  return launch.pairs != nullptr ? launch.pairs[peer] : RegionPair{launch.in[peer], launch.out[peer]};
+}
 
 }  // namespace ncclrun::cuda

@@ -139,6 +139,11 @@ Status PlanView::checkSlots() const {
       return wrong("has steps of %u bytes; on GPUs it has to be a multiple of 128 up to %u", bytes, kMax);
   }
   if (h.wideChannels > h.channels) return wrong("has %u wide ones of %u channels", h.wideChannels, h.channels);
+  // Between hosts pairs have connections on these alone.
+  const uint32_t free = h.smsPerLaunch > h.copyChannels ? h.smsPerLaunch - h.copyChannels : 0;
+  const uint32_t ofMessage = h.ranks < 2 ? 1 : std::max(free / (2 * (h.ranks - 1)), 1u);
+  if (h.hosts > 1 && h.wideChannels < ofMessage)
+    return wrong("has messages of %u channels, and %u wide ones", ofMessage, h.wideChannels);
   return {};
 }
 

@@ -42,7 +42,7 @@ Status PlanView::checkRow(uint32_t index) const {
       return wrongPlan("chooses " + nameOf(this->variant(variant)) + " for " + nameOf(collective) + " in tuning row " +
                        number(index) + ", which the " + nameOf(device) + " device does not have");
     if (device == plan::Device::cuda && header_.hosts > 1 &&
-        !hasVariantBetweenGpuHosts(collective, this->variant(variant)))
+        !hasVariantBetweenGpuHosts(collective, this->variant(variant), header_.ranks, slots().wideChannels))
       return wrongPlan("chooses " + nameOf(this->variant(variant)) + " for " + nameOf(collective) + " in tuning row " +
                        number(index) + ", which GPUs of several hosts do not have");
   }

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "plan/launch_format.h"
+
 namespace ncclrun {
 
 using plan::Algorithm;
@@ -43,13 +45,18 @@ bool hasVariant(Device device, Collective collective, const plan::VariantRecord&
   return false;
 }
 
-bool hasVariantBetweenGpuHosts(Collective collective, const plan::VariantRecord& variant) {
+bool hasVariantBetweenGpuHosts(Collective collective, const plan::VariantRecord& variant, uint32_t ranks,
+                               uint32_t pairChannels) {
   if (collective == Collective::barrier) return true;
-  if (variant.protocol != uint8_t(Protocol::simple) || (variant.flags & plan::kAsMessages) != 0) return false;
-  const bool byRing = collective == Collective::allReduce || collective == Collective::allGather ||
-                      collective == Collective::reduceScatter || collective == Collective::broadcast ||
-                      collective == Collective::reduce;
-  return variant.algorithm == uint8_t(byRing ? Algorithm::ring : Algorithm::directOneShot);
+  const bool asMessages =
+      collective == Collective::allToAll || collective == Collective::gather || collective == Collective::scatter;
+  if (variant.protocol != uint8_t(Protocol::simple)) return false;
+  if (((variant.flags & plan::kAsMessages) != 0) != asMessages) return false;
+  const auto algorithm = Algorithm(variant.algorithm);
+  if (asMessages || collective == Collective::sendRecv) return algorithm == Algorithm::directOneShot;
+  if (algorithm == Algorithm::ring) return true;
+  const bool direct = algorithm == Algorithm::directOneShot || algorithm == Algorithm::directTwoShot;
+  return variant.channels <= pairChannels && (algorithm == Algorithm::tree || (direct && ranks <= cuda::kMaxPeers));
 }
 
 bool hasTransport(Device device, bool sameHost, uint8_t transport) {

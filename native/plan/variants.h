@@ -8,8 +8,11 @@ namespace ncclrun {
 
 // Whether the device can carry out the collective by this variant.
 bool hasVariant(plan::Device device, plan::Collective collective, const plan::VariantRecord& variant);
-// The same between GPUs of several hosts, whose proxies carry slots of protocol Simple. A barrier is a reduction there.
-bool hasVariantBetweenGpuHosts(plan::Collective collective, const plan::VariantRecord& variant);
+// The same, of what hasVariant() has, between GPUs of several hosts, whose proxies carry slots of protocol Simple. A
+// barrier is a reduction there. pairChannels: the first channels, on which pairs have connections, which all algorithms
+// but rings use.
+bool hasVariantBetweenGpuHosts(plan::Collective collective, const plan::VariantRecord& variant, uint32_t ranks,
+                               uint32_t pairChannels);
 
 // Whether the engine has the transport between two ranks of the device, of one host or of different ones.
 bool hasTransport(plan::Device device, bool sameHost, uint8_t transport);

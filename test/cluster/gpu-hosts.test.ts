@@ -27,6 +27,18 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
     },
   );
 
+  // More than one launch has messages for, and than one host has GPUs.
+  it.each(['all_reduce', 'alltoall', 'gather', 'scatter'])('22 GPUs on 3 hosts: %s is exact', async (collective) => {
+    const sizes = ['-b', '1K', '-e', '64K', '-f', '64', '--iters', '1', '--warmup', '1', '--check'];
+    const hosts = ['-H', 'h1:8,h2:7,h3:7', '-x', 'NCCL_MAX_NCHANNELS=2', '-x', 'NCCLRUN_STAND_IN_GPUS=8'];
+    const words = ['perf', collective, ...hosts, ...exported, '--device', 'cuda', ...sizes];
+    const { status, stdout } = await Command.run(words, { cluster });
+    expect({ status, stdout }).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('Out of bounds values : 0 OK'),
+    });
+  });
+
   it('a GPU whose peer on another host dies ends its wait with the name of that peer', async () => {
     const perf = join(repository, 'build/ncclrun-perf');
     const size = '--begin 65536 --end 65536 --factor 2 --iters 100000000 --warmup 5 --blocking 0 --check 0';

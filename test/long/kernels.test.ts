@@ -49,15 +49,17 @@ describeIf(
       }),
     );
 
-    it.each([
-      [2, 2],
-      [4, 2],
-      [3, 3],
-    ])('every collective is exact on %i ranks of %i hosts', (ranks, hosts) =>
+    it.each<[number, number, string, Record<string, string>]>([
+      [2, 2, 'by default', {}],
+      [4, 2, 'by default', {}],
+      [4, 2, 'by rings', { NCCL_ALGO: 'ring' }],
+      [4, 2, 'directly', { NCCL_ALGO: 'direct' }],
+      [3, 3, 'by trees', { NCCL_ALGO: 'tree' }],
+    ])('every collective is exact on %i ranks of %i hosts %s', (ranks, hosts, _name, wishes) =>
       runMatrix(ranks, ['-n', String(ranks), '--simulate-hosts', String(hosts), '--tag-output=none'], {
         seed: ranks,
         part: PART,
-        environment,
+        environment: { ...environment, ...wishes },
       }),
     );
   },

@@ -136,13 +136,27 @@ describe('the planner for GPUs', () => {
     expect(plan.channels).toHaveLength(8);
     expect(plan.transports.otherHost).toBe('socket');
     expect(plan.hosts.map(({ nics }) => nics.length)).toEqual([1, 1]);
+    const pairChannels = plan.gpuBuffers?.wideChannels ?? 0;
     for (const { collective, variants } of plan.tuning) {
-      for (const variant of variants) expect(isVariantBetweenGpuHosts(collective, variant)).toBe(true);
+      for (const variant of variants)
+        expect(isVariantBetweenGpuHosts(collective, variant, { ranks: 4, pairChannels })).toBe(true);
     }
     expect(decodeHostPlan(encodeHostPlan(plan, 1)).plan.tuning).toEqual(plan.tuning);
   });
 
+  test('between hosts small operations go directly or by trees, large ones by rings', () => {
+    const algorithms = (ranks: number, hosts: number) => {
+      const rows = gpuPlan(ranks, hosts).tuning.filter(({ collective }) => collective === 'allReduce');
+      return [...new Set(rows.map(({ variants }) => variants[0]?.algorithm))];
+    };
+    expect(algorithms(2, 2)).toEqual(['directOneShot', 'ring']);
+    expect(algorithms(16, 2)).toEqual(['directOneShot', 'directTwoShot', 'tree', 'ring']);
+    expect(algorithms(32, 4)).toEqual(['tree', 'ring']);
+  });
+
   test('the planner rejects more GPUs than the engine connects and suggests the host device', () => {
-    expect(() => gpuPlan(34, 2)).toThrow(/has 34 GPUs: this version connects at most 16; use NCCLRUN_DEVICE=host/);
+    expect(() => gpuPlan(34, 2)).toThrow(
+      /has 17 GPUs on [^ ]+: this version connects at most 16 of one host; use NCCLRUN_DEVICE=host/,
+    );
   });
 });

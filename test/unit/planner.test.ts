@@ -261,7 +261,7 @@ describe('the planner', () => {
       /in cuda.json is for the cuda device, rank 0 \(n0\) uses the host device/,
     );
     expect(take(cuda, gpuInput(2, 2))).toThrow(
-      /in cuda.json has algorithm directOneShot with protocol ll for allReduce, which GPUs of several hosts do not have/,
+      /in cuda.json has algorithm directOneShot with protocol ll on 1 channels for allReduce, which 2 GPUs of several hosts do not have/,
     );
     const facts = gpuInput(2);
     const small = { ...facts, peers: facts.peers.map((peer) => ({ ...peer, smCount: 63 })) };

@@ -1,6 +1,6 @@
 /** Chooses variants by collective and size between the GPUs of one host: per size the fastest one in the model. */
 import { COLLECTIVES } from '../../plan/layout.ts';
-import { algorithmBetweenGpuHosts, canBeMessages } from '../../plan/possible.ts';
+import { canBeMessages } from '../../plan/possible.ts';
 import type { CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
 import { bestOf, choicesFor, preferredChoices, isPulled, timeOf } from '../tuning/choices.ts';
@@ -38,29 +38,20 @@ export interface ChannelBudget {
   readonly minChannels: number;
   /** Of the plan: not for messages. */
   readonly copyChannels: number;
+  /** On which every pair has a connection: between hosts they are made for messages alone. */
+  readonly pairChannels: number;
 }
+
+/** What decides whether messages take part. */
+type MessageBudget = Pick<ChannelBudget, 'ranks' | 'channels' | 'copyChannels'>;
 
 export function tuningOnGpus(situation: Situation, budget: ChannelBudget, preferences: Preferences): TuningRow[] {
   return COLLECTIVES.flatMap((collective) => {
-    const steps = stepsOf(collective, situation, preferences);
+    const choices = choicesFor(collective, situation).filter(
+      ({ algorithm }) => algorithm !== 'copyEngine' || preferences.gpusReachEachOther,
+    );
+    const steps = stepsOf(collective, choices, preferences, situation);
     return steps.flatMap((step, index) => rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, budget));
-  });
-}
-
-/** Between GPUs of several hosts, which the network connects under protocol Simple. */
-export function tuningBetweenHosts(situation: Situation, budget: ChannelBudget): TuningRow[] {
-  return COLLECTIVES.flatMap((collective) => {
-    const algorithm = algorithmBetweenGpuHosts(collective);
-    const predicted = choicesFor(collective, situation).find(
-      (choice) => choice.algorithm === algorithm && choice.protocol === 'simple',
-    );
-    const protocol = collective === 'barrier' ? 'll' : 'simple';
-    return rowsOf(
-      collective,
-      { upToBytes: null, algorithm, protocol, choice: predicted ?? null, copies: null },
-      0,
-      budget,
-    );
   });
 }
 
@@ -75,10 +66,12 @@ function byKernels(choices: readonly Choice[]): Choice[] {
 }
 
 /** As the sizes grow, the fastest by kernels, and by copy engines where these are faster. */
-function stepsOf(collective: CollectiveName, situation: Situation, preferences: Preferences): Step[] {
-  const all = choicesFor(collective, situation).filter(
-    ({ algorithm }) => algorithm !== 'copyEngine' || preferences.gpusReachEachOther,
-  );
+export function stepsOf(
+  collective: CollectiveName,
+  all: readonly Choice[],
+  preferences: Preferences,
+  situation: Situation,
+): Step[] {
   const choices = preferredChoices(collective, all, preferences, situation);
   const kernels = byKernels(choices).length === 0 ? byKernels(all) : byKernels(choices);
   const steps: Step[] = [];
@@ -109,7 +102,7 @@ function lastOf(collective: CollectiveName, choices: readonly Choice[], best: Ch
 }
 
 /** A row for each number of channels: as many as the size keeps busy. */
-function rowsOf(collective: CollectiveName, step: Step, from: number, budget: ChannelBudget): TuningRow[] {
+export function rowsOf(collective: CollectiveName, step: Step, from: number, budget: ChannelBudget): TuningRow[] {
   const perChannel = bytesPerChannel(collective, step, budget.ranks);
   const maxChannels = channelsFor(collective, step, budget);
   const minChannels = Math.min(maxChannels, budget.minChannels);
@@ -161,21 +154,17 @@ function copiedBytes(ranks: number): number {
 function channelsFor(
   collective: CollectiveName,
   step: AlgorithmAndProtocol,
-  { ranks, channels, copyChannels }: ChannelBudget,
+  { ranks, channels, copyChannels, pairChannels }: ChannelBudget,
 ): number {
   if (step.algorithm === 'copyEngine') return isPulled(collective) ? Math.min(channels, PULLS.blocks) : 1;
   if (collective === 'barrier') return 1;
-  return isInPairs(collective, step, { ranks, channels, copyChannels })
-    ? channelsOfMessage(collective, ranks, channels - copyChannels)
-    : channels;
+  if (isInPairs(collective, step, { ranks, channels, copyChannels }))
+    return channelsOfMessage(collective, ranks, channels - copyChannels);
+  return step.algorithm === 'ring' ? channels : Math.min(channels, pairChannels);
 }
 
 /** Whether the engine makes sends and receives of it: not where they would take more channels than there are. */
-function isInPairs(
-  collective: CollectiveName,
-  variant: AlgorithmAndProtocol,
-  budget: Omit<ChannelBudget, 'minChannels'>,
-): boolean {
+function isInPairs(collective: CollectiveName, variant: AlgorithmAndProtocol, budget: MessageBudget): boolean {
   if (collective === 'sendRecv') return true;
   return isAsMessages(collective, variant, budget) && (collective !== 'broadcast' || budget.ranks === 2);
 }
@@ -183,13 +172,15 @@ function isInPairs(
 function isAsMessages(
   collective: CollectiveName,
   variant: AlgorithmAndProtocol,
-  { ranks, channels, copyChannels }: Omit<ChannelBudget, 'minChannels'>,
+  { ranks, channels, copyChannels }: MessageBudget,
 ): boolean {
+  // A root's blocks of one launch do better inside a host.
+  if (collective === 'gather' || collective === 'scatter') return false;
   return canBeMessages('cuda', collective, variant) && channels - copyChannels >= messagesOf(collective, ranks);
 }
 
 /** The rows with `asMessages` of each variant, for a plan of so many channels. */
-export function withMessages(rows: readonly TuningRow[], budget: Omit<ChannelBudget, 'minChannels'>): TuningRow[] {
+export function withMessages(rows: readonly TuningRow[], budget: MessageBudget): TuningRow[] {
   return rows.map((row) => ({
     ...row,
     variants: row.variants.map((variant) => ({

@@ -9,7 +9,8 @@ import { generationOf, DEFAULT_LINK_BANDWIDTH } from '../tuning/constants.ts';
 import type { Situation } from '../tuning/network.ts';
 import type { ChannelSet } from '../channel-set.ts';
 import { gpuBuffersFor, isLater } from './gpu-buffers.ts';
-import { channelsOfMessage, tuningBetweenHosts, tuningOnGpus } from './gpu-tuning.ts';
+import { tuningBetweenHosts } from './gpu-hosts.ts';
+import { channelsOfMessage, tuningOnGpus } from './gpu-tuning.ts';
 
 /** Blocks that the largest sizes use: so many of 512 threads fill what NVLinks carry (2 × H200). */
 const MAX_CHANNELS = 64;
@@ -32,7 +33,9 @@ export function decideOnGpus(input: PlanInput, channelSet: ChannelSet, preferenc
   const copyChannels = Math.max(1, Math.floor(channels / COPYING));
   const ranks = input.peers.length;
   const situation = decisionSituation(channelSet, ranks, channels);
-  const budget = { ranks, channels, copyChannels, minChannels: preferences.channels.min };
+  const messageChannels = channelsOfMessage('sendRecv', ranks, channels - copyChannels);
+  const pairChannels = isBetweenHosts && ranks > 2 ? Math.min(channels, messageChannels) : channels;
+  const budget = { ranks, channels, copyChannels, pairChannels, minChannels: preferences.channels.min };
   return {
     device: 'cuda',
     channels: channelSet.channels(channels),
@@ -41,10 +44,10 @@ export function decideOnGpus(input: PlanInput, channelSet: ChannelSet, preferenc
       ranks,
       hosts: input.hosts.length,
       channels,
-      messageChannels: channelsOfMessage('sendRecv', ranks, channels - copyChannels),
+      messageChannels,
       isLater: isLater(input.peers),
     }),
-    tuning: isBetweenHosts ? tuningBetweenHosts(situation, budget) : tuningOnGpus(situation, budget, preferences),
+    tuning: (isBetweenHosts ? tuningBetweenHosts : tuningOnGpus)(situation, budget, preferences),
     copyChannels,
     spinNanoseconds: SPIN_NANOSECONDS,
   };

@@ -1,11 +1,10 @@
 /** What no plan can mend: the ranks' devices contradict each other. */
-import { algorithmBetweenGpuHosts, isVariantBetweenGpuHosts } from '../../plan/possible.ts';
+import { isVariantBetweenGpuHosts } from '../../plan/possible.ts';
 import { MAX_GPUS } from '../../plan/layout.ts';
-import type { TuningRow } from '../../plan/types.ts';
 import { rankCountByGpu } from './input.ts';
 import type { GivenPlan, PlanInput, PlannedPeer } from './input.ts';
 
-/** The ranks as they are cannot variant a communicator; the engine answers ncclInvalidUsage with this sentence. */
+/** The ranks as they are cannot form a communicator; the engine answers ncclInvalidUsage with this sentence. */
 export class UnplannableError extends Error {
   override readonly name = 'UnplannableError';
 }
@@ -46,7 +45,7 @@ export function checkGiven({ source, plan }: GivenPlan, input: PlanInput): void 
     );
   });
   if (plan.device === 'host') return;
-  if (input.hosts.length > 1) checkBetweenGpuHosts(source, plan.tuning);
+  if (input.hosts.length > 1) checkBetweenGpuHosts(source, plan);
   checkGpuCount(input);
   // Blocks wait for each other across GPUs: all of a launch have to be resident on SMs at once.
   const ranksOf = rankCountByGpu(input.peers);
@@ -62,24 +61,28 @@ export function checkGiven({ source, plan }: GivenPlan, input: PlanInput): void 
   });
 }
 
-function checkBetweenGpuHosts(source: string, tuning: readonly TuningRow[]): void {
+function checkBetweenGpuHosts(source: string, { tuning, peers, gpuBuffers }: GivenPlan['plan']): void {
+  const gpuHosts = { ranks: peers.length, pairChannels: gpuBuffers?.wideChannels ?? 0 };
   for (const { collective, variants } of tuning) {
-    const wrong = variants.find((variant) => !isVariantBetweenGpuHosts(collective, variant));
+    const wrong = variants.find((variant) => !isVariantBetweenGpuHosts(collective, variant, gpuHosts));
     if (wrong === undefined) continue;
     throw new UnplannableError(
-      `the plan in ${source} has algorithm ${wrong.algorithm} with protocol ${wrong.protocol} for ${collective}, which GPUs of several ` +
-        `hosts do not have: there it is ${algorithmBetweenGpuHosts(collective)} with simple, not as messages; or leave --plan out`,
+      `the plan in ${source} has algorithm ${wrong.algorithm} with protocol ${wrong.protocol} on ${wrong.channels} channels for ` +
+        `${collective}, which ${peers.length} GPUs of several hosts do not have: leave --plan out`,
     );
   }
 }
 
-/** Throws UnplannableError for more GPUs than the engine connects. */
-export function checkGpuCount({ peers }: PlanInput): void {
-  if (peers.length <= MAX_GPUS) return;
-  throw new UnplannableError(
-    `the communicator has ${peers.length} GPUs: this version connects at most ${MAX_GPUS}; use NCCLRUN_DEVICE=host with buffers in ` +
-      'ordinary memory',
-  );
+/** Throws UnplannableError for more GPUs of one host than the engine connects. */
+export function checkGpuCount({ hosts, peers }: PlanInput): void {
+  for (const [index, { name }] of hosts.entries()) {
+    const count = peers.filter(({ host }) => host === index).length;
+    if (count <= MAX_GPUS) continue;
+    throw new UnplannableError(
+      `the communicator has ${count} GPUs on ${name}: this version connects at most ${MAX_GPUS} of one host; use ` +
+        'NCCLRUN_DEVICE=host with buffers in ordinary memory',
+    );
+  }
 }
 
 function hostOf(input: PlanInput, peer: PlannedPeer): string {

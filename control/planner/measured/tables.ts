@@ -59,7 +59,7 @@ export class Tables implements HostTables {
       const key = this.#keyOf(device, input, channelSet);
       const file = tablePath(this.#options.directory, key);
       this.#options.used({ ranks, file, key: JSON.stringify(key), measured: false });
-      const budget = { ranks, channels, copyChannels: planned.copyChannels, minChannels: 1 };
+      const budget = { ranks, channels, pairChannels: channels, copyChannels: planned.copyChannels, minChannels: 1 };
       const tuning = measuringRows(planned.tuning, { device, situation, ...budget });
       return { ...planned, channels: channelSet.channels(channels), tuning };
     }

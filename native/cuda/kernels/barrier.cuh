@@ -14,7 +14,7 @@ class LanePrimitives {
         waitState_(waitState),
         channel_(channel),
         has_(threadIdx.x < item.sendCount),
-        peer_(has_ ? item.sends[threadIdx.x] : 0) {
+        peer_(has_ ? item.peers[threadIdx.x] : 0) {
     if (!has_) return;
     send_ = loadPairConnection<kProtocol>(launch_, channel_, peer_, false);
     receive_ = loadPairConnection<kProtocol>(launch_, channel_, peer_, true);

@@ -62,6 +62,7 @@ NCCLRUN_ROUTINE(directGather)
 NCCLRUN_ROUTINE(directScatter)
 NCCLRUN_ROUTINE(sendTo)
 NCCLRUN_ROUTINE(receiveFrom)
+NCCLRUN_ROUTINE(exchangeInPlace)
 NCCLRUN_ROUTINE(pull)
 #undef NCCLRUN_ROUTINE
 
@@ -116,6 +117,8 @@ __device__ __forceinline__ void spread(P& p, const Work& w, Routine routine) {
       return sendToRoutine(p, w);
     case Routine::receive:
       return receiveFromRoutine(p, w);
+    case Routine::exchange:
+      return exchangeInPlaceRoutine(p, w);
     default:
       return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
   }

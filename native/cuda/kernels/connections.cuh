@@ -157,8 +157,9 @@ template <uint32_t kProtocol>
 __device__ __forceinline__ ConnectionState loadPairConnection(const Launch& launch, uint32_t channel, uint32_t peer,
                                                               bool receives) {
   const uint64_t at = regionOffset(launch.slots, channel);
-  return loadConnection<kProtocol>(launch, {launch.in[peer] + at, launch.out[peer] + at},
-                                   slotOffset(kProtocol, launch.slots), pairState(launch, channel, peer), receives);
+  const RegionPair regions = regionsOf(launch, peer);
+  return loadConnection<kProtocol>(launch, {regions.in + at, regions.out + at}, slotOffset(kProtocol, launch.slots),
+                                   pairState(launch, channel, peer), receives);
 }
 
 // Loads and stores the states of all connections of an item on one channel. The first two warps do the work; the caller
@@ -179,7 +180,7 @@ class ConnectionStore {
     if (item.usesRing) {
       peer_ = receives_ ? position_->previous : position_->next;
     } else {
-      peer_ = receives_ ? item.receives[lane_] : item.sends[lane_];
+      peer_ = item.peers[lane_];
     }
   }
 

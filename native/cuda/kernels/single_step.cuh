@@ -55,7 +55,7 @@ class SingleStep {
     if (threadIdx.x >= 64 || mine_ >= (receives_ ? item.receiveCount : item.sendCount)) {
       mine_ = kNone;
     } else {
-      peer_ = receives_ ? item.receives[mine_] : item.sends[mine_];
+      peer_ = item.peers[mine_];
       state_ = loadPairConnection<kProtocol>(launch, channel, peer_, receives_);
       if (!receives_) awaitSlots(launch, connections, state_);
       SingleStepConnection& shared = (receives_ ? connections.receives : connections.sends)[mine_];

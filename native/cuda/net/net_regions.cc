@@ -1,5 +1,6 @@
 #include "cuda/net/net_regions.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -12,15 +13,23 @@ NetRegions::NetRegions(const Gpu& gpu, const PlanView& plan, uint32_t rank, std:
 
 NetRegions::~NetRegions() {
   const OnGpu here(gpu_);
-  for (void* memory : taken_) driver().memFreeHost(memory);
+  for (void* memory : pieces_) driver().memFreeHost(memory);
 }
 
+// The driver takes long to pin memory, and may wait for running kernels, so it pins more than the first pairs need.
 Status NetRegions::take(uint64_t bytes, std::byte*& out) {
-  void* memory = nullptr;
-  NCCLRUN_TRY(statusOf(driver().memHostAlloc(&memory, bytes, kHostPortable | kHostMapped), "cuMemHostAlloc"));
-  taken_.push_back(memory);
-  std::memset(memory, 0, bytes);
-  out = static_cast<std::byte*>(memory);
+  constexpr uint64_t kPieceBytes = 16 << 20;
+  bytes = inPages(bytes);
+  if (bytes > untaken_.size()) {
+    const uint64_t all = std::max(bytes, kPieceBytes);
+    void* memory = nullptr;
+    NCCLRUN_TRY(statusOf(driver().memHostAlloc(&memory, all, kHostPortable | kHostMapped), "cuMemHostAlloc"));
+    pieces_.push_back(memory);
+    std::memset(memory, 0, all);
+    untaken_ = {static_cast<std::byte*>(memory), all};
+  }
+  out = untaken_.data();
+  untaken_ = untaken_.subspan(bytes);
   return {};
 }
 
@@ -35,16 +44,30 @@ bool NetRegions::isNeighbour(uint32_t peer) const {
 
 Status NetRegions::allocate() {
   const OnGpu here(gpu_);
-  const uint64_t rings = ringBytes(slots_, plan_.header().ranks);
-  for (uint32_t rank = 0; rank < plan_.header().ranks; rank++) {
-    if (plan_.sameHost(rank)) continue;
+  const uint32_t ranks = plan_.header().ranks;
+  const uint64_t rings = ringBytes(slots_, ranks);
+  std::byte* table = nullptr;
+  NCCLRUN_TRY(take(ranks * sizeof(RegionPair), table));
+  pairs_ = reinterpret_cast<RegionPair*>(table);
+  for (uint32_t rank = 0; rank < ranks; rank++) {
+    if (plan_.sameHost(rank) || !isNeighbour(rank)) continue;
+    if (rings == 0) {
+      NCCLRUN_TRY(makePair(rank));
+      continue;
+    }
     Peer& peer = peers_[rank];
-    NCCLRUN_TRY(take(pairBytes(slots_), peer.out));
-    NCCLRUN_TRY(take(pairBytes(slots_), peer.in));
-    if (rings == 0 || !isNeighbour(rank)) continue;
     NCCLRUN_TRY(take(rings, peer.ringOut));
     NCCLRUN_TRY(take(rings, peer.ringIn));
   }
+  return {};
+}
+
+Status NetRegions::makePair(uint32_t rank) {
+  Peer& peer = peers_[rank];
+  if (peer.out != nullptr) return {};
+  NCCLRUN_TRY(take(pairBytes(slots_), peer.in));
+  NCCLRUN_TRY(take(pairBytes(slots_), peer.out));
+  enter(rank, {reinterpret_cast<char*>(peer.in), reinterpret_cast<char*>(peer.out)});
   return {};
 }
 
@@ -55,7 +78,7 @@ DeviceRing NetRegions::ringOf(uint32_t peer, uint32_t channel, bool sends) {
   const uint64_t first = isPair ? slotOffset(0, slots_) : kRegionHeaderBytes;
   const uint32_t steps = isPair ? slots_.pairSteps : slots_.ringSteps;
   const uint32_t stride = slotStride(slots_, isPair ? pairStepBytes(slots_, of) : slots_.ringStepBytes);
-  const Peer& regions = this->of(peer);
+  const Peer regions = this->of(peer);
   std::byte* const out = (isPair ? regions.out : regions.ringOut) + at;
   std::byte* const in = (isPair ? regions.in : regions.ringIn) + at;
   auto& data = *reinterpret_cast<Region*>(sends ? out : in);

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "dl/gpu.h"
@@ -22,9 +23,15 @@ class NetRegions final : public DeviceRings {
   NetRegions(const NetRegions&) = delete;
   NetRegions& operator=(const NetRegions&) = delete;
 
+  // Those of the rings, with neighbours on other hosts.
   Status allocate();
+  // Those of a pair, which are made with the first operation of the two ranks. Not by the proxy's thread.
+  Status makePair(uint32_t peer);
+  // The pairs' regions by rank, as kernels read them: what makePair() and enter() have put there.
+  const RegionPair* pairs() const { return pairs_; }
+  void enter(uint32_t peer, const RegionPair& regions) { pairs_[peer] = regions; }
 
-  // As Regions has them, of a peer on another host.
+  // As Regions has them, of a peer on another host: 0 where there are none.
   Pointer out(uint32_t peer) const { return pointerTo(of(peer).out); }
   Pointer in(uint32_t peer) const { return pointerTo(of(peer).in); }
   Pointer ringOut(uint32_t peer) const { return pointerTo(of(peer).ringOut); }
@@ -42,7 +49,10 @@ class NetRegions final : public DeviceRings {
   struct Peer {
     std::byte *out = nullptr, *in = nullptr, *ringOut = nullptr, *ringIn = nullptr;
   };
-  const Peer& of(uint32_t peer) const { return peers_.at(peer); }
+  Peer of(uint32_t peer) const {
+    const auto found = peers_.find(peer);
+    return found == peers_.end() ? Peer() : found->second;
+  }
   static Pointer pointerTo(std::byte* address) { return reinterpret_cast<Pointer>(address); }
   bool isNeighbour(uint32_t peer) const;
   // Zeroed, for good as long as this object lives.
@@ -54,8 +64,10 @@ class NetRegions final : public DeviceRings {
   const Slots slots_;
   const std::function<bool()> isBusy_;
   std::map<uint32_t, Peer> peers_;
-  std::vector<void*> taken_;
-  std::mutex mutex_;  // of onGone_
+  RegionPair* pairs_ = nullptr;
+  std::vector<void*> pieces_;     // of pinned memory
+  std::span<std::byte> untaken_;  // of the last one
+  std::mutex mutex_;              // of onGone_
   OnGone onGone_;
 };
 

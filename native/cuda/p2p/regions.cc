@@ -20,8 +20,8 @@ Regions::Regions(const Gpu& gpu, const PlanView& plan, const Segment& segment, u
 
 Regions::~Regions() {
   const OnGpu here(gpu_);
-  for (uint32_t peer = 0; peer < kMaxPeers; peer++) {
-    if (foreign_[peer]) driver().ipcCloseMemHandle(mapped_[peer]);
+  for (const Peer& peer : peers_) {
+    if (peer.isForeign) driver().ipcCloseMemHandle(peer.mapped);
   }
 }
 
@@ -75,16 +75,17 @@ Status Regions::connect() {
 
 Status Regions::open(uint32_t peer) {
   const DeviceRecord& record = segment_.deviceRecord(localOf(peer));
+  Peer& theirs = peers_[localOf(peer)];
   if (record.process == processToken()) {
     const Result result = driver().ctxEnablePeerAccess(reinterpret_cast<Context>(record.context), 0);
     if (result != kPeerAccessAlreadyEnabled && result != kSuccess) return statusOf(result, "cuCtxEnablePeerAccess");
-    mapped_[peer] = record.pointer;
+    theirs.mapped = record.pointer;
     return {};
   }
   IpcHandle handle;
   std::memcpy(&handle, record.ipcHandle, sizeof handle);
-  Status status = statusOf(driver().ipcOpenMemHandle(&mapped_[peer], handle, kIpcLazyPeerAccess), "cuIpcOpenMemHandle");
-  foreign_[peer] = status.ok();
+  Status status = statusOf(driver().ipcOpenMemHandle(&theirs.mapped, handle, kIpcLazyPeerAccess), "cuIpcOpenMemHandle");
+  theirs.isForeign = status.ok();
   return status;
 }
 
@@ -130,11 +131,12 @@ Status Regions::decide() {
     const DeviceRecord& record = segment_.deviceRecord(theirs);
     const bool both = (reached >> theirs & 1) != 0 && (record.reached.load(std::memory_order_relaxed) >> own & 1) != 0;
     if (both) {
-      out_[peer] = mapped_[peer] + offsetFor(own, theirs);
-      in_[peer] = own_.pointer() + offsetFor(theirs, own);
-      ringOut_[peer] = mapped_[peer] + ringsAt();
-      ringIn_[peer] = own_.pointer() + ringsAt();
-      transports_[peer] = plan::Transport::p2p;
+      Peer& found = peers_[theirs];
+      found.out = found.mapped + offsetFor(own, theirs);
+      found.in = own_.pointer() + offsetFor(theirs, own);
+      found.ringOut = found.mapped + ringsAt();
+      found.ringIn = own_.pointer() + ringsAt();
+      found.transport = plan::Transport::p2p;
       continue;
     }
     if (why_.empty()) why_.assign(record.why, strnlen(record.why, sizeof record.why));
@@ -186,11 +188,12 @@ Status Regions::pinned(uint32_t fromLocal, uint32_t toLocal, uint64_t bytes, Poi
 Status Regions::useHostMemory(uint32_t peer) {
   const uint32_t own = localOf(rank_), theirs = localOf(peer);
   const uint64_t pair = pairBytes(slots_), rings = ringBytes(slots_, plan_.header().ranks);
-  Status status = pinned(own, theirs, pair, out_[peer]);
-  if (status.ok()) status = pinned(theirs, own, pair, in_[peer]);
-  if (status.ok() && rings > 0) status = pinned(theirs, theirs, rings, ringOut_[peer]);
-  if (status.ok() && rings > 0) status = pinned(own, own, rings, ringIn_[peer]);
-  transports_[peer] = plan::Transport::shm;
+  Peer& found = peers_[theirs];
+  Status status = pinned(own, theirs, pair, found.out);
+  if (status.ok()) status = pinned(theirs, own, pair, found.in);
+  if (status.ok() && rings > 0) status = pinned(theirs, theirs, rings, found.ringOut);
+  if (status.ok() && rings > 0) status = pinned(own, own, rings, found.ringIn);
+  found.transport = plan::Transport::shm;
   return status;
 }
 

@@ -37,12 +37,12 @@ class Regions {
   bool allRest() const { return allAt(4); }
 
   // Regions of all channels as this GPU sees them, from this rank to a peer of this host and back.
-  Pointer out(uint32_t peer) const { return out_[peer]; }
-  Pointer in(uint32_t peer) const { return in_[peer]; }
+  Pointer out(uint32_t peer) const { return of(peer).out; }
+  Pointer in(uint32_t peer) const { return of(peer).in; }
   // The same for the rings: the region that this rank writes if the peer is its neighbour, and the one that it writes.
-  Pointer ringOut(uint32_t peer) const { return ringOut_[peer]; }
-  Pointer ringIn(uint32_t peer) const { return ringIn_[peer]; }
-  plan::Transport transport(uint32_t peer) const { return transports_[peer]; }
+  Pointer ringOut(uint32_t peer) const { return of(peer).ringOut; }
+  Pointer ringIn(uint32_t peer) const { return of(peer).ringIn; }
+  plan::Transport transport(uint32_t peer) const { return of(peer).transport; }
   // True if every GPU reaches every other; the same at all ranks.
   bool allReach() const { return allReach_; }
   // True if no two ranks are threads that share a GPU, and thus the driver's hardware queues. The same at all ranks,
@@ -53,6 +53,13 @@ class Regions {
   const Slots& slots() const { return slots_; }
 
  private:
+  struct Peer {
+    Pointer mapped = 0;  // its memory; of another process, it has to be unmapped
+    bool isForeign = false;
+    Pointer out = 0, in = 0, ringOut = 0, ringIn = 0;
+    plan::Transport transport{};
+  };
+  const Peer& of(uint32_t rank) const { return peers_[localOf(rank)]; }
   uint32_t localOf(uint32_t rank) const { return plan_.peer(rank).localIndex; }
   // Among the regions of a rank, those that local rank `from` writes; behind those of all pairs, those of the rings.
   uint64_t offsetFor(uint32_t from, uint32_t to) const { return (from < to ? from : from - 1) * pairBytes(slots_); }
@@ -71,10 +78,7 @@ class Regions {
   const Slots slots_;
   enum class State { unpublished, published, opened, connected } state_ = State::unpublished;
   Memory own_;
-  std::array<Pointer, kMaxPeers> mapped_{};  // peers' memory; those of other processes have to be unmapped
-  std::array<bool, kMaxPeers> foreign_{};
-  std::array<Pointer, kMaxPeers> out_{}, in_{}, ringOut_{}, ringIn_{};
-  std::array<plan::Transport, kMaxPeers> transports_{};
+  std::array<Peer, kMaxPeers> peers_{};       // by local index
   std::map<std::byte*, PinnedPages> pinned_;  // of the segment
   bool allReach_ = true;
   std::string why_;

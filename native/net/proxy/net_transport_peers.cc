@@ -87,7 +87,8 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
   }
   if (isForeign(peer)) return;
   if (message.kind == net::OobKind::request) {
-    if (planned(peer, message.channel)) find(peer, message.channel, false);
+    // Kernels' connections are made at both ends by themselves, and their memory not on this thread.
+    if (device_ == nullptr && planned(peer, message.channel)) find(peer, message.channel, false);
     return;
   }
   if (message.kind != net::OobKind::offer) return;
@@ -239,7 +240,7 @@ uint32_t NetTransport::mostConnections() const {
   const bool localToo = header.sameHostTransport == kSocket;
   const uint32_t peers = header.ranks - (localToo ? 1 : header.localRanks);
   const uint32_t sockets = header.sockets + (header.socketThreads > 0 ? 1 : 0);
-  if (device_ != nullptr) return (4 * header.channels * sockets + 1) * peers;
+  if (device_ != nullptr) return (2 * plan_.slots().wideChannels * sockets + 1) * peers + 2 * header.channels * sockets;
   uint32_t count = (2 * sockets + 1) * peers;  // each way, and beside the data
   const auto local = plan_.local(plan_.peer(rank_).localIndex);
   for (uint32_t i = 0; i < local.edgeCount; i++) {
@@ -251,7 +252,6 @@ uint32_t NetTransport::mostConnections() const {
 bool NetTransport::planned(uint32_t from, uint32_t channel) const {
   const auto& header = plan_.header();
   if (from == rank_) return false;
-  if (device_ != nullptr) return !plan_.sameHost(from) && channel < 2 * header.channels;
   if (isPair(channel)) {
     const uint8_t transport = plan_.sameHost(from) ? header.sameHostTransport : header.otherHostTransport;
     return transport == uint8_t(plan::Transport::socket);

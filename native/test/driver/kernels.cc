@@ -40,7 +40,7 @@ struct CUfunc_st {
 namespace {
 
 Work workOf(const cuda::Launch& launch, const Item& item, uint32_t block, uint32_t channel, uint32_t protocol) {
-  const uint8_t ringIndex = item.usesRing ? launch.ringPositions[channel].index : uint8_t(0);
+  const uint32_t ringIndex = item.usesRing ? launch.ringPositions[channel].index : 0u;
   return {.send = item.send,
           .receive = item.receive,
           .count = item.count,
@@ -101,6 +101,8 @@ void runRoutine(Primitives& p, const Work& w, Routine routine) {
       return sendTo(p, w);
     case Routine::receive:
       return receiveFrom(p, w);
+    case Routine::exchange:
+      return exchangeInPlace(p, w);
     case Routine::barrier:
       return flatBarrier(p, w);
     default:

@@ -116,16 +116,16 @@ Primitives::Primitives(Block& block, const cuda::Launch& launch, const Item& ite
   payload_ = protocol == 0 ? slotBytes_ : protocol == 1 ? slotBytes_ / 16 * 8 : slotBytes_ / 128 * 120;
   const auto ofPair = [&](uint32_t peer) {
     const uint64_t at = regionOffset(slots, channel);
-    return Connection{
-        {launch.in[peer] + at, launch.out[peer] + at}, slotOffset(protocol, slots), channel * launch.ranks + peer};
+    const RegionPair regions = regionsOf(launch, peer);
+    return Connection{{regions.in + at, regions.out + at}, slotOffset(protocol, slots), channel * launch.ranks + peer};
   };
   const auto ofRing = [&](RegionPair regions) { return Connection{regions, position.slots, position.state}; };
   for (uint32_t i = 0; i < item.receiveCount; i++) {
-    const uint32_t peer = item.usesRing ? position.previous : item.receives[i];
+    const uint32_t peer = item.usesRing ? position.previous : item.peers[i];
     receives_.push_back(connectionOf(ringsApart ? ofRing(position.fromPrevious) : ofPair(peer), true));
   }
   for (uint32_t i = 0; i < item.sendCount; i++) {
-    const uint32_t peer = item.usesRing ? position.next : item.sends[i];
+    const uint32_t peer = item.usesRing ? position.next : item.peers[i];
     sends_.push_back(connectionOf(ringsApart ? ofRing(position.toNext) : ofPair(peer), false));
   }
 }
