@@ -8,13 +8,24 @@ import type { Prediction, Situation } from '../tuning/network.ts';
 import { rowsOf, stepsOf } from './gpu-tuning.ts';
 import type { ChannelBudget } from './gpu-tuning.ts';
 
-/** Microseconds from the kernel of one host to that of another over sockets, and from one GPU of a host to the next. */
-const HOP_BETWEEN = 25;
+/**
+ * Microseconds, of the two hosts that one machine with four H100 plays (docs/performance-gpus.md): from the kernel of one host to that of
+ * another over sockets, from one GPU of a host to the next, for each further peer of a direct operation and for what it reduces, and before a
+ * ring's or a tree's first step. Another network is faster in these and in what follows; the sizes at which variants change stay about where
+ * they are.
+ */
+const HOP_BETWEEN = 22;
 const HOP_INSIDE = 3;
-/** What the sockets of a host carry. Another network is faster in both, and the sizes at which variants change stay about where they are. */
-const BYTES_PER_MICROSECOND = 4000;
-/** Only rings send a step before they have received the one before. */
-const PIPELINING = 2;
+const PEER = 8;
+const REDUCED_PEER = 4;
+const BEFORE_RING = 10;
+const BEFORE_TREE = 20;
+/** Bytes per microsecond on each channel that connects two ranks of different hosts. Rings and one-shot reductions have a step on its way always. */
+const PIPELINED = 1000;
+const IN_STEPS = 700;
+const BY_TREE = 900;
+/** And of all connections of a host. */
+const OF_HOST = 10_000;
 
 const ALGORITHMS: readonly AlgorithmName[] = ['ring', 'tree', 'directOneShot', 'directTwoShot'];
 const WITH_ROOT: readonly CollectiveName[] = ['broadcast', 'reduce'];
@@ -22,7 +33,7 @@ const WITH_ROOT: readonly CollectiveName[] = ['broadcast', 'reduce'];
 export function tuningBetweenHosts(situation: Situation, budget: ChannelBudget, preferences: Preferences): TuningRow[] {
   return COLLECTIVES.flatMap((collective) => {
     const asMessages = areMessagesBetweenGpuHosts(collective);
-    const steps = stepsOf(collective, choicesBetweenGpuHosts(collective, situation), preferences, situation);
+    const steps = stepsOf(collective, choicesBetweenGpuHosts(collective, situation, budget), preferences, situation);
     return steps
       .flatMap((step, index) => rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, budget))
       .map((row) => ({ ...row, variants: row.variants.map((variant) => ({ ...variant, asMessages })) }));
@@ -30,38 +41,44 @@ export function tuningBetweenHosts(situation: Situation, budget: ChannelBudget, 
 }
 
 /** All that the engine has, with their predictions; none for messages, which have no alternative. */
-function choicesBetweenGpuHosts(collective: CollectiveName, situation: Situation): Choice[] {
+function choicesBetweenGpuHosts(collective: CollectiveName, situation: Situation, budget: ChannelBudget): Choice[] {
   if (areMessagesBetweenGpuHosts(collective) || collective === 'sendRecv' || collective === 'barrier') return [];
   return ALGORITHMS.flatMap((algorithm) => {
     const variant = { algorithm, protocol: 'simple', asMessages: false, channels: 1 } as const;
     if (!isVariantBetweenGpuHosts(collective, variant, { ranks: situation.ranks, pairChannels: 1 })) return [];
-    return [{ algorithm, protocol: 'simple', prediction: predict(collective, algorithm, situation) }];
+    return [{ algorithm, protocol: 'simple', prediction: predict(collective, algorithm, situation, budget) }];
   });
 }
 
-/** What a chunk passes, and how many times an operation's bytes leave the host that sends most. */
-function predict(collective: CollectiveName, algorithm: AlgorithmName, { ranks, hosts }: Situation): Prediction {
+/** `copies`: how often the bytes of an operation cross one connection. */
+function predict(
+  collective: CollectiveName,
+  algorithm: AlgorithmName,
+  { ranks, hosts }: Situation,
+  { channels, pairChannels }: ChannelBudget,
+): Prediction {
   const local = Math.ceil(ranks / hosts);
-  const remote = ranks - local;
   const passes = collective === 'allReduce' ? 2 : 1;
-  const between = (microseconds: number, copies: number): Prediction => ({
+  const isWhole = WITH_ROOT.includes(collective);
+  const of = (microseconds: number, copies: number, rate: number): Prediction => ({
     microseconds,
-    bytesPerMicrosecond: BYTES_PER_MICROSECOND / copies,
+    bytesPerMicrosecond: rate / copies,
     fill: null,
   });
   if (algorithm === 'ring') {
     const hop = (hosts * HOP_BETWEEN + (ranks - hosts) * HOP_INSIDE) / ranks;
-    const copies = WITH_ROOT.includes(collective) ? 1 : (passes * (ranks - 1)) / ranks;
-    return between(passes * (ranks - 1) * hop, copies);
+    const steps = passes * (ranks - 1);
+    return of(BEFORE_RING + steps * hop, isWhole ? 1 : steps / ranks, channels * PIPELINED);
   }
   if (algorithm === 'tree') {
     const down = Math.ceil(Math.log2(hosts)) * HOP_BETWEEN + (local - 1) * HOP_INSIDE;
-    // A host inside of the tree has a parent and two children.
-    return between(passes * down, 3 * PIPELINING);
+    return of(BEFORE_TREE + passes * down, 1, pairChannels * BY_TREE);
   }
-  const hop = HOP_BETWEEN + HOP_INSIDE;
-  if (algorithm === 'directTwoShot') return between(2 * hop, (2 * PIPELINING * local * remote) / ranks);
-  if (WITH_ROOT.includes(collective)) return between(hop, PIPELINING * remote);
-  const parts = collective === 'allReduce' ? 1 : ranks;
-  return between(hop, (PIPELINING * local * remote) / parts);
+  const isReduced = collective !== 'allGather' && collective !== 'broadcast';
+  const hop = HOP_BETWEEN + (ranks - local) * (PEER + (isReduced ? REDUCED_PEER : 0));
+  const rate = (ofConnection: number): number =>
+    Math.min(ofConnection * pairChannels, OF_HOST / ((isWhole ? 1 : local) * (ranks - local)));
+  if (algorithm === 'directTwoShot') return of(2 * hop, 2 / ranks, rate(IN_STEPS));
+  const isPipelined = isWhole || collective === 'allReduce';
+  return of(hop, isPipelined ? 1 : 1 / ranks, rate(isPipelined ? PIPELINED : IN_STEPS));
 }

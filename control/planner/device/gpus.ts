@@ -32,7 +32,7 @@ export function decideOnGpus(input: PlanInput, channelSet: ChannelSet, preferenc
   const channels = Math.max(1, Math.min(most, preferences.channels.max, ...limits));
   const copyChannels = Math.max(1, Math.floor(channels / COPYING));
   const ranks = input.peers.length;
-  const situation = decisionSituation(channelSet, ranks, channels);
+  const situation = decisionSituation(channelSet, input, channels);
   const messageChannels = channelsOfMessage('sendRecv', ranks, channels - copyChannels);
   const pairChannels = isBetweenHosts && ranks > 2 ? Math.min(channels, messageChannels) : channels;
   const budget = { ranks, channels, copyChannels, pairChannels, minChannels: preferences.channels.min };
@@ -54,12 +54,17 @@ export function decideOnGpus(input: PlanInput, channelSet: ChannelSet, preferenc
 }
 
 /** What the model is asked about. */
-export function decisionSituation(channelSet: ChannelSet, ranks: number, blocks: number): Situation {
-  return channelSet.cluster === null ? unknownMachine(ranks, blocks) : situationOf(channelSet.cluster, blocks);
+export function decisionSituation(
+  channelSet: ChannelSet,
+  { peers, hosts }: Pick<PlanInput, 'peers' | 'hosts'>,
+  blocks: number,
+): Situation {
+  const { cluster } = channelSet;
+  return cluster === null ? unknownMachines(peers.length, hosts.length, blocks) : situationOf(cluster, blocks);
 }
 
-/** What is not known of it does not matter inside a host. */
-function unknownMachine(ranks: number, blocks: number): Situation {
+/** What is not known of them does not matter inside a host, nor to what GPUs of several hosts can do. */
+function unknownMachines(ranks: number, hosts: number, blocks: number): Situation {
   const none: Agreement = {
     channels: 1,
     inside: DEFAULT_LINK_BANDWIDTH * 1000,
@@ -72,7 +77,7 @@ function unknownMachine(ranks: number, blocks: number): Situation {
   };
   return {
     ranks,
-    hosts: 1,
+    hosts,
     generation: generationOf(0),
     processors: 'other',
     ring: none,

@@ -54,7 +54,7 @@ export class Tables implements HostTables {
     if (ranks < 2) return planned;
     const { device } = planned;
     const channels = maxChannels(planned, preferences);
-    const situation = decisionSituation(channelSet, ranks, channels);
+    const situation = decisionSituation(channelSet, input, channels);
     if (this.#options.measures) {
       const key = this.#keyOf(device, input, channelSet);
       const file = tablePath(this.#options.directory, key);
@@ -95,7 +95,7 @@ export class Tables implements HostTables {
     const { names } = this.#options;
     const { cluster } = channelSet;
     // However many channels the user lets it have, it is the same machine.
-    const topology = cluster === null ? null : hashOf(decisionSituation(channelSet, peers.length, 0));
+    const topology = cluster === null ? null : hashOf(decisionSituation(channelSet, { hosts, peers }, 0));
     const onProcessors = device === 'host';
     const [gpu] = cluster?.shapes[0]?.routes.machine.gpus ?? [];
     return inOrder({
