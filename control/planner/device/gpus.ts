@@ -15,7 +15,7 @@ import { channelsOfMessage, tuningOnGpus } from './gpu-tuning.ts';
 /** Blocks that the largest sizes use: so many of 512 threads fill what NVLinks carry (2 × H200). */
 const MAX_CHANNELS = 64;
 /** Between hosts, where a block that waits for the network keeps its SM from other work. */
-const MAX_CHANNELS_BETWEEN_HOSTS = 8;
+const MAX_CHANNELS_BETWEEN_HOSTS = 16;
 /** All blocks of a launch wait for peers, so each needs an SM, and so do those of another communicator's launch beside them. */
 const LAUNCHES_AT_ONCE = 2;
 /** One in so many channels is left to copies that a rank makes for itself while it sends and receives. */

@@ -29,6 +29,7 @@ SocketConfig socketsOf(const PlanView& plan, const Token& token) {
   config.token = token;
   config.sockets = header.sockets;
   config.helpers = header.socketThreads;
+  config.clearsEvents = header.device == uint8_t(plan::Device::cuda);  // NetTransport::moveDevice()
   for (uint32_t i = 0; i < plan.nicCount(); i++) {
     config.devices.push_back({.interface = std::string(plan.nicName(i)),
                               .address = std::string(plan.nicAddress(i)),

@@ -9,8 +9,8 @@
 namespace ncclrun {
 namespace {
 
-// Between polls that have long found nothing.
-constexpr uint64_t kNetworkPauseNanoseconds = 1'000'000, kKernelPauseNanoseconds = 50'000;
+// Between polls that have long found nothing, at most.
+constexpr uint64_t kNetworkPauseNanoseconds = 1'000'000, kKernelPauseNanoseconds = 250'000;
 
 }  // namespace
 
@@ -254,7 +254,7 @@ void NetTransport::beginLaunch() {
 }
 
 Proxy::Work::Outcome NetTransport::onNetwork(bool fromNetwork) {
-  if (fromNetwork) network_->clearEvents();
+  if (fromNetwork || device_ != nullptr) network_->clearEvents();
   if (device_ != nullptr) return moveDevice(fromNetwork);
   bool isWatched = false, hasChanged = false;
   for (NetEndpoint& each : list_) {

@@ -1,7 +1,9 @@
 #include "net/proxy/proxy.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +13,6 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <mutex>
 #include <set>
 #include <system_error>
@@ -24,8 +25,6 @@ namespace ncclrun {
 namespace {
 
 constexpr uint64_t kWake = 0, kOutOfBand = 1, kNetwork = 2;
-// What has no events is polled without a pause for about 50 us, then with Setup::pauseNanoseconds.
-constexpr uint32_t kPollsWithoutPause = 200;
 
 Status threadError(const char* what) {
   const int error = errno;
@@ -121,20 +120,26 @@ void Proxy::wake() {
   }
 }
 
-int Proxy::sleep(std::span<epoll_event> events) const {
+// What has no events is polled, with pauses so short beside the time since something has moved that the next move is
+// hardly later for them.
+int Proxy::sleep(std::span<epoll_event> events) {
   const uint64_t now = nowNanoseconds();
   int milliseconds = nextTick_ > now ? int((nextTick_ - now + 999'999) / 1'000'000) : 0;
-  if (polls_) {
-    constexpr uint64_t kMillisecond = 1'000'000;
-    const bool pauses = vainPolls_ >= kPollsWithoutPause;
-    milliseconds = pauses ? int(setup_.pauseNanoseconds / kMillisecond) : 0;
-    const timespec rest{.tv_sec = 0, .tv_nsec = long(setup_.pauseNanoseconds % kMillisecond)};
-    if (pauses && milliseconds == 0) nanosleep(&rest, nullptr);
+  if (isPolling_) {
+    constexpr uint64_t kShare = 20, kShortest = 2'000;
+    constexpr uint32_t kPollsPerLook = 8;
+    const uint64_t pause = std::min((now - movedAt_) / kShare, setup_.pauseNanoseconds);
+    const timespec rest{.tv_sec = 0, .tv_nsec = long(pause)};
+    pollfd event{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
+    if (pause >= kShortest) ppoll(&event, 1, &rest, nullptr);
+    if (pause < kShortest && ++polls_ % kPollsPerLook != 0) return 0;
+    milliseconds = 0;
   }
   return epoll_wait(epoll_.get(), events.data(), int(events.size()), milliseconds);
 }
 
 void Proxy::run() {
+  prctl(PR_SET_TIMERSLACK, 1);  // pauses as short as they are meant
   while (!ends_.load(std::memory_order_seq_cst) && !isLeft_.load(std::memory_order_seq_cst)) move();
   if (!isLeft_.load(std::memory_order_seq_cst)) work_.onEnd();
   LivingProxies::get().remove(*this);
@@ -143,7 +148,7 @@ void Proxy::run() {
 void Proxy::move() {
   std::array<epoll_event, 4> events;
   const int count = sleep(events);
-  bool network = polls_, fromNetwork = false;
+  bool network = isPolling_, fromNetwork = false;
   for (int i = 0; i < count; i++) {
     if (events[size_t(i)].data.u64 == kOutOfBand) work_.onOutOfBand();
     fromNetwork = fromNetwork || events[size_t(i)].data.u64 == kNetwork;
@@ -152,13 +157,13 @@ void Proxy::move() {
     [[maybe_unused]] const ssize_t got = read(wake_.get(), &times, sizeof times);
     wakeRequested_.store(false, std::memory_order_seq_cst);
     network = true;
-    vainPolls_ = 0;
+    movedAt_ = nowNanoseconds();
   }
   if (network || fromNetwork) {
     const Work::Outcome outcome = work_.onNetwork(fromNetwork);
-    polls_ = outcome.isPolled || (outcome.isWatched && setup_.network < 0);
-    vainPolls_ = outcome.hasMoved ? 0 : vainPolls_ + 1;
-    if (outcome.isWatched && setup_.network >= 0) arm();
+    isPolling_ = outcome.isPolled || (outcome.isWatched && setup_.network < 0);
+    if (outcome.hasMoved) movedAt_ = nowNanoseconds();
+    if (outcome.isWatched && setup_.network >= 0 && !isPolling_) arm();
   }
   if (const uint64_t now = nowNanoseconds(); now >= nextTick_)
     nextTick_ = now + std::min(setup_.tickNanoseconds, work_.onTick());

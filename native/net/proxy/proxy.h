@@ -40,7 +40,7 @@ class Proxy {
     int outOfBand;  // event descriptor
     int network;    // event descriptor; -1: the network has none, what is watched is polled
     uint64_t tickNanoseconds;
-    uint64_t pauseNanoseconds;  // between polls that have long found nothing
+    uint64_t pauseNanoseconds;  // between polls that have long found nothing, at most
   };
   explicit Proxy(Work& work) : work_(work) {}
   ~Proxy() { end(); }
@@ -62,7 +62,7 @@ class Proxy {
   void run();
   void move();
   // Sleeps until an event, or as long as there is nothing to do. The events' number.
-  int sleep(std::span<epoll_event> events) const;
+  int sleep(std::span<epoll_event> events);
 
   Work& work_;
   Setup setup_ = {};
@@ -71,8 +71,9 @@ class Proxy {
   std::atomic<bool> isLeft_{false};  // the process exits: the thread ends without a goodbye
   std::atomic<bool> wakeRequested_{false};
   uint64_t nextTick_ = 0;  // nanoseconds
-  uint32_t vainPolls_ = 0;
-  bool polls_ = false;
+  uint64_t movedAt_ = 0;   // nanoseconds: when something has moved last, or somebody has woken the thread
+  uint32_t polls_ = 0;     // since the last look at events
+  bool isPolling_ = false;
   std::thread thread_;
 };
 

@@ -4,9 +4,11 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -89,11 +91,26 @@ void SocketNetwork::notify() {
 }
 
 void SocketNetwork::clearEvents() {
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
   std::array<epoll_event, 64> events;
-  while (epoll_wait(epoll_.get(), events.data(), int(events.size()), 0) == int(events.size())) {
+  size_t got = events.size();
+  while (got == events.size()) {
+    got = size_t(std::max(epoll_wait(epoll_.get(), events.data(), int(events.size()), 0), 0));
+    for (const epoll_event& event : std::span(events).first(got)) {
+      const int descriptor = event.data.fd;
+      if (descriptor == wake_.get()) {
+        uint64_t count = 0;
+        [[maybe_unused]] const ssize_t size = read(descriptor, &count, sizeof count);
+      } else if (size_t(descriptor) < events_.size()) {
+        events_[size_t(descriptor)].store(true, std::memory_order_release);
+      }
+    }
   }
+}
+
+bool SocketNetwork::takeEvent(int descriptor) {
+  if (size_t(descriptor) >= events_.size()) return true;
+  std::atomic<bool>& event = events_[size_t(descriptor)];
+  return event.load(std::memory_order_relaxed) && event.exchange(false, std::memory_order_acquire);
 }
 
 void SocketNetwork::prepare(int descriptor) const {

@@ -33,6 +33,9 @@ struct SocketConfig {
   uint32_t helpers = 0;     // threads; 0: the caller moves everything
   int sendBufferBytes = 0;  // 0: the kernel adapts it
   int receiveBufferBytes = 0;
+  // The caller calls clearEvents() before every round of calls, so a socket that has been found empty is read again
+  // only after an event: one call of the system for all of them instead of one for each.
+  bool clearsEvents = false;
 };
 
 class Acceptor;
@@ -61,6 +64,8 @@ class SocketNetwork final : public Network {
   // The event descriptor reports this descriptor's edges from now on; until it is closed.
   Status watch(int descriptor, bool edgeTriggered = true);
   void unwatch(int descriptor);
+  // False: clearEvents() has seen no event of this watched descriptor since the last call.
+  bool takeEvent(int descriptor);
   // The listener that used it is closed.
   void releaseAcceptor(const Acceptor& acceptor);
   // The event descriptor becomes readable: something was completed, or is left to do.
@@ -69,7 +74,8 @@ class SocketNetwork final : public Network {
   void prepare(int descriptor) const;
 
  private:
-  explicit SocketNetwork(SocketConfig config) : config_(std::move(config)) {}
+  explicit SocketNetwork(SocketConfig config)
+      : config_(std::move(config)), events_(config_.clearsEvents ? kMaxEvents : 0) {}
   Status start();
 
   const std::string name_ = "Socket";
@@ -77,6 +83,8 @@ class SocketNetwork final : public Network {
   std::vector<Device> devices_;
   std::vector<Address> addresses_;
   Descriptor epoll_, wake_;
+  static constexpr size_t kMaxEvents = 65'536;
+  std::vector<std::atomic<bool>> events_;  // by descriptor; of a greater one nothing is known
   std::vector<std::unique_ptr<HelperThread>> helpers_;
   std::atomic<uint32_t> turns_{0};
   std::mutex mutex_;

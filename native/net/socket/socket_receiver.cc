@@ -182,6 +182,7 @@ void SocketReceiver::Task::lost(const std::string& why) {
 }
 
 bool SocketReceiver::Task::read() {
+  if (drained_ && helper() == nullptr && !network_.takeEvent(socket_.get())) return false;
   if (begin_ > 0) {
     std::memmove(staged_.data(), staged_.data() + begin_, end_ - begin_);
     end_ -= begin_;
@@ -197,7 +198,8 @@ bool SocketReceiver::Task::read() {
   do {
     got = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+  drained_ = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  if (drained_) return false;
   if (got <= 0) {
     if (got == 0) {
       closed();

@@ -77,7 +77,7 @@ class SocketReceiver final : public Receiver {
     size_t rest_ = 0;  // of the chunk
     bool chunk_ = false;
     bool over_ = false;
-    bool drained_ = false;        // the last read has left nothing in the socket
+    bool drained_ = false;        // the last read has left nothing in the socket, or found nothing
     size_t begin_ = 0, end_ = 0;  // of what is staged
     std::array<std::byte, 4096> staged_;
   };
