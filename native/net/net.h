@@ -140,9 +140,10 @@ class Network {
   virtual Status connect(uint32_t device, const Handle& handle, std::unique_ptr<Connector>& out) = 0;
 
   // A descriptor that becomes readable when a call on one of this Network's objects may make progress; -1: the backend
-  // has none, its objects must be polled. clearEvents() precedes the calls that the readable descriptor asks for.
+  // has none, its objects must be polled. clearEvents() precedes the calls that the readable descriptor asks for;
+  // false: there are none.
   virtual int eventDescriptor() const { return -1; }
-  virtual void clearEvents() {}
+  virtual bool clearEvents() { return true; }
 
  protected:
   Network() = default;

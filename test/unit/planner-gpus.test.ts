@@ -133,7 +133,7 @@ describe('the planner for GPUs', () => {
   test('GPUs of several hosts have rings and messages of protocol Simple, on few channels', () => {
     const plan = gpuPlan(4, 2);
     validatePlan(plan);
-    expect(plan.channels).toHaveLength(8);
+    expect(plan.channels).toHaveLength(16);
     expect(plan.transports.otherHost).toBe('socket');
     expect(plan.hosts.map(({ nics }) => nics.length)).toEqual([1, 1]);
     const pairChannels = plan.gpuBuffers?.wideChannels ?? 0;

@@ -27,17 +27,31 @@ const BY_TREE = 900;
 /** And of all connections of a host. */
 const OF_HOST = 10_000;
 
+/** An all_reduce sends and receives on every channel at once: with more of them it takes up to twice as long from 1 to 2 MiB. */
+const ALL_REDUCE_CHANNELS = 8;
+
 const ALGORITHMS: readonly AlgorithmName[] = ['ring', 'tree', 'directOneShot', 'directTwoShot'];
 const WITH_ROOT: readonly CollectiveName[] = ['broadcast', 'reduce'];
 
 export function tuningBetweenHosts(situation: Situation, budget: ChannelBudget, preferences: Preferences): TuningRow[] {
   return COLLECTIVES.flatMap((collective) => {
     const asMessages = areMessagesBetweenGpuHosts(collective);
-    const steps = stepsOf(collective, choicesBetweenGpuHosts(collective, situation, budget), preferences, situation);
+    const own = collective === 'allReduce' ? withFewer(budget, ALL_REDUCE_CHANNELS) : budget;
+    const steps = stepsOf(collective, choicesBetweenGpuHosts(collective, situation, own), preferences, situation);
     return steps
-      .flatMap((step, index) => rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, budget))
+      .flatMap((step, index) => rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, own))
       .map((row) => ({ ...row, variants: row.variants.map((variant) => ({ ...variant, asMessages })) }));
   });
+}
+
+function withFewer(budget: ChannelBudget, most: number): ChannelBudget {
+  const { channels, pairChannels, minChannels } = budget;
+  return {
+    ...budget,
+    channels: Math.min(channels, most),
+    pairChannels: Math.min(pairChannels, most),
+    minChannels: Math.min(minChannels, most),
+  };
 }
 
 /** All that the engine has, with their predictions; none for messages, which have no alternative. */

@@ -19,6 +19,11 @@ struct DeviceRing {
   size_t stride;        // bytes from one slot to the next
   size_t bytes;         // of all slots
 
+  // The kernel has done something since. Any thread.
+  bool hasNews(const Connection& ring, bool sends) const {
+    const uint32_t now = std::atomic_ref(*(sends ? tail : head)).load(std::memory_order_relaxed);
+    return now != uint32_t((sends ? ring.tail : ring.head).load(std::memory_order_relaxed));
+  }
   // Brings what the kernel has done since into `ring`.
   void fetch(Connection& ring, bool sends, uint32_t steps) const {
     std::atomic<uint64_t>& counter = sends ? ring.tail : ring.head;

@@ -64,6 +64,9 @@ class NetConnection {
   // The same, where another thread may be at it: waits for that one. True if it is idle then.
   bool settle();
 
+  // The kernel has filled or freed slots since the last advance().
+  bool hasDeviceNews() const { return deviceRing_.has_value() && deviceRing_->hasNews(ring_, sends_); }
+
   bool isOpen() const { return open_.load(std::memory_order_acquire); }
   // The sender has sent its last message. Receiver: it has arrived, and all before it are in slots.
   bool hasEnded() const { return ended_.load(std::memory_order_acquire); }

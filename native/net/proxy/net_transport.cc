@@ -254,8 +254,8 @@ void NetTransport::beginLaunch() {
 }
 
 Proxy::Work::Outcome NetTransport::onNetwork(bool fromNetwork) {
-  if (fromNetwork || device_ != nullptr) network_->clearEvents();
-  if (device_ != nullptr) return moveDevice(fromNetwork);
+  if (device_ != nullptr) return moveDevice(network_->clearEvents() || fromNetwork);
+  if (fromNetwork) network_->clearEvents();
   bool isWatched = false, hasChanged = false;
   for (NetEndpoint& each : list_) {
     NetConnection& connection = each.connection();
@@ -275,15 +275,20 @@ Proxy::Work::Outcome NetTransport::onNetwork(bool fromNetwork) {
   return {.isWatched = isWatched, .hasMoved = hasChanged, .isPolled = false};
 }
 
-// Kernels tell nobody what they have posted or freed, so all connections are looked at as long as kernels may run.
-Proxy::Work::Outcome NetTransport::moveDevice(bool fromNetwork) {
+// Kernels tell nobody what they have posted or freed, so all counters are looked at as long as kernels may run.
+Proxy::Work::Outcome NetTransport::moveDevice(bool hasEvents) {
+  const bool areActive = device_->areActive();  // before: what ended kernels have posted is seen below
   bool hasMoved = false;
   for (NetEndpoint& each : list_) {
-    hasMoved = each.connection().advance() || hasMoved;
+    NetConnection& connection = each.connection();
+    const bool isWatched = connection.watched.load(std::memory_order_relaxed) &&
+                           connection.watched.exchange(false, std::memory_order_seq_cst);
+    if (!hasEvents && !isWatched && !connection.hasDeviceNews()) continue;
+    hasMoved = connection.advance() || hasMoved;
     confirmEnd(each);
   }
   judgeFailures();
-  return {.isWatched = true, .hasMoved = hasMoved || fromNetwork, .isPolled = hasMoved || device_->areActive()};
+  return {.isWatched = true, .hasMoved = hasMoved || hasEvents, .isPolled = hasMoved || areActive};
 }
 
 }  // namespace ncclrun

@@ -61,7 +61,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   NetEndpoint* find(uint32_t peer, uint32_t channel, bool sends);
   // Of the two ranks alone, not of a ring.
   bool isPair(uint32_t channel) const;
-  Outcome moveDevice(bool fromNetwork);
+  Outcome moveDevice(bool hasEvents);
   // Nothing of a pair's channel, nor where kernels play the blocks.
   std::optional<plan::EdgeRecord> ringEdge(uint32_t channel, bool sends) const;
   Status make(const Key& key, std::unique_ptr<NetEndpoint>& out);

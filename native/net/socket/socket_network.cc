@@ -90,11 +90,13 @@ void SocketNetwork::notify() {
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
 }
 
-void SocketNetwork::clearEvents() {
+bool SocketNetwork::clearEvents() {
   std::array<epoll_event, 64> events;
+  bool any = false;
   size_t got = events.size();
   while (got == events.size()) {
     got = size_t(std::max(epoll_wait(epoll_.get(), events.data(), int(events.size()), 0), 0));
+    any = any || got > 0;
     for (const epoll_event& event : std::span(events).first(got)) {
       const int descriptor = event.data.fd;
       if (descriptor == wake_.get()) {
@@ -105,6 +107,7 @@ void SocketNetwork::clearEvents() {
       }
     }
   }
+  return any;
 }
 
 bool SocketNetwork::takeEvent(int descriptor) {

@@ -51,7 +51,7 @@ class SocketNetwork final : public Network {
   Status listen(uint32_t device, Handle& handle, std::unique_ptr<Listener>& out) override;
   Status connect(uint32_t device, const Handle& handle, std::unique_ptr<Connector>& out) override;
   int eventDescriptor() const override { return epoll_.get(); }
-  void clearEvents() override;
+  bool clearEvents() override;
 
   // For the objects of this backend.
   const SocketConfig& config() const { return config_; }
