@@ -204,7 +204,7 @@ TEST(a_malformed_chunk_header_fails_the_receive_and_names_the_peer) {
     sockets[0].descriptor.reset(ends[1]);
     sockets[0].peer = "127.0.0.1 port 1";
     std::unique_ptr<net::SocketReceiver> receiver;
-    EXPECT(net::SocketReceiver::make(*network, 0, std::move(sockets), receiver).ok());
+    EXPECT(net::SocketReceiver::make(*network, 0, 0, std::move(sockets), receiver).ok());
     std::array<std::byte, 64> memory = {};
     const net::Buffer buffer{memory.data(), 32, 3, {}};
     net::Request* request = nullptr;

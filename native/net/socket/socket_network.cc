@@ -76,6 +76,11 @@ HelperThread* SocketNetwork::helperOf(uint32_t socket, uint32_t turn) {
   return helpers_.empty() || socket == 0 ? nullptr : helpers_[(socket - 1 + turn) % helpers_.size()].get();
 }
 
+uint32_t SocketNetwork::nextTurn(bool sends) {
+  if (sends) return senders_.fetch_add(1, std::memory_order_relaxed);
+  return receivers_.fetch_add(1, std::memory_order_relaxed) + uint32_t(helpers_.size() / 2);
+}
+
 Status SocketNetwork::watch(int descriptor, bool edgeTriggered) {
   epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
   if (edgeTriggered) event.events |= EPOLLOUT | EPOLLRDHUP | EPOLLET;

@@ -60,7 +60,9 @@ class SocketNetwork final : public Network {
   // The helper of a connection's socket; null: the caller moves it. turn: the connection's, so that the helpers share
   // connections that have fewer sockets than there are helpers.
   HelperThread* helperOf(uint32_t socket, uint32_t turn);
-  uint32_t nextTurn() { return turns_.fetch_add(1, std::memory_order_relaxed); }
+  // Of a connection that is about to be made: in the order of listen() and connect(), not in that in which they are
+  // complete, and those of the two directions apart, so that every helper has as much to send and to receive.
+  uint32_t nextTurn(bool sends);
   // The event descriptor reports this descriptor's edges from now on; until it is closed.
   Status watch(int descriptor, bool edgeTriggered = true);
   void unwatch(int descriptor);
@@ -86,7 +88,7 @@ class SocketNetwork final : public Network {
   static constexpr size_t kMaxEvents = 65'536;
   std::vector<std::atomic<bool>> events_;  // by descriptor; of a greater one nothing is known
   std::vector<std::unique_ptr<HelperThread>> helpers_;
-  std::atomic<uint32_t> turns_{0};
+  std::atomic<uint32_t> senders_{0}, receivers_{0};
   std::mutex mutex_;
   std::map<const Acceptor*, uint32_t> acceptors_;  // watched, with how many listeners here use them
 };

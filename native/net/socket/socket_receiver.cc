@@ -10,11 +10,10 @@
 
 namespace ncclrun::net {
 
-Status SocketReceiver::make(SocketNetwork& network, uint32_t device, std::vector<AcceptedSocket> sockets,
+Status SocketReceiver::make(SocketNetwork& network, uint32_t device, uint32_t turn, std::vector<AcceptedSocket> sockets,
                             std::unique_ptr<SocketReceiver>& out) {
   const std::string where = describeConnection(network, device, sockets[0].peer);
   std::unique_ptr<SocketReceiver> receiver(new SocketReceiver(network, where));
-  const uint32_t turn = network.nextTurn();
   for (uint32_t i = 0; i < sockets.size(); i++) {
     Descriptor& socket = sockets[i].descriptor;
     network.prepare(socket.get());

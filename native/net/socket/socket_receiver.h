@@ -16,7 +16,7 @@ class SocketReceiver final : public Receiver {
  public:
   static constexpr uint32_t kMaxReceives = 8;
 
-  static Status make(SocketNetwork& network, uint32_t device, std::vector<AcceptedSocket> sockets,
+  static Status make(SocketNetwork& network, uint32_t device, uint32_t turn, std::vector<AcceptedSocket> sockets,
                      std::unique_ptr<SocketReceiver>& out);
   ~SocketReceiver() override;
 

@@ -10,10 +10,9 @@
 
 namespace ncclrun::net {
 
-Status SocketSender::make(SocketNetwork& network, uint32_t device, std::vector<Descriptor> sockets,
+Status SocketSender::make(SocketNetwork& network, uint32_t device, uint32_t turn, std::vector<Descriptor> sockets,
                           const std::string& peer, std::unique_ptr<SocketSender>& out) {
   std::unique_ptr<SocketSender> sender(new SocketSender(network, describeConnection(network, device, peer)));
-  const uint32_t turn = network.nextTurn();
   for (uint32_t i = 0; i < sockets.size(); i++) {
     HelperThread* const helper = network.helperOf(i, turn);
     // What is not sent yet stays with the message, where a faster socket can take it.

@@ -13,8 +13,8 @@ namespace ncclrun::net {
 
 class SocketSender final : public Sender {
  public:
-  static Status make(SocketNetwork& network, uint32_t device, std::vector<Descriptor> sockets, const std::string& peer,
-                     std::unique_ptr<SocketSender>& out);
+  static Status make(SocketNetwork& network, uint32_t device, uint32_t turn, std::vector<Descriptor> sockets,
+                     const std::string& peer, std::unique_ptr<SocketSender>& out);
   ~SocketSender() override;
 
   Status registerMemory(const Region& region, Registration& out) override { return registerForSockets(region, out); }

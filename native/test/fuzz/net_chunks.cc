@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<net::AcceptedSocket> sockets(1);
   sockets[0].descriptor.reset(ends[1]);
   std::unique_ptr<net::SocketReceiver> receiver;
-  if (!net::SocketReceiver::make(*network, 0, std::move(sockets), receiver).ok()) return 0;
+  if (!net::SocketReceiver::make(*network, 0, 0, std::move(sockets), receiver).ok()) return 0;
   std::array<std::array<std::byte, 64>, 6> memory;
   std::array<net::Request*, 4> requests = {};
   for (size_t i = 0; i < 3; i++) {
