@@ -22,6 +22,11 @@ function lastWithLines(rows: readonly TuningRow[], collective: CollectiveName): 
   return lines.at(-1)?.upToBytes ?? Infinity;
 }
 
+function algorithmsBetween(ranks: number, hosts: number): (string | undefined)[] {
+  const rows = gpuPlan(ranks, hosts).tuning.filter(({ collective }) => collective === 'allReduce');
+  return [...new Set(rows.map(({ variants }) => variants[0]?.algorithm))];
+}
+
 describe('the planner for GPUs', () => {
   test.each([1, 2, 3, 4, 8, 16])('the planner makes a valid plan for %i GPUs, and the same one again', (ranks) => {
     const plan = gpuPlan(ranks);
@@ -145,14 +150,10 @@ describe('the planner for GPUs', () => {
   });
 
   test('between hosts small operations go directly or by trees, large ones by rings', () => {
-    const algorithms = (ranks: number, hosts: number) => {
-      const rows = gpuPlan(ranks, hosts).tuning.filter(({ collective }) => collective === 'allReduce');
-      return [...new Set(rows.map(({ variants }) => variants[0]?.algorithm))];
-    };
-    expect(algorithms(2, 2)).toEqual(['directOneShot']);
-    expect(algorithms(4, 2)).toEqual(['directOneShot', 'ring']);
-    expect(algorithms(16, 2)).toEqual(['tree', 'ring']);
-    expect(algorithms(32, 4)).toEqual(['tree', 'ring']);
+    expect(algorithmsBetween(2, 2)).toEqual(['directOneShot']);
+    expect(algorithmsBetween(4, 2)).toEqual(['directOneShot', 'ring']);
+    expect(algorithmsBetween(16, 2)).toEqual(['tree', 'ring']);
+    expect(algorithmsBetween(32, 4)).toEqual(['tree', 'ring']);
   });
 
   test('the planner rejects more GPUs than the engine connects and suggests the host device', () => {

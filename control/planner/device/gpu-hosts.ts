@@ -64,7 +64,11 @@ function choicesBetweenGpuHosts(collective: CollectiveName, situation: Situation
   });
 }
 
-/** `copies`: how often the bytes of an operation cross one connection. */
+/** `copies`: how often the bytes of an operation cross one connection, which carries `rate` of them in a microsecond. */
+function prediction(microseconds: number, copies: number, rate: number): Prediction {
+  return { microseconds, bytesPerMicrosecond: rate / copies, fill: null };
+}
+
 function predict(
   collective: CollectiveName,
   algorithm: AlgorithmName,
@@ -74,25 +78,20 @@ function predict(
   const local = Math.ceil(ranks / hosts);
   const passes = collective === 'allReduce' ? 2 : 1;
   const isWhole = WITH_ROOT.includes(collective);
-  const of = (microseconds: number, copies: number, rate: number): Prediction => ({
-    microseconds,
-    bytesPerMicrosecond: rate / copies,
-    fill: null,
-  });
   if (algorithm === 'ring') {
     const hop = (hosts * HOP_BETWEEN + (ranks - hosts) * HOP_INSIDE) / ranks;
     const steps = passes * (ranks - 1);
-    return of(BEFORE_RING + steps * hop, isWhole ? 1 : steps / ranks, channels * PIPELINED);
+    return prediction(BEFORE_RING + steps * hop, isWhole ? 1 : steps / ranks, channels * PIPELINED);
   }
   if (algorithm === 'tree') {
     const down = Math.ceil(Math.log2(hosts)) * HOP_BETWEEN + (local - 1) * HOP_INSIDE;
-    return of(BEFORE_TREE + passes * down, 1, pairChannels * BY_TREE);
+    return prediction(BEFORE_TREE + passes * down, 1, pairChannels * BY_TREE);
   }
   const isReduced = collective !== 'allGather' && collective !== 'broadcast';
   const hop = HOP_BETWEEN + (ranks - local) * (PEER + (isReduced ? REDUCED_PEER : 0));
   const rate = (ofConnection: number): number =>
     Math.min(ofConnection * pairChannels, OF_HOST / ((isWhole ? 1 : local) * (ranks - local)));
-  if (algorithm === 'directTwoShot') return of(2 * hop, 2 / ranks, rate(IN_STEPS));
+  if (algorithm === 'directTwoShot') return prediction(2 * hop, 2 / ranks, rate(IN_STEPS));
   const isPipelined = isWhole || collective === 'allReduce';
-  return of(hop, isPipelined ? 1 : 1 / ranks, rate(isPipelined ? PIPELINED : IN_STEPS));
+  return prediction(hop, isPipelined ? 1 : 1 / ranks, rate(isPipelined ? PIPELINED : IN_STEPS));
 }
