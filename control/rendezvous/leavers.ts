@@ -13,10 +13,16 @@ export interface Gone extends RendezvousFailure {
   readonly blame: number;
 }
 
+/** For whom the stalled ranks of a host wait. A kernel does not say for whom: perhaps for anyone. */
+interface Awaited {
+  readonly ranks: ReadonlySet<number>;
+  readonly perhapsAnyone: boolean;
+}
+
 export class Leavers {
   readonly #gone = new Map<number, Gone>();
-  /** Per host, the ranks for which its ranks have stalled, from its latest report. */
-  readonly #awaited = new Map<number, ReadonlySet<number>>();
+  /** Per host, from its latest report. */
+  readonly #awaited = new Map<number, Awaited>();
 
   get(rank: number): Gone | undefined {
     return this.#gone.get(rank);
@@ -35,18 +41,25 @@ export class Leavers {
   }
 
   awaiting(rank: number): number[] {
-    return [...this.#awaited].flatMap(([host, ranks]) => (ranks.has(rank) ? [host] : []));
+    return [...this.#awaited].flatMap(([host, { ranks, perhapsAnyone }]) =>
+      perhapsAnyone || ranks.has(rank) ? [host] : [],
+    );
   }
 
-  /** Records that ranks of `host` have stalled. Returns the ranks for which they wait. */
-  await(host: number, all: readonly Calls[]): ReadonlySet<number> {
-    const ranks = new Set(all.flatMap(({ waitingFor }) => (waitingFor === null ? [] : [waitingFor])));
-    this.#awaited.set(host, ranks);
-    return ranks;
+  /** Records that ranks of `host` have stalled. Returns the ranks, of `ranks` in all, for which they may wait. */
+  await(host: number, all: readonly Calls[], ranks: number): ReadonlySet<number> {
+    const named = new Set(all.flatMap(({ waitingFor }) => (waitingFor === null ? [] : [waitingFor])));
+    const awaited = { ranks: named, perhapsAnyone: all.some(({ waitingFor }) => waitingFor === null) };
+    this.#awaited.set(host, awaited);
+    return ranksOf(awaited, ranks);
   }
 
-  /** All ranks for which a stalled rank waits. */
-  get awaited(): ReadonlySet<number> {
-    return new Set([...this.#awaited.values()].flatMap((ranks) => [...ranks]));
+  /** All ranks, of `ranks` in all, for which a stalled rank may wait. */
+  awaited(ranks: number): ReadonlySet<number> {
+    return new Set([...this.#awaited.values()].flatMap((awaited) => [...ranksOf(awaited, ranks)]));
   }
+}
+
+function ranksOf({ ranks, perhapsAnyone }: Awaited, all: number): ReadonlySet<number> {
+  return perhapsAnyone ? new Set(Array.from({ length: all }, (_, rank) => rank)) : ranks;
 }

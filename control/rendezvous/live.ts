@@ -132,7 +132,8 @@ export class LiveCommunicators {
     if (live?.hosts.delete(host) === true) {
       live.finished.add(host);
       this.#count(host, -1);
-      for (const rank of live.leavers.awaited) if (this.#hostOfRank(live, rank) === host) this.#notifyGone(live, rank);
+      for (const rank of live.leavers.awaited(live.ranks))
+        if (this.#hostOfRank(live, rank) === host) this.#notifyGone(live, rank);
     }
     if (live === undefined || live.hosts.size > 0) return false;
     return this.#live.delete(communicatorKeyName(key));
@@ -171,7 +172,7 @@ export class LiveCommunicators {
   await(key: Key, host: number, all: readonly Calls[]): void {
     const live = this.#live.get(communicatorKeyName(key));
     if (live === undefined) return;
-    for (const rank of live.leavers.await(host, all)) {
+    for (const rank of live.leavers.await(host, all, live.ranks)) {
       const gone = this.#goneOf(live, rank);
       if (gone !== null) this.#send(host, goneFrame(live.key, rank, gone));
     }

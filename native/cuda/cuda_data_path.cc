@@ -106,12 +106,17 @@ CudaDataPath::~CudaDataPath() {
   if (resources_->copies != nullptr) resources_->copies->engines().stopReporting();
   // While the process certainly goes on: the goodbye takes a while.
   if (!mayBeReplayed) resources_->net.reset();
+  if (resources_->net != nullptr) resources_->net->endAtExit();
 }
 
 Status CudaDataPath::start() {
   Descriptor listening(setup_.listenFd);
   Resources& mine = *resources_;
   NCCLRUN_TRY(mine.plan.openFor(plan::Device::cuda, setup_.rank, setup_.plan));
+  if (plan().header().hosts > 1) {
+    mine.planBytes.assign(setup_.plan.begin(), setup_.plan.end());
+    NCCLRUN_TRY(mine.plan.openFor(plan::Device::cuda, setup_.rank, mine.planBytes));
+  }
   const auto& header = plan().header();
   if (header.localRanks > kMaxPeers) {
     return {ncclInvalidUsage,
@@ -261,17 +266,17 @@ Status CudaDataPath::reportWaits() {
 Status CudaDataPath::beginProbe() {
   Resources& mine = *resources_;
   const uint32_t ranks = plan().header().ranks;
-  if (!mine.regions->allReach() || plan().header().hosts > 1) probe_ = Probe::useless;
   if (ranks == 1) probe_ = Probe::agreed;
-  if (probe_ == Probe::useless) mine.regions->publishTornLines(~0u);
   if (probe_ != Probe::none) return {};
+  testsLines_ = mine.regions->allReach() && plan().header().hosts == 1;
   Function function = nullptr;
   NCCLRUN_TRY(load(mine.gpu, kBytesModule, kProbe, function));
-  uint32_t* wrong = &mine.pinned->tornWords;
+  uint32_t* wrong = testsLines_ ? &mine.pinned->tornWords : nullptr;
   uint64_t* clock = &mine.pinned->clock;
   void* parameters[] = {&constants_, &wrong, &clock};
-  Status status = statusOf(driver().launchKernel(function, ranks, 1, 1, 512, 1, 1, 0, mine.stream, parameters, nullptr),
-                           "cuLaunchKernel");
+  Status status = statusOf(
+      driver().launchKernel(function, testsLines_ ? ranks : 1, 1, 1, 512, 1, 1, 0, mine.stream, parameters, nullptr),
+      "cuLaunchKernel");
   if (status.ok()) status = statusOf(driver().eventRecord(mine.probed, mine.stream), "cuEventRecord");
   probe_ = Probe::running;
   return status;
@@ -283,7 +288,8 @@ Status CudaDataPath::endProbe() {
     const Result result = driver().eventQuery(mine.probed);
     if (result == kNotReady) return {ncclInProgress, {}};
     if (result != kSuccess) return statusOf(result, "the first kernel");
-    mine.regions->publishTornLines(std::atomic_ref(mine.pinned->tornWords).load(std::memory_order_acquire));
+    const uint32_t torn = std::atomic_ref(mine.pinned->tornWords).load(std::memory_order_acquire);
+    mine.regions->publishTornLines(testsLines_ ? torn : ~0u);
     NCCLRUN_TRY(reportWaits());
     probe_ = Probe::published;
   }

@@ -38,6 +38,10 @@ struct NetworkActivity {
     const uint32_t blocks = launched.load(std::memory_order_acquire);
     return std::atomic_ref(*ended).load(std::memory_order_acquire) != blocks;
   }
+  // All that had been launched when `launched` was so.
+  bool hasEnded(uint32_t blocks) const {
+    return int32_t(std::atomic_ref(*ended).load(std::memory_order_acquire) - blocks) >= 0;
+  }
 };
 
 struct PinnedState {
@@ -56,6 +60,7 @@ struct Resources {
 
   const Gpu gpu;
   const std::shared_ptr<ncclrunTelemetrySlot> telemetry;  // kernels write to it
+  std::vector<std::byte> planBytes;  // with ranks of other hosts: the communicator's own may go before these resources
   PlanView plan;
   Segment segment;
   Stream stream = nullptr;  // the engine's own stream
@@ -109,7 +114,7 @@ class CudaDataPath final : public DataPath {
 
  private:
   class PendingAnnouncement;
-  enum class Probe { none, running, useless, published, agreed };
+  enum class Probe { none, running, published, agreed };
 
   void startLoading();
   Status startNetwork(Descriptor listening);
@@ -132,6 +137,8 @@ class CudaDataPath final : public DataPath {
   Status reportWaits();
   Status beginProbe();
   Status endProbe();
+  void lookAtReceivers(std::span<const Operation> operations);
+  void addAwaited(std::span<const Operation> operations, Stream stream, const Capture& capture);
   Status addCalls(std::span<const Operation> operations);
   Status choose(std::span<const Operation> operations, uint32_t satisfied, std::vector<Task>& tasks) const;
   Status run(std::vector<Task>& tasks, DirectCopies::Announced copies, Stream stream, const Capture& capture);
@@ -139,6 +146,7 @@ class CudaDataPath final : public DataPath {
   Status checkPresent(std::span<const Operation> operations);
   Status checkPresent(const Operation& operation, uint32_t peer) const;
   bool waitsFor(uint32_t peer, const Status& why, FailureScope& scope);
+  uint64_t leftAt(uint32_t peer) const;  // as Doorbell::left
   uint32_t provenRequirements(bool captured) const;
   uint32_t negotiableRequirements() const;  // requirements that the ranks may still agree on
   bool areBuffersUnused() const;
@@ -165,9 +173,12 @@ class CudaDataPath final : public DataPath {
   std::set<uint64_t> retainingCaptures_;  // the latest captures whose graphs hold the resources
   std::set<uint32_t> connectedPairs_;     // peers of other hosts
   std::vector<Task> unannounced_;         // tasks of the current call; a member to reuse its memory
+  std::mutex awaitedMutex_;               // of the next two; nobody who holds it calls the driver
   AwaitedPeers awaited_;
+  uint32_t markedBlocks_ = 0;  // over a network: launched before the last mark
   Launch constants_{};
   Probe probe_ = Probe::none;
+  bool testsLines_ = false;  // else the probe only reads the GPU's clock
   bool hasLL128_ = false;
   bool watchesCopies_ = false;
   bool loggedCopies_ = false;

@@ -75,6 +75,7 @@ Status CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStrea
   const auto isEmpty = [](const Operation& one) {
     return one.count == 0 && one.collective != plan::Collective::barrier;
   };
+  if (resources_->net != nullptr) lookAtReceivers(operations);
   std::lock_guard lock(mutex_);
   if (std::all_of(operations.begin(), operations.end(), isEmpty)) return addCalls(operations);
   NCCLRUN_TRY(checkPresent(operations));
@@ -83,7 +84,7 @@ Status CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStrea
   Capture capture;
   NCCLRUN_TRY(resources_->order->before(cudaStream, capture));
   NCCLRUN_TRY(retainForGraph(cudaStream, capture.id));
-  awaited_.add(operations, setup_.rank, [&] { return resources_->order->mark(cudaStream, capture); });
+  addAwaited(operations, cudaStream, capture);
   if (announcement != nullptr) {
     auto& pending = static_cast<PendingAnnouncement&>(*announcement);
     for (size_t i = 0; i < operations.size(); i++) pending.tasks[i].operation = operations[i];
@@ -96,6 +97,25 @@ Status CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStrea
   if (resources_->copies != nullptr) copies = resources_->copies->announce(unannounced_);
   Status status = run(unannounced_, std::move(copies), cudaStream, capture);
   return status.ok() ? addCalls(operations) : status;
+}
+
+// A send to a rank of another host that has left would end well, unread.
+void CudaDataPath::lookAtReceivers(std::span<const Operation> operations) {
+  for (const Operation& one : operations) {
+    const bool sends = one.collective == plan::Collective::sendRecv && one.send != nullptr;
+    if (sends && !plan().sameHost(one.peer)) resources_->net->lookAt(one.peer);
+  }
+}
+
+void CudaDataPath::addAwaited(std::span<const Operation> operations, Stream stream, const Capture& capture) {
+  const AwaitedPeers::Caller self{setup_.rank, plan().header().ranks};
+  std::unique_lock lock(awaitedMutex_);
+  const bool asks = awaited_.wantsMark(operations, self);
+  lock.unlock();
+  const bool isMarked = asks && resources_->order->mark(stream, capture);
+  lock.lock();
+  if (isMarked) markedBlocks_ = resources_->activity.launched.load(std::memory_order_relaxed);
+  awaited_.add(operations, self, isMarked);
 }
 
 // Counts the calls. An operation that could not be queued gets no number, so the program may retry it.

@@ -8,16 +8,20 @@ namespace ncclrun::cuda {
 
 void CudaDataPath::leave(uint64_t collectives) {
   resources_->segment.leave(plan().peer(setup_.rank).localIndex, collectives);
+  if (resources_->net != nullptr) resources_->net->leave(collectives + 1);
 }
 
 void CudaDataPath::leaveAborted() { resources_->segment.leaveAborted(plan().peer(setup_.rank).localIndex); }
 
+uint64_t CudaDataPath::leftAt(uint32_t peer) const {
+  if (!plan().sameHost(peer)) return resources_->netRegions->leftAt(peer);
+  return resources_->segment.doorbell(plan().peer(peer).localIndex).left.load(std::memory_order_acquire);
+}
+
 // Returns why the peer takes no part in the operation; success if it may take part.
 Status CudaDataPath::checkPresent(const Operation& operation, uint32_t peer) const {
   if (Status why = resources_->gonePeers.why(peer); why.code == ncclRemoteError) return why;
-  if (!plan().sameHost(peer)) return {};
-  const Doorbell& bell = resources_->segment.doorbell(plan().peer(peer).localIndex);
-  const uint64_t left = bell.left.load(std::memory_order_acquire);
+  const uint64_t left = leftAt(peer);
   if (left == 0) return {};
   if (left == kAborted) return abortedBy(plan().describe(peer));
   const bool isCollective = operation.collective != plan::Collective::sendRecv;
@@ -31,6 +35,7 @@ Status CudaDataPath::checkPresent(const Operation& operation, uint32_t peer) con
 // A fast check, which every call makes.
 bool CudaDataPath::allPeersPresent() const {
   if (resources_->gonePeers.any()) return false;
+  if (resources_->netRegions != nullptr && resources_->netRegions->anyLeft()) return false;
   const Segment& segment = resources_->segment;
   uint64_t left = 0;
   for (uint32_t local = 0; local < plan().header().localRanks; local++)
@@ -56,11 +61,12 @@ Status CudaDataPath::checkPresent(std::span<const Operation> operations) {
 // The operations of replayed graphs are not counted.
 bool CudaDataPath::waitsFor(uint32_t peer, const Status& why, FailureScope& scope) {
   scope = FailureScope::alone;
-  if (resources_->order->passedMark()) awaited_.passedMark();
+  const bool passed = resources_->order->passedMark();
+  std::lock_guard lock(awaitedMutex_);
+  if (passed) awaited_.passedMark();
   if (why.code != ncclInvalidUsage) return awaited_.mayInclude(peer);
-  if (resources_->order->everCaptured() || !plan().sameHost(peer)) return false;
-  const Doorbell& bell = resources_->segment.doorbell(plan().peer(peer).localIndex);
-  const uint64_t left = bell.left.load(std::memory_order_acquire);
+  if (resources_->order->everCaptured()) return false;
+  const uint64_t left = leftAt(peer);
   if (left != 0 && left != kAborted && awaited_.collectives() >= left) {
     scope = FailureScope::all;
     return true;

@@ -14,17 +14,23 @@ Status CudaDataPath::startNetwork(Descriptor listening) {
                                                  [&activity = mine.activity] { return activity.isBusy(); });
   NCCLRUN_TRY(mine.netRegions->allocate());
   NCCLRUN_TRY(mine.barrierWord.allocate(mine.gpu, sizeof(int32_t), mine.stream));
-  mine.netRegions->tell([this](uint32_t peer, const Status& why) { peerLost(peer, why); });
+  mine.netRegions->tell([this](uint32_t peer, const Status& why, bool hasAborted) {
+    resources_->gonePeers.add(peer, why);  // calls that need it are refused from now on
+    if (!hasAborted) peerLost(peer, why);
+  });
   mine.net = std::make_unique<NetTransport>(plan(), setup_.rank, mine.call, interrupt(), ownBell(), mine.gonePeers,
                                             listening.release(), mine.netRegions.get());
   NCCLRUN_TRY(mine.net->start());
   return connectRings();
 }
 
-// A kernel does not say for whom it waits: any that runs may wait for this one.
 void CudaDataPath::peerLost(uint32_t peer, const Status& why) {
-  resources_->gonePeers.add(peer, why);
   if (!resources_->activity.isBusy()) return;
+  {
+    std::lock_guard lock(awaitedMutex_);
+    if (resources_->activity.hasEnded(markedBlocks_)) awaited_.passedMark();
+    if (!awaited_.mayInclude(peer)) return;
+  }
   interrupt().raise(why, why.code == ncclInvalidUsage ? Interrupt::kNobody : peer, FailureScope::alone);
   abort(why, FailureScope::alone);
   if (setup_.failed) setup_.failed(why, FailureScope::alone);

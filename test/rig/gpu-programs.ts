@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { repository } from './cluster.ts';
+import { Command } from './command.ts';
 
 const execFileAsync = promisify(execFile);
 
@@ -16,6 +17,8 @@ export interface GpuPrograms {
   readonly run: (line: string, environment: NodeJS.ProcessEnv) => Promise<{ stdout: string; stderr: string }>;
   /** Its last line is `says`, and nothing stands on stderr. */
   readonly expectLast: (line: string, says: string, environment: NodeJS.ProcessEnv) => Promise<void>;
+  /** The same of a job with the ranks of its first argument on so many hosts, each of which says it. */
+  readonly expectOnHosts: (hosts: number, line: string, says: string, environment: NodeJS.ProcessEnv) => Promise<void>;
 }
 
 /** Compiles them before the tests of the suite that calls this, and removes them afterwards. */
@@ -35,6 +38,18 @@ export function gpuPrograms(): GpuPrograms {
     expectLast: async (line, says, environment) => {
       const { stdout, stderr } = await run(line, environment);
       expect({ stderr, last: stdout.trimEnd().split('\n').at(-1) }).toEqual({ stderr: '', last: says });
+    },
+    expectOnHosts: async (hosts, line, says, environment) => {
+      const [program = '', ranks = '', ...argv] = line.split(' ');
+      const page = join(await mkdtemp(join(directory, 'page-')), 'page');
+      const where = ['--simulate-hosts', String(hosts), '-n', ranks, '--tag-output=none', '-x', `TEST_PAGE=${page}`];
+      const job = await Command.run([...where, join(directory, program), ranks, ...argv], { environment });
+      const said = job.stdout.split('\n').filter((one) => one === says);
+      expect({ ...job, stdout: said.length }, job.stdout).toMatchObject({
+        status: 0,
+        stderr: '',
+        stdout: Number(ranks),
+      });
     },
   };
 }

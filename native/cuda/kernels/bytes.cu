@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(64, 1) ncclrunBarrier(NCCLRUN_PARAM
   ncclrun::cuda::runBarrier(launch);
 }
 
-// Grid: a block per rank; block: 512 threads.
+// Grid: a block per rank, or one; block: 512 threads.
 extern "C" __global__ void __launch_bounds__(512, 1)
     ncclrunProbe(NCCLRUN_PARAMETER(ncclrun::cuda::Launch) launch, uint32_t* wrong, uint64_t* clock) {
   ncclrun::cuda::probe(launch, wrong, clock);

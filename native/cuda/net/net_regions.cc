@@ -97,9 +97,22 @@ void NetRegions::tell(OnGone onGone) {
   onGone_ = std::move(onGone);
 }
 
-void NetRegions::onGone(uint32_t peer, const Status& why) {
+void NetRegions::pass(uint32_t peer, const Status& why, bool hasAborted) {
   std::lock_guard lock(mutex_);
-  if (onGone_) onGone_(peer, why);
+  if (onGone_) onGone_(peer, why, hasAborted);
+}
+
+void NetRegions::onLeft(uint32_t peer, uint64_t collectives) {
+  std::lock_guard lock(mutex_);
+  left_[peer] = collectives;
+  anyLeft_.store(true, std::memory_order_release);
+}
+
+uint64_t NetRegions::leftAt(uint32_t peer) const {
+  if (!anyLeft()) return 0;
+  std::lock_guard lock(mutex_);
+  const auto found = left_.find(peer);
+  return found == left_.end() ? 0 : found->second;
 }
 
 }  // namespace ncclrun::cuda

@@ -1,6 +1,7 @@
 // The regions between this rank's GPU and ranks of other hosts: pinned memory of this host, which kernels use as they
 // do regions of GPUs of this one, while the proxy plays the peer.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,12 +39,17 @@ class NetRegions final : public DeviceRings {
   Pointer ringIn(uint32_t peer) const { return pointerTo(of(peer).ringIn); }
 
   // Receives lost peers from now on; null: nobody does, and no call is under way.
-  using OnGone = std::function<void(uint32_t peer, const Status& why)>;
+  using OnGone = std::function<void(uint32_t peer, const Status& why, bool hasAborted)>;
   void tell(OnGone onGone);
+  // Of a peer that has left in order, as Doorbell::left has it; 0: it is there. Any thread.
+  uint64_t leftAt(uint32_t peer) const;
+  bool anyLeft() const { return anyLeft_.load(std::memory_order_acquire); }
 
   DeviceRing ringOf(uint32_t peer, uint32_t channel, bool sends) override;
   bool areActive() override { return isBusy_(); }
-  void onGone(uint32_t peer, const Status& why) override;
+  void onGone(uint32_t peer, const Status& why) override { pass(peer, why, false); }
+  void onAborted(uint32_t peer, const Status& why) override { pass(peer, why, true); }
+  void onLeft(uint32_t peer, uint64_t collectives) override;
 
  private:
   struct Peer {
@@ -55,6 +61,7 @@ class NetRegions final : public DeviceRings {
   }
   static Pointer pointerTo(std::byte* address) { return reinterpret_cast<Pointer>(address); }
   bool isNeighbour(uint32_t peer) const;
+  void pass(uint32_t peer, const Status& why, bool hasAborted);
   // Zeroed, for good as long as this object lives.
   Status take(uint64_t bytes, std::byte*& out);
 
@@ -67,8 +74,10 @@ class NetRegions final : public DeviceRings {
   RegionPair* pairs_ = nullptr;
   std::vector<void*> pieces_;     // of pinned memory
   std::span<std::byte> untaken_;  // of the last one
-  std::mutex mutex_;              // of onGone_
+  std::atomic<bool> anyLeft_{false};
+  mutable std::mutex mutex_;  // of what follows
   OnGone onGone_;
+  std::map<uint32_t, uint64_t> left_;
 };
 
 }  // namespace ncclrun::cuda

@@ -23,10 +23,11 @@ struct OobMessage {
   uint32_t from = 0;  // rank
   uint32_t channel = 0;
   uint32_t result = 0;  // of a goodbye: the ncclResult_t with which waits for this rank end; success: it left in order
+  uint64_t collectives = 0;  // of a goodbye in order: as Doorbell::left has it; 0: not said
   Handle handle = {};
   // NUL-terminated. Of a goodbye: how the ranks' calls differ, or which error was the reason; of an introduction: the
   // network that carries its data.
-  std::array<char, 368> sentence = {};
+  std::array<char, 360> sentence = {};
 };
 static_assert(sizeof(OobMessage) == 512);
 

@@ -52,8 +52,13 @@ class DeviceRings {
   virtual DeviceRing ringOf(uint32_t peer, uint32_t channel, bool sends) = 0;
   // Kernels may be at work. On the proxy's thread, often.
   virtual bool areActive() = 0;
-  // A peer on another host has left in order (ncclInvalidUsage), or is lost. On the proxy's thread.
+  // A peer on another host is lost, or has left because calls differ. On the proxy's thread.
   virtual void onGone(uint32_t peer, const Status& why) = 0;
+  // It has aborted the communicator. What it had sent before may be on its way, and be all that kernels want of it: the
+  // agents say who waits in vain.
+  virtual void onAborted(uint32_t peer, const Status& why) = 0;
+  // It has left in order. collectives: as Doorbell::left has it.
+  virtual void onLeft(uint32_t peer, uint64_t collectives) = 0;
 
  protected:
   ~DeviceRings() = default;

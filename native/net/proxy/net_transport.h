@@ -38,6 +38,12 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   void beginLaunch() override;
   void endLaunch() override;
   bool idle() const override;
+  // Reads what a peer has said and the proxy has not read yet: it may have left. Any thread.
+  void lookAt(uint32_t peer);
+  // The communicator is no more, but for its graphs.
+  void endAtExit() { proxy_.endAtExit(); }
+  // This rank leaves in order, as Doorbell::left has it.
+  void leave(uint64_t collectives) { collectives_.store(collectives, std::memory_order_relaxed); }
 
  private:
   using Event = net::OobNetwork::Event;
@@ -76,6 +82,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   void onGone(uint32_t peer, PeerState state);
   // The peer of a failed connection is there: after a moment, in which its goodbye may still come, it is lost.
   void judgeFailures();
+  void tellDevice(uint32_t peer, const PeerState& state);
   // Ends the communicator, because what this rank has sent may be lost.
   void failSender(const NetEndpoint& endpoint, const PeerState& state);
   // Nothing more comes from, or goes to, that peer.
@@ -110,7 +117,8 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
 
   std::unique_ptr<net::Network> network_;
   bool isPlugin_ = false;
-  std::atomic<int> busy_{0};             // senders with something to carry
+  std::atomic<int> busy_{0};  // senders with something to carry
+  std::atomic<uint64_t> collectives_{0};
   std::atomic<bool> isLaunched_{false};  // blocks run, or sleep until something has come
   mutable std::mutex mutex_;             // of what follows; never held together with outOfBandMutex_
   std::map<Key, std::unique_ptr<NetEndpoint>> endpoints_;

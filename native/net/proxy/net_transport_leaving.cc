@@ -66,7 +66,11 @@ void NetTransport::sayGoodbye() {
     const bool isLast = interrupt_.raised() || nowNanoseconds() > deadline;
     {
       std::lock_guard lock(outOfBandMutex_);
-      if ((isSent || isLast) && !std::exchange(said, true)) outOfBand_->sendToAll(goodbyeFor(interrupt_));
+      if ((isSent || isLast) && !std::exchange(said, true)) {
+        net::OobMessage goodbye = goodbyeFor(interrupt_);
+        goodbye.collectives = collectives_.load(std::memory_order_relaxed);
+        outOfBand_->sendToAll(goodbye);
+      }
       if (isLast || (said && !outOfBand_->hasUnsent())) return;
     }
     std::array<pollfd, 2> events{{{.fd = outOfBand_->eventDescriptor(), .events = POLLIN, .revents = 0},

@@ -76,7 +76,8 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
     return onGone(peer, {.lost = false,
                          .result = ncclResult_t(message.result),
                          .sentence = message.sentence.data(),
-                         .since = nowNanoseconds()});
+                         .since = nowNanoseconds(),
+                         .collectives = message.collectives});
   }
   onEndMessage(peer, message);
   if (message.kind == net::OobKind::introduction) {
@@ -136,12 +137,17 @@ void NetTransport::onGone(uint32_t peer, PeerState state) {
     const bool isMissing = !connection.isOpen() && !isPair(each.facts().channel);
     if (state.lost || !isIdle || isMissing) failSender(each, state);
   }
-  // What a peer has sent before it left in order is on its way, and may be all that the kernels want of it.
-  if (device_ != nullptr && (state.lost || state.result != ncclSuccess)) device_->onGone(peer, lossOf(peer, state));
+  if (device_ != nullptr) tellDevice(peer, state);
   // Wakes a block that sleeps until the next slot, which will not come; once more when all that was on its way has
   // come.
   ringAt_.store(nowNanoseconds() + kGoodbyeBehindNanoseconds, std::memory_order_relaxed);
   ring(own_);
+}
+
+void NetTransport::tellDevice(uint32_t peer, const PeerState& state) {
+  if (!state.lost && state.result == ncclSuccess) return device_->onLeft(peer, state.collectives);
+  if (state.lost || state.result == ncclInvalidUsage) return device_->onGone(peer, lossOf(peer, state));
+  device_->onAborted(peer, lossOf(peer, state));
 }
 
 void NetTransport::failSender(const NetEndpoint& endpoint, const PeerState& state) {
@@ -170,17 +176,20 @@ Status NetTransport::lossOf(uint32_t peer, const PeerState& state, const std::st
           state.sentence.empty() ? name + " left the communicator after an error, or aborted it" : state.sentence};
 }
 
+void NetTransport::lookAt(uint32_t peer) {
+  std::vector<Event> events;
+  {
+    std::lock_guard lock(outOfBandMutex_);
+    outOfBand_->receive(peer, events);
+  }
+  handle(events);
+}
+
 Status NetTransport::whyGone(NetEndpoint& endpoint) {
   NetConnection& connection = endpoint.connection();
   const auto& facts = endpoint.facts();
   if (facts.sends && connection.isOpen() && connection.isIdle() && endpoint.isDueToLook()) {
-    // A goodbye may have arrived that the proxy has not read yet. Read it, or this rank would send to nobody.
-    std::vector<Event> events;
-    {
-      std::lock_guard lock(outOfBandMutex_);
-      outOfBand_->receive(facts.peer, events);
-    }
-    handle(events);
+    lookAt(facts.peer);  // or this rank would send to nobody
   }
   const std::optional<PeerState> state = peerStates_.of(facts.peer);
   if (state.has_value() && isOver(endpoint, *state)) return statusOf(endpoint, *state);

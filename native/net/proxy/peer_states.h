@@ -17,6 +17,7 @@ struct PeerState {
   ncclResult_t result = ncclSuccess;  // of the goodbye: with what waits for the peer end; success: it left in order
   std::string sentence;               // how the connection broke, or how the ranks' calls differ
   uint64_t since = 0;                 // nanoseconds of the monotonic clock
+  uint64_t collectives = 0;           // of a goodbye in order, as Doorbell::left has it; 0: not said
 };
 
 // Any thread.

@@ -63,7 +63,8 @@ class LivingProxies {
     constexpr auto kMax = std::chrono::seconds(1);
     std::unique_lock lock(mutex_);
     for (Proxy* proxy : all_) {
-      proxy->isLeft_.store(true, std::memory_order_seq_cst);
+      const bool isDestroyed = proxy->endsAtExit_.load(std::memory_order_seq_cst);
+      (isDestroyed ? proxy->ends_ : proxy->isLeft_).store(true, std::memory_order_seq_cst);
       proxy->wakeRequested_.store(false, std::memory_order_seq_cst);
       proxy->wake();
     }

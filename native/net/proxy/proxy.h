@@ -50,6 +50,9 @@ class Proxy {
   Status start(const Setup& setup);
   // Ends the thread; returns when onEnd() has.
   void end();
+  // The program has destroyed the communicator, of which graphs may still need the connections: when the process exits,
+  // the thread ends as by end(). Any thread.
+  void endAtExit() { endsAtExit_.store(true, std::memory_order_seq_cst); }
   // Something is watched now: the network's next event wakes the thread. Whoever calls it looks once more afterwards.
   // Any thread.
   void arm();
@@ -69,6 +72,7 @@ class Proxy {
   Descriptor epoll_, wake_;
   std::atomic<bool> ends_{false};
   std::atomic<bool> isLeft_{false};  // the process exits: the thread ends without a goodbye
+  std::atomic<bool> endsAtExit_{false};
   std::atomic<bool> wakeRequested_{false};
   uint64_t nextTick_ = 0;  // nanoseconds
   uint64_t movedAt_ = 0;   // nanoseconds: when something has moved last, or somebody has woken the thread

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "rank.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -170,15 +171,29 @@ static int watch(pid_t* children, int count, int each, unsigned seconds) {
   return bad || left > 0;
 }
 
+/* One rank of a job that ncclrun has started: the ranks share the page by a file. */
+static int beRankOfJob(const char* file, unsigned seconds) {
+  const int descriptor = open(file, O_RDWR | O_CREAT, 0600);
+  if (descriptor < 0 || ftruncate(descriptor, sizeof *page) != 0) return 2;
+  page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (page == MAP_FAILED) return 2;
+  rank = atoi(getenv("RANK"));
+  alarm(seconds);
+  beRank();
+  return 0;
+}
+
 static int start(int count, int children, unsigned seconds, void (*body)(void), void (*inChild)(void)) {
   if (count < 1 || count > mostRanks) {
     fprintf(stderr, "%d ranks; there are 1 to %d\n", count, mostRanks);
     return 2;
   }
-  page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return 2;
   ranks = count;
   bodyOfRank = body;
+  const char* const file = getenv("TEST_PAGE");
+  if (file != NULL && inChild == beRank) return beRankOfJob(file, seconds);
+  page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return 2;
   fflush(NULL);
   pid_t made[mostRanks];
   for (int i = 0; i < children; i++) {
