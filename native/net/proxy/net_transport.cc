@@ -9,8 +9,9 @@
 namespace ncclrun {
 namespace {
 
-// Between polls that have long found nothing, at most.
-constexpr uint64_t kNetworkPauseNanoseconds = 1'000'000, kKernelPauseNanoseconds = 250'000;
+constexpr uint64_t kPauseNanoseconds = 1'000'000;
+// A thread that sleeps takes tens of microseconds to come, as long as a small operation; the next one often follows.
+constexpr uint64_t kLingerNanoseconds = 500'000;
 
 }  // namespace
 
@@ -55,7 +56,8 @@ Status NetTransport::start() {
   return proxy_.start({.outOfBand = outOfBand_->eventDescriptor(),
                        .network = network_->eventDescriptor(),
                        .tickNanoseconds = outOfBand_->tickNanoseconds(),
-                       .pauseNanoseconds = device_ == nullptr ? kNetworkPauseNanoseconds : kKernelPauseNanoseconds});
+                       .pauseNanoseconds = kPauseNanoseconds,
+                       .lingerNanoseconds = device_ == nullptr ? 0 : kLingerNanoseconds});
 }
 
 Status NetTransport::addressOf(uint32_t rank, net::Address& out) const {

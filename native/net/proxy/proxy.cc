@@ -162,8 +162,10 @@ void Proxy::move() {
   }
   if (network || fromNetwork) {
     const Work::Outcome outcome = work_.onNetwork(fromNetwork);
-    isPolling_ = outcome.isPolled || (outcome.isWatched && setup_.network < 0);
-    if (outcome.hasMoved) movedAt_ = nowNanoseconds();
+    const uint64_t now = nowNanoseconds();
+    if (outcome.hasMoved) movedAt_ = now;
+    const bool lingers = now - movedAt_ < setup_.lingerNanoseconds;
+    isPolling_ = outcome.isPolled || lingers || (outcome.isWatched && setup_.network < 0);
     if (outcome.isWatched && setup_.network >= 0 && !isPolling_) arm();
   }
   if (const uint64_t now = nowNanoseconds(); now >= nextTick_)
