@@ -56,9 +56,8 @@ export function isVariantBetweenGpuHosts(
   if (collective === 'barrier') return true;
   if (protocol !== 'simple' || asMessages !== areMessagesBetweenGpuHosts(collective)) return false;
   if (asMessages || collective === 'sendRecv') return algorithm === 'directOneShot';
-  if (algorithm === 'ring') return ALGORITHMS_OF[collective].includes(algorithm);
   const hasConnections = channels <= pairChannels && (algorithm === 'tree' || ranks <= MAX_GPUS);
-  return ALGORITHMS_OF[collective].includes(algorithm) && hasConnections;
+  return ALGORITHMS_OF[collective].includes(algorithm) && (algorithm === 'ring' || hasConnections);
 }
 
 /** Transports that the engine has between two ranks of a device: of one host, and of different ones. */

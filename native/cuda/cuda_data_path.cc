@@ -112,11 +112,8 @@ CudaDataPath::~CudaDataPath() {
 Status CudaDataPath::start() {
   Descriptor listening(setup_.listenFd);
   Resources& mine = *resources_;
-  NCCLRUN_TRY(mine.plan.openFor(plan::Device::cuda, setup_.rank, setup_.plan));
-  if (plan().header().hosts > 1) {
-    mine.planBytes.assign(setup_.plan.begin(), setup_.plan.end());
-    NCCLRUN_TRY(mine.plan.openFor(plan::Device::cuda, setup_.rank, mine.planBytes));
-  }
+  mine.planBytes.assign(setup_.plan.begin(), setup_.plan.end());
+  NCCLRUN_TRY(mine.plan.openFor(plan::Device::cuda, setup_.rank, mine.planBytes));
   const auto& header = plan().header();
   if (header.localRanks > kMaxPeers) {
     return {ncclInvalidUsage,

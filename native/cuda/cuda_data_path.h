@@ -60,7 +60,7 @@ struct Resources {
 
   const Gpu gpu;
   const std::shared_ptr<ncclrunTelemetrySlot> telemetry;  // kernels write to it
-  std::vector<std::byte> planBytes;  // with ranks of other hosts: the communicator's own may go before these resources
+  std::vector<std::byte> planBytes;  // a copy: the communicator's own may go before these resources
   PlanView plan;
   Segment segment;
   Stream stream = nullptr;  // the engine's own stream
@@ -122,9 +122,9 @@ class CudaDataPath final : public DataPath {
   Status connectRings();
   Status connectFor(std::span<const Task> tasks);
   Status connectWith(uint32_t peer);
-  // The operation that carries this one out. The barrier's own kernel reaches the GPUs of one host.
   // On the proxy's thread, which must not wait for the mutex either.
   void peerLost(uint32_t peer, const Status& why);
+  // The operation that carries this one out. The barrier's own kernel reaches the GPUs of one host.
   Operation carriedOutBy(const Operation& operation) const;
   // Regions with a rank of any host.
   RegionPair pairRegions(uint32_t peer) const;

@@ -109,11 +109,13 @@ void CudaDataPath::lookAtReceivers(std::span<const Operation> operations) {
 
 void CudaDataPath::addAwaited(std::span<const Operation> operations, Stream stream, const Capture& capture) {
   const AwaitedPeers::Caller self{setup_.rank, plan().header().ranks};
+  bool isMarked = false;
   std::unique_lock lock(awaitedMutex_);
-  const bool asks = awaited_.wantsMark(operations, self);
-  lock.unlock();
-  const bool isMarked = asks && resources_->order->mark(stream, capture);
-  lock.lock();
+  if (awaited_.wantsMark(operations, self)) {
+    lock.unlock();
+    isMarked = resources_->order->mark(stream, capture);
+    lock.lock();
+  }
   if (isMarked) markedBlocks_ = resources_->activity.launched.load(std::memory_order_relaxed);
   awaited_.add(operations, self, isMarked);
 }

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "cuda/cuda_data_path.h"
+#include "datapath/step_call.h"
 #include "plan/tree_shape.h"
 
 namespace ncclrun::cuda {
@@ -84,10 +85,8 @@ Status CudaDataPath::connectFor(std::span<const Task> tasks) {
       default:
         break;
     }
-    const bool hasRoot =
-        operation.collective == plan::Collective::gather || operation.collective == plan::Collective::scatter ||
-        operation.collective == plan::Collective::broadcast || operation.collective == plan::Collective::reduce;
-    if (operation.collective == plan::Collective::sendRecv || (hasRoot && operation.peer != setup_.rank)) {
+    const bool isSubordinate = hasRoot(operation.collective) && operation.peer != setup_.rank;
+    if (operation.collective == plan::Collective::sendRecv || isSubordinate) {
       NCCLRUN_TRY(connectWith(operation.peer));
     } else {
       for (uint32_t peer = 0; peer < plan().header().ranks; peer++) NCCLRUN_TRY(connectWith(peer));

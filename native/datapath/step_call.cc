@@ -9,12 +9,12 @@ namespace {
 
 using plan::Collective;
 
-bool hasRoot(Collective collective) {
+}  // namespace
+
+bool hasRoot(plan::Collective collective) {
   return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||
          collective == Collective::scatter;
 }
-
-}  // namespace
 
 StepCall callOf(const Operation& operation, const StepCall& last) {
   StepCall call;

@@ -50,4 +50,7 @@ std::string describe(const StepCall& call);
 // The sentence for a rank that is in `own` when a step of `theirs` comes from `peer` ("rank 3 on host h2").
 std::string describeMismatch(const StepCall& theirs, const std::string& peer, const OwnCall& own);
 
+// The operation names one rank, from which or to which the data go.
+bool hasRoot(plan::Collective collective);
+
 }  // namespace ncclrun

@@ -5,7 +5,7 @@ import type { AlgorithmName, CollectiveName, TuningRow } from '../../plan/types.
 import type { Preferences } from '../input/preferences.ts';
 import type { Choice } from '../tuning/choices.ts';
 import type { Prediction, Situation } from '../tuning/network.ts';
-import { rowsOf, stepsOf } from './gpu-tuning.ts';
+import { rowsOfSteps, stepsOf } from './gpu-tuning.ts';
 import type { ChannelBudget } from './gpu-tuning.ts';
 
 /**
@@ -38,9 +38,10 @@ export function tuningBetweenHosts(situation: Situation, budget: ChannelBudget, 
     const asMessages = areMessagesBetweenGpuHosts(collective);
     const own = collective === 'allReduce' ? withFewer(budget, ALL_REDUCE_CHANNELS) : budget;
     const steps = stepsOf(collective, choicesBetweenGpuHosts(collective, situation, own), preferences, situation);
-    return steps
-      .flatMap((step, index) => rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, own))
-      .map((row) => ({ ...row, variants: row.variants.map((variant) => ({ ...variant, asMessages })) }));
+    return rowsOfSteps(collective, steps, own).map((row) => ({
+      ...row,
+      variants: row.variants.map((variant) => ({ ...variant, asMessages })),
+    }));
   });
 }
 

@@ -51,7 +51,7 @@ export function tuningOnGpus(situation: Situation, budget: ChannelBudget, prefer
       ({ algorithm }) => algorithm !== 'copyEngine' || preferences.gpusReachEachOther,
     );
     const steps = stepsOf(collective, choices, preferences, situation);
-    return steps.flatMap((step, index) => rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, budget));
+    return rowsOfSteps(collective, steps, budget);
   });
 }
 
@@ -101,8 +101,12 @@ function lastOf(collective: CollectiveName, choices: readonly Choice[], best: Ch
   return size - 1;
 }
 
+export function rowsOfSteps(collective: CollectiveName, steps: readonly Step[], budget: ChannelBudget): TuningRow[] {
+  return steps.flatMap((step, index) => rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, budget));
+}
+
 /** A row for each number of channels: as many as the size keeps busy. */
-export function rowsOf(collective: CollectiveName, step: Step, from: number, budget: ChannelBudget): TuningRow[] {
+function rowsOf(collective: CollectiveName, step: Step, from: number, budget: ChannelBudget): TuningRow[] {
   const perChannel = bytesPerChannel(collective, step, budget.ranks);
   const maxChannels = channelsFor(collective, step, budget);
   const minChannels = Math.min(maxChannels, budget.minChannels);

@@ -33,20 +33,20 @@ export function decideOnGpus(input: PlanInput, channelSet: ChannelSet, preferenc
   const copyChannels = Math.max(1, Math.floor(channels / COPYING));
   const ranks = input.peers.length;
   const situation = decisionSituation(channelSet, input, channels);
-  const messageChannels = channelsOfMessage('sendRecv', ranks, channels - copyChannels);
-  const pairChannels = isBetweenHosts && ranks > 2 ? Math.min(channels, messageChannels) : channels;
+  const buffers = gpuBuffersFor({
+    ranks,
+    hosts: input.hosts.length,
+    channels,
+    messageChannels: channelsOfMessage('sendRecv', ranks, channels - copyChannels),
+    isLater: isLater(input.peers),
+  });
+  const pairChannels = isBetweenHosts ? buffers.gpuBuffers.wideChannels : channels;
   const budget = { ranks, channels, copyChannels, pairChannels, minChannels: preferences.channels.min };
   return {
     device: 'cuda',
     channels: channelSet.channels(channels),
     transports: { sameHost: preferences.gpusReachEachOther ? 'p2p' : 'shm', otherHost: 'socket' },
-    ...gpuBuffersFor({
-      ranks,
-      hosts: input.hosts.length,
-      channels,
-      messageChannels,
-      isLater: isLater(input.peers),
-    }),
+    ...buffers,
     tuning: (isBetweenHosts ? tuningBetweenHosts : tuningOnGpus)(situation, budget, preferences),
     copyChannels,
     spinNanoseconds: SPIN_NANOSECONDS,

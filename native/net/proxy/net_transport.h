@@ -40,7 +40,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   bool idle() const override;
   // Reads what a peer has said and the proxy has not read yet: it may have left. Any thread.
   void lookAt(uint32_t peer);
-  // The communicator is no more, but for its graphs.
+  // The program has destroyed the communicator; its graphs may still run.
   void endAtExit() { proxy_.endAtExit(); }
   // This rank leaves in order, as Doorbell::left has it.
   void leave(uint64_t collectives) { collectives_.store(collectives, std::memory_order_relaxed); }

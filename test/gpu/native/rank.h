@@ -1,5 +1,6 @@
 /* Ranks for the test programs: processes of this host, or threads of one. The program starts them itself and watches
- * them: one that fails ends all, and when the time is up each is named with the place where it is.
+ * them: one that fails ends all, and when the time is up each is named with the place where it is. With TEST_PAGE=FILE
+ * each process of a job is a rank instead, perhaps on another host that this machine plays.
  *
  * On GPUs rank k has GPU k, or, where there are fewer GPUs than ranks, shares one. With NCCLRUN_DEVICE=host the same programs run on the host device (device.h). */
 #pragma once
