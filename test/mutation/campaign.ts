@@ -32,9 +32,11 @@ export function drawMutants(
   return drawn;
 }
 
-/** Those of `FILE:LINE` that compile. */
+/** Those that compile of a line (`FILE:LINE`), a file or a folder. */
 export function mutantsAt(place: string, mutants: readonly Mutant[], compiler: Compiler): Mutant[] {
-  return mutants.filter(({ file, line }) => `${file}:${line}` === place).filter((mutant) => compiler.accepts(mutant));
+  const folder = place.endsWith('/') ? place : `${place}/`;
+  const isThere = ({ file, line }: Mutant) => file === place || `${file}:${line}` === place || file.startsWith(folder);
+  return mutants.filter(isThere).filter((mutant) => compiler.accepts(mutant));
 }
 
 /** Calls `tell` for each mutant as soon as its verdict is known. */

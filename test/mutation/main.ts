@@ -1,5 +1,5 @@
 /**
- * The mutation run: node test/mutation/main.ts [--seed N] [--count 200] [--only FILE:LINE] [--workers 2] [--at-least 85] [--no-local]
+ * The mutation run: node test/mutation/main.ts [--seed N] [--count 200] [--only FILE:LINE|FILE|FOLDER] [--workers 2] [--at-least 85] [--no-local]
  * [--calls FILE] [--verbose]. Changes the code in one place at a time and runs the tests that should notice. Exit status 1 if they notice
  * less than `--at-least` percent. `--calls` keeps which tests call which functions for the next run, which takes as long as all unit tests.
  */
@@ -42,7 +42,9 @@ function chosen(values: { seed?: string; count?: string; only?: string }): Mutan
   if (values.only !== undefined) {
     const found = mutantsAt(values.only, all, compiler);
     if (found.length === 0) throw new Error(`--only ${values.only}: no mutant that compiles is there`);
-    return found;
+    const open = found.filter((mutant) => !isAccepted(mutant, accepted));
+    console.log(`${values.only}: ${open.length} mutants; ${found.length - open.length} accepted`);
+    return open;
   }
   const seed = wholeNumber(values.seed, Math.floor(Math.random() * 1e9), 'seed');
   const count = wholeNumber(values.count, 200, 'count');
