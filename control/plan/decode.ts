@@ -108,6 +108,7 @@ function decodeGpuBuffers(reader: PlanReader): GpuBuffers {
     lineSteps: reader.u32(HEADER.lineSteps),
     llStepBytes: reader.u32(HEADER.llStepBytes),
     ll128StepBytes: reader.u32(HEADER.ll128StepBytes),
+    pairChannels: reader.u16(HEADER.pairChannels),
   };
 }
 

@@ -124,6 +124,7 @@ function writeHeader(view: DataView, plan: CommPlan, hostIndex: number, localRan
   view.setUint32(HEADER.lineSteps, plan.gpuBuffers?.lineSteps ?? 0, true);
   view.setUint32(HEADER.llStepBytes, plan.gpuBuffers?.llStepBytes ?? 0, true);
   view.setUint32(HEADER.ll128StepBytes, plan.gpuBuffers?.ll128StepBytes ?? 0, true);
+  view.setUint16(HEADER.pairChannels, plan.gpuBuffers?.pairChannels ?? 0, true);
   view.setUint8(HEADER.sameHostTransport, TRANSPORTS.indexOf(plan.transports.sameHost));
   view.setUint8(HEADER.otherHostTransport, TRANSPORTS.indexOf(plan.transports.otherHost));
   view.setUint8(HEADER.device, DEVICES.indexOf(plan.device));

@@ -7,12 +7,15 @@ import {
   RING_ENTRY_BYTES,
   RING_POSITION_BYTES,
 } from './layout.ts';
+import { countByHost } from './possible.ts';
 import type { CommPlan, GpuBuffers } from './types.ts';
 
 export type GpuPlan = Pick<CommPlan, 'ringBuffer' | 'pairBuffer'> & {
   readonly channels: number;
   readonly ranks: number;
   readonly hosts: number;
+  /** Of the host that has most of them: slots between hosts are memory of the host. */
+  readonly localRanks: number;
   readonly gpuBuffers: GpuBuffers;
 };
 
@@ -27,7 +30,7 @@ export interface PlannedGpuMemory {
   readonly simple: number;
   /** What lies before the slots, and what fills the last pages. */
   readonly counters: number;
-  /** States of connections and the orders of the rings. */
+  /** States of connections and the orders of the rings and hosts. */
   readonly tables: number;
 }
 
@@ -35,7 +38,15 @@ export interface PlannedGpuMemory {
 export function gpuPlanOf(plan: CommPlan): GpuPlan | null {
   const { ringBuffer, pairBuffer, gpuBuffers, channels, peers, hosts } = plan;
   if (plan.device !== 'cuda' || gpuBuffers === null) return null;
-  return { ringBuffer, pairBuffer, gpuBuffers, channels: channels.length, ranks: peers.length, hosts: hosts.length };
+  return {
+    ringBuffer,
+    pairBuffer,
+    gpuBuffers,
+    channels: channels.length,
+    ranks: peers.length,
+    hosts: hosts.length,
+    localRanks: countByHost(peers, hosts.length).mostRanks,
+  };
 }
 
 /** In front of the payload of each slot of protocol Simple: what the proxies send with it. */
@@ -49,9 +60,9 @@ function hasRingsApart({ ranks }: GpuPlan): boolean {
 }
 
 export function gpuMemoryOf(plan: GpuPlan): PlannedGpuMemory {
-  const { ringBuffer, pairBuffer, gpuBuffers, channels, ranks } = plan;
+  const { ringBuffer, pairBuffer, gpuBuffers, channels, localRanks } = plan;
   const { wideChannels, narrowStepBytes, lineSteps, llStepBytes, ll128StepBytes } = gpuBuffers;
-  const peers = ranks - 1;
+  const peers = localRanks - 1;
   const rings = hasRingsApart(plan) ? channels * ringBuffer.steps * ringBuffer.stepBytes : 0;
   const ll = peers * channels * lineSteps * llStepBytes;
   const ll128 = peers * channels * lineSteps * ll128StepBytes;
@@ -85,7 +96,7 @@ export function ringBytes(plan: GpuPlan): number {
 function tableBytes(plan: GpuPlan): number {
   const { channels, ranks } = plan;
   const states = channels * ranks + (hasRingsApart(plan) ? channels : 0);
-  return 2 * states * GPU_STATE_BYTES + channels * (RING_POSITION_BYTES + ranks * RING_ENTRY_BYTES);
+  return 2 * states * GPU_STATE_BYTES + channels * RING_POSITION_BYTES + (channels + 1) * ranks * RING_ENTRY_BYTES;
 }
 
 function inPages(bytes: number): number {

@@ -15,6 +15,7 @@ const gpuBuffers = v.strictObject({
   lineSteps: count,
   llStepBytes: count,
   ll128StepBytes: count,
+  pairChannels: count,
 });
 
 const variant = v.strictObject({

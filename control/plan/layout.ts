@@ -63,7 +63,7 @@ export const HEADER = {
   capturedCopyTimeoutMicroseconds: 416,
   sockets: 420,
   socketThreads: 421,
-  reserved: 422,
+  pairChannels: 422,
   networkOffset: 424,
   networkBytes: 428,
 } as const;
@@ -159,6 +159,7 @@ export const ALGORITHMS: readonly AlgorithmName[] = [
   'tree',
   'collnet',
   'copyEngine',
+  'rail',
 ];
 export const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll', 'll128'];
 export const DEVICES: readonly DeviceName[] = ['host', 'cuda'];

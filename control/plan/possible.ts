@@ -2,11 +2,11 @@
 import { MAX_GPUS } from './layout.ts';
 import type { AlgorithmName, CollectiveName, DeviceName, Variant, TransportName } from './types.ts';
 
-/** Algorithms that every device has. Sends and receives have no choice, whatever the plan names. */
+/** Algorithms that every device has, rails where hosts have equally many ranks (hasRails). Sends and receives have no choice, whatever the plan names. */
 export const ALGORITHMS_OF: Readonly<Record<Exclude<CollectiveName, 'sendRecv'>, readonly AlgorithmName[]>> = {
-  allReduce: ['ring', 'tree', 'directTwoShot', 'directOneShot'],
-  allGather: ['ring', 'directOneShot'],
-  reduceScatter: ['ring', 'directOneShot'],
+  allReduce: ['ring', 'tree', 'directTwoShot', 'directOneShot', 'rail'],
+  allGather: ['ring', 'directOneShot', 'rail'],
+  reduceScatter: ['ring', 'directOneShot', 'rail'],
   broadcast: ['ring', 'tree', 'directOneShot'],
   reduce: ['ring', 'tree', 'directOneShot'],
   allToAll: ['directOneShot'],
@@ -21,6 +21,7 @@ export function isVariantOf(
   collective: CollectiveName,
   { algorithm, protocol, requires }: Pick<Variant, 'algorithm' | 'protocol' | 'requires'>,
 ): boolean {
+  if (algorithm === 'rail' && protocol !== 'simple') return false;
   if (device === 'host') {
     // Sends and receives meet by their order alone: the two sides must not choose a protocol by different sizes.
     const protocols = collective === 'sendRecv' ? ['simple'] : ['simple', 'll'];
@@ -33,12 +34,32 @@ export function isVariantOf(
   return collective === 'sendRecv' || ALGORITHMS_OF[collective].includes(algorithm);
 }
 
+/** Whether rails can connect hosts that have so many ranks each; 0: they have unlike numbers. A block on a GPU has few connections. */
+export function hasRails(device: DeviceName, { hosts, ranksOfEachHost }: Omit<RanksOfHosts, 'mostRanks'>): boolean {
+  if (hosts < 2 || ranksOfEachHost < 2) return false;
+  return device === 'host' || ranksOfEachHost + hosts - 2 <= MAX_GPUS;
+}
+
+interface RanksOfHosts {
+  readonly hosts: number;
+  /** 0: hosts have unlike numbers of them. */
+  readonly ranksOfEachHost: number;
+  readonly mostRanks: number;
+}
+
+export function countByHost(peers: readonly { readonly host: number }[], hosts: number): RanksOfHosts {
+  const counts = new Uint32Array(hosts);
+  for (const { host } of peers) counts[host] = (counts[host] ?? 0) + 1;
+  const mostRanks = Math.max(...counts);
+  return { hosts, ranksOfEachHost: counts.every((count) => count === mostRanks) ? mostRanks : 0, mostRanks };
+}
+
 /** Whether GPUs of several hosts carry the collective out as sends and receives, however many ranks there are. */
 export function areMessagesBetweenGpuHosts(collective: CollectiveName): boolean {
   return ['allToAll', 'gather', 'scatter'].includes(collective);
 }
 
-/** GPUs of several hosts. Pairs, whose connections all algorithms but rings use, have them on the first channels. */
+/** GPUs of several hosts. Rings and rails have connections on all channels, other pairs on the first ones. */
 interface GpuHosts {
   readonly ranks: number;
   readonly pairChannels: number;
@@ -56,8 +77,9 @@ export function isVariantBetweenGpuHosts(
   if (collective === 'barrier') return true;
   if (protocol !== 'simple' || asMessages !== areMessagesBetweenGpuHosts(collective)) return false;
   if (asMessages || collective === 'sendRecv') return algorithm === 'directOneShot';
-  const hasConnections = channels <= pairChannels && (algorithm === 'tree' || ranks <= MAX_GPUS);
-  return ALGORITHMS_OF[collective].includes(algorithm) && (algorithm === 'ring' || hasConnections);
+  if (!ALGORITHMS_OF[collective].includes(algorithm)) return false;
+  if (algorithm === 'ring' || algorithm === 'rail') return true;
+  return channels <= pairChannels && (algorithm === 'tree' || ranks <= MAX_GPUS);
 }
 
 /** Transports that the engine has between two ranks of a device: of one host, and of different ones. */

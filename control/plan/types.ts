@@ -8,7 +8,7 @@ import type { PlanNetwork, PlanNic } from './network.ts';
 
 export type { CollectiveName };
 /** `copyEngine`: GPUs' copy engines store into the other ranks' buffers; what is reduced is read where it lies there, before. */
-export type AlgorithmName = 'directOneShot' | 'directTwoShot' | 'ring' | 'tree' | 'collnet' | 'copyEngine';
+export type AlgorithmName = 'directOneShot' | 'directTwoShot' | 'ring' | 'tree' | 'collnet' | 'copyEngine' | 'rail';
 export type ProtocolName = 'simple' | 'll' | 'll128';
 export type DeviceName = 'host' | 'cuda';
 export type TransportName = 'shm' | 'socket' | 'p2p' | 'ib' | 'plugin';
@@ -100,6 +100,8 @@ export interface GpuBuffers {
   readonly lineSteps: number;
   readonly llStepBytes: number;
   readonly ll128StepBytes: number;
+  /** The first channels, on which ranks of different hosts have connections; those of a rail have them on all. */
+  readonly pairChannels: number;
 }
 
 /** How long a call on GPUs waits for the other ranks' consent to copy engines, in microseconds. */

@@ -1,9 +1,9 @@
 /** What a CommPlan must keep beyond its types. The engine checks the same of the bytes it is given (native/plan/plan_view.cc). */
-import { MAX_STEPS } from './layout.ts';
+import { MAX_GPUS, MAX_STEPS } from './layout.ts';
 import { familyOf } from './address-family.ts';
 import { validateNetwork } from './validate-network.ts';
 import { validateRing, validateTree } from './validate-channels.ts';
-import { canBeMessages, isVariantOf, TRANSPORTS_OF } from './possible.ts';
+import { canBeMessages, countByHost, hasRails, isVariantOf, TRANSPORTS_OF } from './possible.ts';
 import type { ConnectionBuffer, DeviceName, TuningRow, Variant, WrittenPlan } from './types.ts';
 import { check, checkWhole } from './plan-error.ts';
 export { PlanError } from './plan-error.ts';
@@ -48,6 +48,7 @@ export function validatePlan(plan: WrittenPlan, isBound = true): void {
   checkWhole('spinNanoseconds', spinNanoseconds, 0, MAX_SPIN_NANOSECONDS);
   check(/^[0-9a-f]{32}$/.test(token), 'token: expected 32 hexadecimal digits');
   validateTuning(plan.tuning, channels.length, plan.device);
+  if (isBound) validateRails(plan);
 }
 
 function validateTransports({ device, transports }: WrittenPlan): void {
@@ -96,8 +97,9 @@ const GPU_STEP_ALIGNMENT = 128;
 function validateGpuBuffers({ ringBuffer, pairBuffer, gpuBuffers, channels }: WrittenPlan): void {
   check(gpuBuffers !== null, 'gpuBuffers: is missing; a plan for GPUs needs it');
   if (gpuBuffers === null) return;
-  const { wideChannels, narrowStepBytes, lineSteps, llStepBytes, ll128StepBytes } = gpuBuffers;
+  const { wideChannels, pairChannels, narrowStepBytes, lineSteps, llStepBytes, ll128StepBytes } = gpuBuffers;
   checkWhole('gpuBuffers.wideChannels', wideChannels, 0, channels.length);
+  checkWhole('gpuBuffers.pairChannels', pairChannels, 1, channels.length);
   checkWhole('gpuBuffers.lineSteps', lineSteps, MIN_LINE_STEPS, MAX_STEPS);
   const steps = { 'ringBuffer.steps': ringBuffer.steps, 'pairBuffer.steps': pairBuffer.steps, lineSteps };
   for (const [name, value] of Object.entries(steps))
@@ -146,6 +148,16 @@ function validateTuning(rows: readonly TuningRow[], channels: number, device: De
     const always = variants.at(-1)?.requires.length === 0;
     check(always, `${at}.variants: the last one must need nothing, or a call could have none`);
   }
+}
+
+function validateRails({ device, peers, hosts, tuning }: WrittenPlan): void {
+  if (hasRails(device, countByHost(peers, hosts.length))) return;
+  const index = tuning.findIndex(({ variants }) => variants.some(({ algorithm }) => algorithm === 'rail'));
+  check(
+    index === -1,
+    `tuning[${index}]: algorithm rail needs several hosts with equally many ranks, two at least` +
+      (device === 'cuda' ? `, and no more than ${MAX_GPUS} connections of a rank` : ''),
+  );
 }
 
 function whichRequires({ algorithm, requires }: Variant): string {

@@ -59,6 +59,11 @@ struct Work {
   uint32_t root;         // of the call; of an all-reduce by a tree: where it ends
   uint32_t children;     // in a tree
   const uint32_t* ring;  // ranks in ring order; null for variants that need none
+  uint32_t hosts;        // of rails; all have `locals` ranks
+  uint32_t host;         // this rank's
+  uint32_t locals;
+  uint32_t local;          // this rank's index among those of its host
+  const uint32_t* byHost;  // ranks, [host × locals + local]
 };
 
 NCCLRUN_FN const char* at(const char* base, const Work& w, size_t element) { return base + element * w.elementBytes; }
@@ -92,16 +97,17 @@ NCCLRUN_FN size_t evenPart(const Work& w, size_t all, size_t max) {
   return lesser(max, (part + w.grain - 1) / w.grain * w.grain);
 }
 
-// The step into which shares are split; it fits the smallest slot of a block. The host computes it: the divisions would
-// take as long as a small message.
-NCCLRUN_FN size_t stepOf(const Work& w, size_t slotElements) {
-  return evenPart(w, (w.count + w.blocks - 1) / w.blocks, lesser(roundChunk(w, w.count, w.blocks), slotElements));
+// The step into which shares are split, `parts` of each block; it fits the smallest slot of a block. The host computes
+// it: the divisions would take as long as a small message.
+NCCLRUN_FN size_t stepOf(const Work& w, size_t slotElements, size_t parts) {
+  const size_t shares = w.blocks * parts;
+  return evenPart(w, (w.count + shares - 1) / shares, lesser(roundChunk(w, w.count, shares), slotElements));
 }
 
 // The chunk if the work fits a single-step launch, in which every block sends at most one step of each of `parts`
 // shares to each peer; 0 if it does not. There P::kSingleStep may hold, which omits the code for longer work.
 NCCLRUN_FN size_t singleStepChunk(const Work& w, size_t slotElements, size_t parts) {
-  const size_t chunk = parts == 1 ? stepOf(w, slotElements) : roundChunk(w, w.count, w.blocks * parts);
+  const size_t chunk = parts == 1 ? stepOf(w, slotElements, 1) : roundChunk(w, w.count, w.blocks * parts);
   return chunk <= slotElements && chunk * w.blocks * parts >= w.count ? chunk : 0;
 }
 

@@ -11,7 +11,8 @@ namespace {
 // In the order of plan/plan_format.h.
 constexpr std::array kCollectives = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
                                      "alltoall",   "gather",     "scatter",        "sendrecv",  "barrier"};
-constexpr std::array kAlgorithms = {"one-shot direct", "two-shot direct", "ring", "tree", "CollNet", "copy engines"};
+constexpr std::array kAlgorithms = {"one-shot direct", "two-shot direct", "ring", "tree",
+                                    "CollNet",         "copy engines",    "rails"};
 constexpr std::array kProtocols = {"Simple", "LL", "LL128"};
 constexpr std::array kTransports = {"shared memory", "sockets", "peer-to-peer", "InfiniBand", "a plugin"};
 

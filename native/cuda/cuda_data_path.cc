@@ -16,6 +16,8 @@
 #include "cuda/cuda_memory_use.h"
 #include "cuda/ring_positions.h"
 #include "datapath/node_barrier.h"
+#include "plan/rail_shape.h"
+#include "plan/variants.h"
 
 namespace ncclrun::cuda {
 namespace {
@@ -167,6 +169,9 @@ Status CudaDataPath::makeTables() {
   for (uint32_t channel = 0; channel < header.channels; channel++) {
     for (uint32_t index = 0; index < header.ranks; index++) rings.push_back(plan().ring(channel, index));
   }
+  // The ranks by host lie behind the rings.
+  const std::vector<uint32_t> byHost = ranksByHost(plan());
+  rings.insert(rings.end(), byHost.begin(), byHost.end());
   const TableLayout layout(plan().slots(), header.ranks);
   NCCLRUN_TRY(mine.tables.allocate(mine.gpu, layout.bytes, mine.stream));
   return fillTable(layout.rings, rings.data(), rings.size() * sizeof(uint32_t));
@@ -231,6 +236,14 @@ Status CudaDataPath::makeLauncher() {
   at(mine.tables.pointer() + layout.receives, launch.receives);
   at(mine.tables.pointer() + layout.ringPositions, launch.ringPositions);
   at(mine.tables.pointer() + layout.rings, launch.rings);
+  if (hasRails(plan::Device::cuda, header.hosts, plan().ranksOfEachHost())) {
+    at(mine.tables.pointer() + layout.byHost, launch.byHost);
+    const RailPosition place = railPosition(plan(), setup_.rank);
+    launch.hosts = uint16_t(place.hosts);
+    launch.host = uint16_t(place.host);
+    launch.locals = uint16_t(place.locals);
+    launch.local = uint16_t(place.local);
+  }
   at(mine.sharedPages.pointerTo(&mine.segment.abortBlock().flag), launch.aborted);
   launch.aborted2 = &mine.pinned->aborted;
   launch.slots = mine.regions->slots();
@@ -243,7 +256,7 @@ Status CudaDataPath::makeLauncher() {
     mine.copies =
         std::make_unique<DirectCopies>(mine.gpu, plan(), mine.segment, interrupt(), setup_.rank, mine.sharedPages);
   runner_ = std::make_unique<Runner>(plan(), setup_.rank, *launcher_, mine.copies.get());
-  logInfo(sentenceOf(memoryUse(launch.slots, header.ranks), mine.gpu.device), Subsystem::alloc);
+  logInfo(sentenceOf(memoryUse(launch.slots, header.ranks, header.localRanks), mine.gpu.device), Subsystem::alloc);
   return {};
 }
 
@@ -437,6 +450,8 @@ size_t CudaDataPath::edges(std::span<ncclrunEdge> out) const {
   return count;
 }
 
-uint64_t CudaDataPath::gpuBytes() const { return memoryUse(plan().slots(), plan().header().ranks).total(); }
+uint64_t CudaDataPath::gpuBytes() const {
+  return memoryUse(plan().slots(), plan().header().ranks, plan().header().localRanks).total();
+}
 
 }  // namespace ncclrun::cuda

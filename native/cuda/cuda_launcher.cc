@@ -9,6 +9,7 @@
 #include "base/element.h"
 #include "cuda/launch_workers.h"
 #include "datapath/reduce.h"
+#include "plan/rail_shape.h"
 #include "plan/tree_shape.h"
 
 namespace ncclrun::cuda {
@@ -24,16 +25,17 @@ constexpr uint32_t kMinSimpleThreads = 128;  // four warps, of which three do no
 Routine routineOf(Collective collective, Algorithm algorithm, uint32_t ranks, bool sends) {
   const bool ring = algorithm == Algorithm::ring;
   const bool tree = algorithm == Algorithm::tree;
+  const bool rail = algorithm == Algorithm::rail;
   if (ranks == 1 && collective != Collective::barrier) return Routine::copy;
   switch (collective) {
     case Collective::allReduce:
       if (algorithm == Algorithm::directOneShot) return Routine::allReduceOneShot;
       if (algorithm == Algorithm::directTwoShot) return Routine::allReduceTwoShot;
-      return ring ? Routine::allReduceRing : Routine::allReduceTree;
+      return ring ? Routine::allReduceRing : rail ? Routine::allReduceRail : Routine::allReduceTree;
     case Collective::allGather:
-      return ring ? Routine::allGatherRing : Routine::allGatherDirect;
+      return ring ? Routine::allGatherRing : rail ? Routine::allGatherRail : Routine::allGatherDirect;
     case Collective::reduceScatter:
-      return ring ? Routine::reduceScatterRing : Routine::reduceScatterDirect;
+      return ring ? Routine::reduceScatterRing : rail ? Routine::reduceScatterRail : Routine::reduceScatterDirect;
     case Collective::broadcast:
       return ring ? Routine::broadcastRing : tree ? Routine::broadcastTree : Routine::broadcastDirect;
     case Collective::reduce:
@@ -114,6 +116,11 @@ void Launcher::connect(Item& item, uint32_t peer) const {
       if (rank_ != item.root) both(position.parent);
       return;
     }
+    case Routine::allReduceRail:
+    case Routine::reduceScatterRail:
+    case Routine::allGatherRail:
+      for (const uint32_t other : railPosition(plan_, rank_).peers) both(other);
+      return;
     case Routine::send:
       return to(peer);
     case Routine::receive:
@@ -171,7 +178,8 @@ void Launcher::addItem(Item item, const Shape& shape) {
   work.blocks = item.blocks;
   work.isLL = shape.protocol == Protocol::ll;
   const size_t slotElements = slotBytes / shape.elementBytes;
-  item.step = stepOf(work, slotElements);
+  const bool isRail = item.routine == Routine::allReduceRail;
+  item.step = stepOf(work, slotElements, isRail ? launch_.ranks : 1);
   const uint32_t parts = item.routine == Routine::allReduceTwoShot ? launch_.ranks : 1;
   const bool hasKernel = hasSingleStepKernel(shape.kernel, shape.protocol, item.routine);
   const bool hasRoom = item.blocks <= slots.channels && slots.lineSteps >= kMinLineStepsForSingleStep;

@@ -10,10 +10,11 @@ TableLayout::TableLayout(const Slots& slots, uint32_t ranks)
       receives(states * sizeof(SendState)),
       ringPositions(receives + states * sizeof(ReceiveState)),
       rings(ringPositions + slots.channels * sizeof(RingPosition)),
-      bytes(rings + uint64_t(slots.channels) * ranks * sizeof(uint32_t)) {}
+      byHost(rings + uint64_t(slots.channels) * ranks * sizeof(uint32_t)),
+      bytes(byHost + ranks * sizeof(uint32_t)) {}
 
-MemoryUse memoryUse(const Slots& slots, uint32_t ranks) {
-  const uint64_t peers = ranks - 1;
+MemoryUse memoryUse(const Slots& slots, uint32_t ranks, uint32_t localRanks) {
+  const uint64_t peers = localRanks - 1;
   const uint64_t regions = peers * slots.channels;
   const uint64_t lines = regions * slots.lineSteps;
   const uint64_t wide = uint64_t(slots.wideChannels) * slots.wideStepBytes;

@@ -16,6 +16,7 @@ struct TableLayout {
   uint64_t receives;
   uint64_t ringPositions;
   uint64_t rings;
+  uint64_t byHost;
   uint64_t bytes;
 };
 
@@ -31,7 +32,8 @@ struct MemoryUse {
   uint64_t pairs() const { return ll + ll128 + simple; }
   uint64_t total() const { return rings + pairs() + counters + tables; }
 };
-MemoryUse memoryUse(const Slots& slots, uint32_t ranks);
+// localRanks: slots between hosts are memory of the host.
+MemoryUse memoryUse(const Slots& slots, uint32_t ranks, uint32_t localRanks);
 
 // "memory of GPU 0: 61.0 MiB: rings 32.0, …".
 std::string sentenceOf(const MemoryUse& use, int gpu);

@@ -3,6 +3,7 @@
 
 #include "cuda/cuda_data_path.h"
 #include "datapath/step_call.h"
+#include "plan/rail_shape.h"
 #include "plan/tree_shape.h"
 
 namespace ncclrun::cuda {
@@ -51,14 +52,14 @@ Status CudaDataPath::connectRings() {
   return {};
 }
 
-// All channels of messages, because both ranks have to make the same, and know no more of each other's operations than
-// the peer.
+// All channels that the plan gives them, because both ranks have to make the same, and know no more of each other's
+// operations than the peer.
 Status CudaDataPath::connectWith(uint32_t peer) {
   if (peer == setup_.rank || plan().sameHost(peer) || connectedPairs_.contains(peer)) return {};
   NCCLRUN_TRY(resources_->netRegions->makePair(peer));
   connectedPairs_.insert(peer);
   const uint32_t channels = plan().header().channels;
-  for (uint32_t channel = 0; channel < plan().slots().wideChannels; channel++) {
+  for (uint32_t channel = 0; channel < plan().channelsBetween(setup_.rank, peer); channel++) {
     for (const bool sends : {true, false}) {
       if (resources_->net->endpoint(peer, deviceChannel(channel, channels, true), sends) == nullptr)
         return interrupt().status();
@@ -82,6 +83,9 @@ Status CudaDataPath::connectFor(std::span<const Task> tasks) {
         if (setup_.rank != root) NCCLRUN_TRY(connectWith(position.parent));
         continue;
       }
+      case plan::Algorithm::rail:
+        for (const uint32_t peer : railPosition(plan(), setup_.rank).peers) NCCLRUN_TRY(connectWith(peer));
+        continue;
       default:
         break;
     }

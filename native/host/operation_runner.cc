@@ -5,6 +5,7 @@
 #include <map>
 
 #include "algorithm/direct.h"
+#include "algorithm/rail.h"
 #include "algorithm/ring.h"
 #include "algorithm/send_receive.h"
 #include "algorithm/tree.h"
@@ -64,6 +65,7 @@ OperationRunner::Block& OperationRunner::addBlock(const Task& task, Algorithm al
   block.receives.clear();
   block.sends.clear();
   block.works.clear();
+  block.parts = 1;
   block.algorithm = algorithm;
   block.reduction = reductionOf(task.operation);
   block.stream = task.bytes >= kStreamingBytes && task.operation.send != task.operation.receive;
@@ -121,6 +123,34 @@ bool OperationRunner::buildDirect(const Task& task, Algorithm algorithm) {
   block.receives = pairReceives_;
   block.sends = pairSends_;
   block.works.push_back(workOf(task));
+  return true;
+}
+
+const OperationRunner::Rail* OperationRunner::rail() {
+  if (rail_.has_value()) return &*rail_;
+  Rail made{.position = railPosition(plan_, rank_), .ranks = ranksByHost(plan_), .receives = {}, .sends = {}};
+  for (const uint32_t peer : made.position.peers) {
+    made.receives.push_back(connections_.pair(peer, false));
+    made.sends.push_back(connections_.pair(peer, true));
+    if (made.receives.back() == nullptr || made.sends.back() == nullptr) return nullptr;
+  }
+  return &rail_.emplace(std::move(made));
+}
+
+bool OperationRunner::buildRail(const Task& task, Algorithm algorithm) {
+  const Rail* rail = this->rail();
+  if (rail == nullptr) return false;
+  Block& block = addBlock(task, algorithm);
+  block.receives = rail->receives;
+  block.sends = rail->sends;
+  if (task.operation.collective == Collective::allReduce) block.parts = plan_.header().ranks;
+  Work work = workOf(task);
+  work.hosts = rail->position.hosts;
+  work.host = rail->position.host;
+  work.locals = rail->position.locals;
+  work.local = rail->position.local;
+  work.byHost = rail->ranks.data();
+  block.works.push_back(work);
   return true;
 }
 
@@ -183,14 +213,18 @@ bool OperationRunner::build(const Task& task) {
   const auto algorithm = plan::Algorithm(task.variant.algorithm);
   const bool ring = algorithm == plan::Algorithm::ring;
   const bool tree = algorithm == plan::Algorithm::tree;
+  const bool rail = algorithm == plan::Algorithm::rail;
   switch (task.operation.collective) {
     case Collective::allReduce:
       if (algorithm == plan::Algorithm::directOneShot) return buildDirect(task, directOneShotAllReduce<P>);
       if (algorithm == plan::Algorithm::directTwoShot) return buildDirect(task, directTwoShotAllReduce<P>);
+      if (rail) return buildRail(task, railAllReduce<P>);
       return tree ? buildTree(task, treeAllReduce<P>) : buildRing(task, ringAllReduce<P>, channels);
     case Collective::allGather:
+      if (rail) return buildRail(task, railAllGather<P>);
       return ring ? buildRing(task, ringAllGather<P>, channels) : buildDirect(task, directAllGather<P>);
     case Collective::reduceScatter:
+      if (rail) return buildRail(task, railReduceScatter<P>);
       return ring ? buildRing(task, ringReduceScatter<P>, channels) : buildDirect(task, directReduceScatter<P>);
     case Collective::broadcast:
       if (ring) return buildRing(task, ringBroadcast<P>, channels);
@@ -267,7 +301,7 @@ void OperationRunner::runBlock(void* argument, Blocks& blocks) {
                                        .scratch = block.scratch,
                                        .stream = block.stream});
     Work stepped = work;
-    stepped.step = stepOf(work, primitives.slotElements());
+    stepped.step = stepOf(work, primitives.slotElements(), block.parts);
     block.algorithm(primitives, stepped);
   }
 }

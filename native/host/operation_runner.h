@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "host/blocks.h"
 #include "host/connections.h"
 #include "host/primitives.h"
+#include "plan/rail_shape.h"
 
 namespace ncclrun {
 
@@ -31,6 +33,7 @@ class OperationRunner {
     Reduction reduction;
     std::vector<std::byte> scratch;
     bool stream = false;
+    uint32_t parts = 1;  // that a step gives the block
   };
   struct Ring {
     uint32_t index = 0;
@@ -45,12 +48,20 @@ class OperationRunner {
     std::vector<Endpoint*> receives, sends;  // the children's, then the parent's
   };
 
+  // This rank's host and rail.
+  struct Rail {
+    RailPosition position;
+    std::vector<uint32_t> ranks;  // by host
+    std::vector<Endpoint*> receives, sends;
+  };
+
   // False: a connection could not be had; the interrupt says why, or else the plan has none.
   bool buildSendsAndReceives(std::span<const Task* const> tasks);
   bool buildRing(const Task& task, Algorithm algorithm, uint32_t channels);
   bool buildDirect(const Task& task, Algorithm algorithm);
   bool buildStar(const Task& task, Algorithm algorithm);
   bool buildTree(const Task& task, Algorithm algorithm);
+  bool buildRail(const Task& task, Algorithm algorithm);
   bool buildBarrier(const Task& task);
   bool build(const Task& task);
   // Of what was built.
@@ -61,6 +72,7 @@ class OperationRunner {
   Work workOf(const Task& task) const;
   Ring* ring(uint32_t channel);
   const Tree* tree(uint32_t root);
+  const Rail* rail();
   void runBlocks(Blocks& blocks);
   static void runBlock(void* argument, Blocks& blocks);
 
@@ -69,6 +81,7 @@ class OperationRunner {
   const uint32_t rank_;
   std::deque<Ring> rings_;               // by channel, as far as used
   std::map<uint32_t, Tree> trees_;       // by root, as far as used
+  std::optional<Rail> rail_;             // once used
   std::vector<Endpoint*> pairReceives_;  // by the peer's number among the others; once a direct algorithm was used
   std::vector<Endpoint*> pairSends_;
   std::vector<Block> blocks_;  // of the stage under way; kept for their memory

@@ -128,14 +128,17 @@ enum class Routine : uint8_t {
   allReduceTwoShot,
   allReduceRing,
   allReduceTree,
+  allReduceRail,
   reduceScatterDirect,
   reduceScatterRing,
+  reduceScatterRail,
   reduceDirect,
   reduceRing,
   reduceTree,
   reducePulled,  // `in` of the launch: what this rank reads of each other one's buffer
   allGatherDirect,
   allGatherRing,
+  allGatherRail,
   broadcastDirect,
   broadcastRing,
   broadcastTree,
@@ -209,6 +212,7 @@ struct Launch {
   ReceiveState* receives;
   const RingPosition* ringPositions;  // [channel]
   const uint32_t* rings;              // [channel × ranks + index]
+  const uint32_t* byHost;             // ranks, [host × locals + local]; null: hosts have unlike numbers of ranks
   const uint32_t* aborted;            // abort flag in host memory: not 0 ends every wait; null: unused
   const uint32_t* aborted2;           // the same
   const void* scalarAt;               // of a pre-multiplied sum: one element; null: it is `scalar`
@@ -219,6 +223,10 @@ struct Launch {
   uint32_t divisor;  // of an average of integers; else 1
   uint16_t rank;
   uint16_t ranks;
+  uint16_t hosts;  // as `locals`, `host` and `local`: of rails (algorithm/work.h)
+  uint16_t host;
+  uint16_t locals;
+  uint16_t local;
   uint16_t itemCount;
   uint8_t elementBytes;  // element size of all counts
   uint8_t opIndex;       // type and operator: opIndexOf()

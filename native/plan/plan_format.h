@@ -19,6 +19,7 @@ enum class Algorithm : uint8_t {
   tree = 3,
   collnet = 4,
   copyEngine = 5,  // copy engines store into the other ranks' buffers; what is reduced is reduced before
+  rail = 6,
 };
 enum class Protocol : uint8_t { simple = 0, ll = 1, ll128 = 2 };
 enum class Device : uint8_t { host = 0, cuda = 1 };
@@ -125,9 +126,10 @@ struct Header {
   uint32_t capturedCopyTimeoutMicroseconds;
 
   // The network between hosts: its backend, and how the socket backend uses it.
-  uint8_t sockets;        // of each connection that a rank makes, 1 to kMaxSockets
-  uint8_t socketThreads;  // helper threads of each process, 0 to kMaxSocketThreads
-  uint16_t reserved;
+  uint8_t sockets;         // of each connection that a rank makes, 1 to kMaxSockets
+  uint8_t socketThreads;   // helper threads of each process, 0 to kMaxSocketThreads
+  uint16_t pairChannels;   // on GPUs: the first ones, on which ranks of different hosts have connections; those of a
+                           // rail (of equal local index) have them on all
   uint32_t networkOffset;  // name of the backend, into stringTable: "Socket"; no bytes: no connection uses a network
   uint32_t networkBytes;
 };

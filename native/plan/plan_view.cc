@@ -142,8 +142,9 @@ Status PlanView::checkSlots() const {
   // Between hosts pairs have connections on these alone.
   const uint32_t free = h.smsPerLaunch > h.copyChannels ? h.smsPerLaunch - h.copyChannels : 0;
   const uint32_t ofMessage = h.ranks < 2 ? 1 : std::max(free / (2 * (h.ranks - 1)), 1u);
-  if (h.hosts > 1 && h.wideChannels < ofMessage)
-    return wrong("has messages of %u channels, and %u wide ones", ofMessage, h.wideChannels);
+  if (h.pairChannels > h.channels || (h.hosts > 1 && h.pairChannels < ofMessage))
+    return wrong("has %u channels between hosts, and messages of %u of its %u", uint32_t(h.pairChannels), ofMessage,
+                 h.channels);
   return {};
 }
 
@@ -240,6 +241,26 @@ std::string_view PlanView::hostAddress(uint32_t index) const {
 
 std::string PlanView::describe(uint32_t rank) const {
   return "rank " + std::to_string(rank) + " on host " + std::string(hostName(peer(rank).host));
+}
+
+uint32_t PlanView::ranksOfEachHost() const {
+  const uint32_t ranks = shapeOf(0).ranks;
+  for (uint32_t index = 1; index < header_.hosts; index++) {
+    if (shapeOf(index).ranks != ranks) return 0;
+  }
+  return ranks;
+}
+
+uint32_t PlanView::mostRanksOfAHost() const {
+  uint32_t most = 0;
+  for (uint32_t index = 0; index < header_.hosts; index++) most = std::max(most, shapeOf(index).ranks);
+  return most;
+}
+
+uint32_t PlanView::channelsBetween(uint32_t rank, uint32_t peer) const {
+  const bool isRail = hasRails(plan::Device(header_.device), header_.hosts, ranksOfEachHost()) &&
+                      this->peer(rank).localIndex == this->peer(peer).localIndex;
+  return isRail ? header_.channels : header_.pairChannels;
 }
 
 Status PlanView::checkHosts() const {

@@ -68,6 +68,15 @@ class PlanView {
   // receives. kNoNic: the plan has no network.
   uint32_t pairNic(uint32_t receiver) const { return peer(receiver).pairNic; }
 
+  // The rank with a local index on a host.
+  uint32_t member(uint32_t host, uint32_t local) const {
+    return record<uint32_t>(header_.memberTable, this->host(host).firstMember + local);
+  }
+  // 0: not all hosts have equally many.
+  uint32_t ranksOfEachHost() const;
+  uint32_t mostRanksOfAHost() const;
+  // On GPUs: the first ones, on which two ranks of different hosts have connections.
+  uint32_t channelsBetween(uint32_t rank, uint32_t peer) const;
   bool sameHost(uint32_t rank) const { return peer(rank).host == header_.hostIndex; }
   // Of the pair connection between two local ranks, by local index.
   uint64_t pairOffset(uint32_t fromLocal, uint32_t toLocal) const {
@@ -91,9 +100,6 @@ class PlanView {
   plan::ShapeRecord shapeOf(uint32_t host) const { return shape(this->host(host).shape); }
   plan::HostTreeRecord hostTree(uint32_t tree, uint32_t host) const {
     return record<plan::HostTreeRecord>(header_.hostTreeTable, tree * header_.hosts + host);
-  }
-  uint32_t member(uint32_t host, uint32_t local) const {
-    return record<uint32_t>(header_.memberTable, this->host(host).firstMember + local);
   }
   plan::HostRingRecord hostRing(uint32_t ring, uint32_t index) const {
     return record<plan::HostRingRecord>(header_.hostRingTable, ring * header_.hosts + index);

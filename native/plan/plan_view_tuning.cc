@@ -41,8 +41,12 @@ Status PlanView::checkRow(uint32_t index) const {
     if (!hasVariant(device, collective, this->variant(variant)))
       return wrongPlan("chooses " + nameOf(this->variant(variant)) + " for " + nameOf(collective) + " in tuning row " +
                        number(index) + ", which the " + nameOf(device) + " device does not have");
+    if (this->variant(variant).algorithm == uint8_t(plan::Algorithm::rail) &&
+        !hasRails(device, header_.hosts, ranksOfEachHost()))
+      return wrongPlan(std::string("chooses rails for ") + nameOf(collective) + " in tuning row " + number(index) +
+                       ", and its hosts have no equal numbers of ranks, or more than a block has connections");
     if (device == plan::Device::cuda && header_.hosts > 1 &&
-        !hasVariantBetweenGpuHosts(collective, this->variant(variant), header_.ranks, slots().wideChannels))
+        !hasVariantBetweenGpuHosts(collective, this->variant(variant), header_.ranks, header_.pairChannels))
       return wrongPlan("chooses " + nameOf(this->variant(variant)) + " for " + nameOf(collective) + " in tuning row " +
                        number(index) + ", which GPUs of several hosts do not have");
   }
@@ -55,7 +59,7 @@ Status PlanView::checkRow(uint32_t index) const {
 Status PlanView::checkVariant(uint32_t index) const {
   const auto variant = this->variant(index);
   const std::string which = " in variant " + number(index);
-  if (variant.algorithm > uint8_t(plan::Algorithm::copyEngine))
+  if (variant.algorithm > uint8_t(plan::Algorithm::rail))
     return wrongPlan("has algorithm " + number(variant.algorithm) + which);
   if (variant.protocol > uint8_t(plan::Protocol::ll128))
     return wrongPlan("has protocol " + number(variant.protocol) + which);

@@ -21,18 +21,20 @@ bool hasVariant(Device device, Collective collective, const plan::VariantRecord&
   const bool ring = algorithm == Algorithm::ring;
   const bool tree = algorithm == Algorithm::tree;
   const bool direct = algorithm == Algorithm::directOneShot;
+  const bool rail = algorithm == Algorithm::rail && variant.protocol == uint8_t(Protocol::simple);
   if (algorithm == Algorithm::copyEngine) {
     return device == Device::cuda && (variant.requires_ & plan::kRequiresPublishedAddresses) != 0 &&
            collective != Collective::reduce && collective != Collective::barrier;
   }
   switch (collective) {
     case Collective::allReduce:
-      return ring || tree || direct || algorithm == Algorithm::directTwoShot;
+      return ring || tree || direct || algorithm == Algorithm::directTwoShot || rail;
     case Collective::broadcast:
     case Collective::reduce:
       return ring || tree || direct;
     case Collective::allGather:
     case Collective::reduceScatter:
+      return ring || direct || rail;
     case Collective::barrier:
       return ring || direct;
     case Collective::allToAll:
@@ -45,6 +47,11 @@ bool hasVariant(Device device, Collective collective, const plan::VariantRecord&
   return false;
 }
 
+bool hasRails(Device device, uint32_t hosts, uint32_t ranksOfEach) {
+  if (hosts < 2 || ranksOfEach < 2) return false;
+  return device == Device::host || ranksOfEach + hosts - 2 <= cuda::kMaxPeers;
+}
+
 bool hasVariantBetweenGpuHosts(Collective collective, const plan::VariantRecord& variant, uint32_t ranks,
                                uint32_t pairChannels) {
   if (collective == Collective::barrier) return true;
@@ -54,7 +61,7 @@ bool hasVariantBetweenGpuHosts(Collective collective, const plan::VariantRecord&
   if (((variant.flags & plan::kAsMessages) != 0) != asMessages) return false;
   const auto algorithm = Algorithm(variant.algorithm);
   if (asMessages || collective == Collective::sendRecv) return algorithm == Algorithm::directOneShot;
-  if (algorithm == Algorithm::ring) return true;
+  if (algorithm == Algorithm::ring || algorithm == Algorithm::rail) return true;
   const bool direct = algorithm == Algorithm::directOneShot || algorithm == Algorithm::directTwoShot;
   return variant.channels <= pairChannels && (algorithm == Algorithm::tree || (direct && ranks <= cuda::kMaxPeers));
 }
@@ -75,8 +82,8 @@ const char* nameOf(Collective collective) {
 }
 
 std::string nameOf(const plan::VariantRecord& variant) {
-  static constexpr const char* kAlgorithms[] = {"directOneShot", "directTwoShot", "ring",
-                                                "tree",          "collnet",       "copyEngine"};
+  static constexpr const char* kAlgorithms[] = {"directOneShot", "directTwoShot", "ring", "tree",
+                                                "collnet",       "copyEngine",    "rail"};
   static constexpr const char* kProtocols[] = {"simple", "ll", "ll128"};
   const char* algorithm = variant.algorithm < std::size(kAlgorithms) ? kAlgorithms[variant.algorithm] : "?";
   const char* protocol = variant.protocol < std::size(kProtocols) ? kProtocols[variant.protocol] : "?";

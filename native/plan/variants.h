@@ -10,9 +10,13 @@ namespace ncclrun {
 bool hasVariant(plan::Device device, plan::Collective collective, const plan::VariantRecord& variant);
 // The same, of what hasVariant() has, between GPUs of several hosts, whose proxies carry slots of protocol Simple. A
 // barrier is a reduction there. pairChannels: the first channels, on which pairs have connections, which all algorithms
-// but rings use.
+// use but rings and rails.
 bool hasVariantBetweenGpuHosts(plan::Collective collective, const plan::VariantRecord& variant, uint32_t ranks,
                                uint32_t pairChannels);
+
+// Whether rails can connect hosts that have so many ranks each; 0: they have unlike numbers. A block on a GPU has few
+// connections.
+bool hasRails(plan::Device device, uint32_t hosts, uint32_t ranksOfEach);
 
 // Whether the engine has the transport between two ranks of the device, of one host or of different ones.
 bool hasTransport(plan::Device device, bool sameHost, uint8_t transport);

@@ -171,10 +171,24 @@ void sameBits(const PlanSpec& spec, ncclDataType_t type, ncclRedOp_t op) {
 
 }  // namespace
 
+TEST(rails_give_exact_sums) {
+  for (const auto& hostOf : {std::vector<uint32_t>{0, 0, 1, 1}, {0, 1, 0, 1}, {2, 1, 0, 0, 1, 2}}) {
+    for (const uint32_t steps : {2u, 4u}) {
+      PlanSpec spec = oneHost(uint32_t(hostOf.size()), variant(Algorithm::rail, 1, 1000));
+      spec.hostOf = hostOf;
+      spec.pairSteps = steps;
+      World world(spec);
+      world.run([&](Rank& me) { checkAll(me, uint32_t(hostOf.size()), {0, 1, 3, 257, 5003}); });
+    }
+  }
+}
+
 TEST(all_ranks_and_runs_get_the_same_bits) {
-  for (const auto& how : {variant(Algorithm::directOneShot, 1, 2048), variant(Algorithm::directTwoShot, 1, 512),
-                          variant(Algorithm::tree, 1, 512), variant(Algorithm::ring, 2, 1024)}) {
+  for (const auto& how :
+       {variant(Algorithm::directOneShot, 1, 2048), variant(Algorithm::directTwoShot, 1, 512),
+        variant(Algorithm::tree, 1, 512), variant(Algorithm::ring, 2, 1024), variant(Algorithm::rail, 1, 512)}) {
     for (const bool twoHosts : {false, true}) {
+      if (!twoHosts && how.algorithm == uint8_t(Algorithm::rail)) continue;
       PlanSpec spec = oneHost(4, how);
       spec.rings = {{0, 1, 2, 3}, {2, 0, 3, 1}};
       if (twoHosts) spec.hostOf = {0, 1, 0, 1};

@@ -103,6 +103,18 @@ TEST(tree_collectives_are_exact) {
   }
 }
 
+// Ranks of a host together, or dealt to the hosts in turn. Two slots: nothing is waited for later than it was sent.
+TEST(rail_collectives_are_exact) {
+  for (const auto& hostOf : {std::vector<uint32_t>{0, 0, 1, 1}, {0, 1, 0, 1}, {0, 0, 0, 1, 1, 1}, {2, 1, 0, 0, 1, 2}}) {
+    for (const uint32_t steps : {2u, 4u}) {
+      PlanSpec plan = oneHost(uint32_t(hostOf.size()), variant(Algorithm::rail, 1, 3000));
+      plan.hostOf = hostOf;
+      plan.pairSteps = steps;
+      checkCollectives(plan);
+    }
+  }
+}
+
 TEST(direct_collectives_are_exact) {
   for (uint32_t ranks : {1u, 2u, 3u, 5u}) {
     World world(oneHost(ranks, variant(Algorithm::directOneShot, 1, 3000)));

@@ -44,7 +44,7 @@ void sizes() {
   EXPECT(slotOffset(1, kSlots) == 512 && slotOffset(2, kSlots) == 1024 && slotOffset(0, kSlots) == 2048);
   EXPECT(regionOffset(kSlots, 1) == 2048 + 4096 && regionOffset(kSlots, 2) == 2 * 2048 + 4096 + 1024);
   EXPECT(pairBytes(kSlots) == 12288 && ringBytes(kSlots, 2) == 0 && ringBytes(kSlots, 3) == 20480);
-  const MemoryUse two = memoryUse(kSlots, 2), three = memoryUse(kSlots, 3);
+  const MemoryUse two = memoryUse(kSlots, 2, 2), three = memoryUse(kSlots, 3, 3);
   EXPECT(two.rings == 0 && two.pairs() + two.counters == 12288);
   EXPECT(three.rings == 2 * 4 * 2048 && three.simple == 2 * two.simple && three.pairs() == 2 * two.pairs());
   EXPECT(three.total() == 2 * 12288 + 20480 + TableLayout(kSlots, 3).bytes);

@@ -26,7 +26,7 @@ Work workOf(size_t count, uint32_t blocks) {
   w.blocks = blocks;
   w.chunk = 136 * 3840;
   w.grain = kGrain;
-  w.step = stepOf(w, kSlot);
+  w.step = stepOf(w, kSlot, 1);
   return w;
 }
 

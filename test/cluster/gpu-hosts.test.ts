@@ -27,6 +27,14 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
     },
   );
 
+  it('collectives by rails on GPUs of h1:2,h2:2 give exact results', () =>
+    runMatrix(4, ['-H', 'h1:2,h2:2', '--tag-output=none', ...exported], {
+      cluster,
+      seed: 8,
+      part: 20,
+      environment: { NCCL_ALGO: 'allreduce:rail;allgather:rail;reducescatter:rail' },
+    }));
+
   // More than one launch has messages for, and than one host has GPUs.
   it.each(['all_reduce', 'alltoall', 'gather', 'scatter'])('22 GPUs on 3 hosts: %s is exact', async (collective) => {
     const sizes = ['-b', '1K', '-e', '64K', '-f', '64', '--iters', '1', '--warmup', '1', '--check'];

@@ -55,6 +55,7 @@ describeIf(
       [4, 2, 'by rings', { NCCL_ALGO: 'ring' }],
       [4, 2, 'directly', { NCCL_ALGO: 'direct' }],
       [3, 3, 'by trees', { NCCL_ALGO: 'tree' }],
+      [4, 2, 'by rails', { NCCL_ALGO: 'rail,ring' }],
     ])('every collective is exact on %i ranks of %i hosts %s', (ranks, hosts, _name, wishes) =>
       runMatrix(ranks, ['-n', String(ranks), '--simulate-hosts', String(hosts), '--tag-output=none'], {
         seed: ranks,

@@ -31,7 +31,7 @@ describe('the memory of a communicator', () => {
         for (const communicators of [0, 4]) {
           const plan = planAfter(communicators, ranks, new Planner(null, { NCCL_MAX_NCHANNELS: max }));
           validatePlan(plan);
-          expect(memoryOf(plan).total).toBeLessThanOrEqual(budgetOf({ ranks, isLater: communicators > 0 }));
+          expect(memoryOf(plan).total).toBeLessThanOrEqual(budgetOf({ localRanks: ranks, isLater: communicators > 0 }));
         }
       }
     }

@@ -149,11 +149,29 @@ describe('the planner for GPUs', () => {
     expect(decodeHostPlan(encodeHostPlan(plan, 1)).plan.tuning).toEqual(plan.tuning);
   });
 
-  test('between hosts small operations go directly or by trees, large ones by rings', () => {
+  test('between hosts small operations go directly or by trees, large ones by rails or rings', () => {
     expect(algorithmsBetween(2, 2)).toEqual(['directOneShot']);
-    expect(algorithmsBetween(4, 2)).toEqual(['directOneShot', 'ring']);
-    expect(algorithmsBetween(16, 2)).toEqual(['tree', 'ring']);
-    expect(algorithmsBetween(32, 4)).toEqual(['tree', 'ring']);
+    expect(algorithmsBetween(4, 2)).toEqual(['directOneShot', 'rail']);
+    expect(algorithmsBetween(16, 2)).toEqual(['rail']);
+    expect(algorithmsBetween(32, 4)).toEqual(['rail']);
+    expect(algorithmsBetween(48, 24)).toEqual(['tree', 'ring']);
+  });
+
+  test('rails have connections on all channels, with slots of bounded memory', () => {
+    const plan = gpuPlan(16, 2);
+    const most = Math.max(...plan.tuning.map(({ variants }) => variants[0]?.channels ?? 0));
+    expect(plan.gpuBuffers).toMatchObject({ wideChannels: 16, pairChannels: 1, llStepBytes: 128, ll128StepBytes: 128 });
+    expect(most).toBe(16);
+    expect(gpuPlan(18, 9).pairBuffer.stepBytes).toBeLessThan(gpuPlan(4, 2).pairBuffer.stepBytes);
+    expect(gpuPlan(15, 2).gpuBuffers).toMatchObject({ wideChannels: 1, pairChannels: 1 });
+    const unlike = gpuPlan(3, 2);
+    const tuning = unlike.tuning.map((row): TuningRow => {
+      const variants = row.variants.map((variant) => ({ ...variant, algorithm: 'rail' as const }));
+      return row.collective === 'allGather' ? { ...row, variants } : row;
+    });
+    expect(() => validatePlan({ ...unlike, tuning })).toThrow(
+      /tuning\[\d+\]: algorithm rail needs several hosts with equally many ranks/,
+    );
   });
 
   test('the planner rejects more GPUs than the engine connects and suggests the host device', () => {

@@ -132,8 +132,10 @@ describe('the planner', () => {
       'allReduce directOneShot',
       'allReduce directTwoShot',
     ]);
+    expect(algorithms([0, 0, 1, 1], 'rail')).toContain('allGather rail');
+    expect(algorithms([0, 0, 1], 'rail')).not.toContain('allGather rail');
     expect(() => algorithms([0], 'star')).toThrow(
-      /^NCCL_ALGO=star: 'star' is unknown; there are direct, ring, tree, copyengine, collnet/,
+      /^NCCL_ALGO=star: 'star' is unknown; there are direct, ring, tree, rail, copyengine, collnet/,
     );
     expect(() => algorithms([0], 'constructor')).toThrow(/'constructor' is unknown/);
   });

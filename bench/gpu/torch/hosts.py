@@ -5,18 +5,19 @@ NVIDIA's library takes for two as well (NCCL_HOSTID). Rank 0 prints a line of JS
 in microseconds, the bus bandwidth in GB/s (as nccl-tests counts it) and the CPU seconds that all ranks took for each GB
 that crossed the bus.
 
-    hosts.py [LABEL [SIZE...]]    sizes in bytes
+    hosts.py [--operations NAME,NAME] [LABEL [SIZE...]]    sizes in bytes
 """
 
+import argparse
 import json
 import os
 import resource
-import sys
 import time
 
 import torch
 import torch.distributed as dist
 
+OPERATIONS = "all_reduce,all_gather,reduce_scatter,sendrecv,alltoall"
 DEFAULT_SIZES = [8, 1024, 65536, 1 << 20, 16 << 20, 256 << 20]
 TOTAL_BYTES = 2 << 30
 
@@ -91,22 +92,25 @@ def measure(call, times):
 
 
 def main():
-    label = sys.argv[1] if len(sys.argv) > 1 else "ours"
-    sizes = [int(text) for text in sys.argv[2:]] or DEFAULT_SIZES
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--operations", default=OPERATIONS)
+    parser.add_argument("label", nargs="?", default="ours")
+    parser.add_argument("sizes", nargs="*", type=int, default=DEFAULT_SIZES)
+    options = parser.parse_args()
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29555")
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     dist.init_process_group("nccl", device_id=torch.device("cuda", torch.cuda.current_device()))
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    for operation in ["all_reduce", "all_gather", "reduce_scatter", "sendrecv", "alltoall"]:
-        for size in sizes:
+    for operation in options.operations.split(","):
+        for size in options.sizes:
             call, check = make(operation, size, ranks, rank)
             is_right = check()
             times = max(3, min(50, TOTAL_BYTES // max(size, 1) // 4))
             seconds, used = measure(call, times)
             bus_bytes = size * bus_factor(operation, ranks)
             if rank == 0:
-                line = {"label": label, "operation": operation, "bytes": size, "us": round(seconds * 1e6, 1)}
+                line = {"label": options.label, "operation": operation, "bytes": size, "us": round(seconds * 1e6, 1)}
                 line |= {"busbw": round(bus_bytes / seconds / 1e9, 3), "right": is_right}
                 line |= {"cpuPerGB": round(used / (bus_bytes * ranks / 1e9), 3) if size >= 1 << 20 else None}
                 print(json.dumps(line), flush=True)

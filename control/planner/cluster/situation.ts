@@ -17,6 +17,7 @@ export function situationOf({ shapes, ranks, hosts, ring, tree }: Cluster, block
   return {
     ranks,
     hosts: hosts.length,
+    ranksOfEachHost: hosts.every((host) => host.ranks.length === hosts[0]?.ranks.length) ? ranks / hosts.length : 0,
     generation: generationOf(capability),
     processors: vendors.has('amd') ? 'amd' : vendors.has('intel') ? 'intel' : 'other',
     ring,

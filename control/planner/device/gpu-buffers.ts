@@ -1,5 +1,5 @@
 /** How large the slots between GPUs are: as large as a communicator's share of their memory allows. */
-import { gpuMemoryOf } from '../../plan/gpu-memory.ts';
+import { gpuMemoryOf, pairBytes } from '../../plan/gpu-memory.ts';
 import type { GpuPlan } from '../../plan/gpu-memory.ts';
 import type { PlannedPeer } from '../input/input.ts';
 
@@ -65,9 +65,18 @@ export function isLater(peers: readonly Pick<PlannedPeer, 'communicators'>[]): b
   return peers.some(({ communicators }) => communicators >= FIRST_ONES);
 }
 
+/** Between hosts, memory of the host that a rank takes for the slots of its rails. */
+const RAIL_BYTES = 64 * MiB;
+/** Slots of protocols that do not cross the network. */
+const NO_LINES = 128;
+
 interface Wanted {
   readonly ranks: number;
   readonly hosts: number;
+  /** Of the host that has most of them. */
+  readonly localRanks: number;
+  /** Whether rails can connect the hosts. */
+  readonly rails: boolean;
   readonly channels: number;
   /** That a message may use: the first ones. */
   readonly messageChannels: number;
@@ -77,27 +86,41 @@ interface Wanted {
 export function gpuBuffersFor(wanted: Wanted): Pick<GpuPlan, 'ringBuffer' | 'pairBuffer' | 'gpuBuffers'> {
   const budget = budgetOf(wanted);
   const plans = LADDER.map((sizes) => planWith(sizes, wanted));
-  const fitting = plans.find((plan) => gpuMemoryOf(plan).total <= budget) ?? plans.at(-1);
+  const fitting =
+    plans.find((plan) => gpuMemoryOf(plan).total <= budget && railBytes(plan, wanted) <= RAIL_BYTES) ?? plans.at(-1);
   if (fitting === undefined) throw new RangeError('the ladder has rungs');
   const { ringBuffer, pairBuffer, gpuBuffers } = fitting;
   return { ringBuffer, pairBuffer, gpuBuffers };
 }
 
-export function budgetOf({ ranks, isLater: later }: Pick<Wanted, 'ranks' | 'isLater'>): number {
+export function budgetOf({ localRanks, isLater: later }: Pick<Wanted, 'localRanks' | 'isLater'>): number {
   const { upToFour, more } = later ? LATER : FIRST;
-  return ranks <= 4 ? upToFour : more;
+  return localRanks <= 4 ? upToFour : more;
+}
+
+function railBytes(plan: GpuPlan, { hosts, rails }: Wanted): number {
+  return rails ? 2 * (hosts - 1) * pairBytes(plan) : 0;
 }
 
 function planWith({ ring, wide, narrow, lineSteps, ll, ll128 }: Sizes, wanted: Wanted): GpuPlan {
-  const { ranks, hosts, channels, messageChannels } = wanted;
+  const { ranks, hosts, localRanks, rails, channels, messageChannels } = wanted;
   // The two ranks' rings and all that is theirs go by the pair.
-  const wideChannels = ranks > 2 ? Math.min(channels, messageChannels) : channels;
+  const pairChannels = ranks > 2 ? Math.min(channels, messageChannels) : channels;
+  const lines =
+    hosts > 1 ? { llStepBytes: NO_LINES, ll128StepBytes: NO_LINES } : { llStepBytes: ll, ll128StepBytes: ll128 };
   return {
     ranks,
     hosts,
+    localRanks,
     channels,
     ringBuffer: { steps: STEPS, stepBytes: ring },
     pairBuffer: { steps: STEPS, stepBytes: wide },
-    gpuBuffers: { wideChannels, narrowStepBytes: narrow, lineSteps, llStepBytes: ll, ll128StepBytes: ll128 },
+    gpuBuffers: {
+      wideChannels: rails ? channels : pairChannels,
+      narrowStepBytes: narrow,
+      lineSteps,
+      ...lines,
+      pairChannels: hosts > 1 ? pairChannels : channels,
+    },
   };
 }

@@ -1,5 +1,5 @@
 /** Variants of GPUs of several hosts, which the network connects under protocol Simple. */
-import { areMessagesBetweenGpuHosts, isVariantBetweenGpuHosts } from '../../plan/possible.ts';
+import { areMessagesBetweenGpuHosts, hasRails, isVariantBetweenGpuHosts } from '../../plan/possible.ts';
 import { COLLECTIVES } from '../../plan/layout.ts';
 import type { AlgorithmName, CollectiveName, TuningRow } from '../../plan/types.ts';
 import type { Preferences } from '../input/preferences.ts';
@@ -27,18 +27,21 @@ const BY_TREE = 900;
 /** And of all connections of a host. */
 const OF_HOST = 10_000;
 
-/** An all_reduce sends and receives on every channel at once: with more of them it takes up to twice as long from 1 to 2 MiB. */
+/**
+ * An all_reduce by a ring or directly sends and receives on every channel at once: with more of them it takes up to twice as long from 1 to 2 MiB.
+ */
 const ALL_REDUCE_CHANNELS = 8;
 
-const ALGORITHMS: readonly AlgorithmName[] = ['ring', 'tree', 'directOneShot', 'directTwoShot'];
+const ALGORITHMS: readonly AlgorithmName[] = ['ring', 'tree', 'directOneShot', 'directTwoShot', 'rail'];
 const WITH_ROOT: readonly CollectiveName[] = ['broadcast', 'reduce'];
 
 export function tuningBetweenHosts(situation: Situation, budget: ChannelBudget, preferences: Preferences): TuningRow[] {
   return COLLECTIVES.flatMap((collective) => {
     const asMessages = areMessagesBetweenGpuHosts(collective);
-    const own = collective === 'allReduce' ? withFewer(budget, ALL_REDUCE_CHANNELS) : budget;
-    const steps = stepsOf(collective, choicesBetweenGpuHosts(collective, situation, own), preferences, situation);
-    return rowsOfSteps(collective, steps, own).map((row) => ({
+    const budgetOf = (algorithm: AlgorithmName): ChannelBudget =>
+      collective === 'allReduce' && algorithm !== 'rail' ? withFewer(budget, ALL_REDUCE_CHANNELS) : budget;
+    const steps = stepsOf(collective, choicesBetweenGpuHosts(collective, situation, budgetOf), preferences, situation);
+    return rowsOfSteps(collective, steps, budgetOf).map((row) => ({
       ...row,
       variants: row.variants.map((variant) => ({ ...variant, asMessages })),
     }));
@@ -56,12 +59,19 @@ function withFewer(budget: ChannelBudget, most: number): ChannelBudget {
 }
 
 /** All that the engine has, with their predictions; none for messages, which have no alternative. */
-function choicesBetweenGpuHosts(collective: CollectiveName, situation: Situation, budget: ChannelBudget): Choice[] {
+function choicesBetweenGpuHosts(
+  collective: CollectiveName,
+  situation: Situation,
+  budgetOf: (algorithm: AlgorithmName) => ChannelBudget,
+): Choice[] {
   if (areMessagesBetweenGpuHosts(collective) || collective === 'sendRecv' || collective === 'barrier') return [];
   return ALGORITHMS.flatMap((algorithm) => {
     const variant = { algorithm, protocol: 'simple', asMessages: false, channels: 1 } as const;
+    if (algorithm === 'rail' && !hasRails('cuda', situation)) return [];
     if (!isVariantBetweenGpuHosts(collective, variant, { ranks: situation.ranks, pairChannels: 1 })) return [];
-    return [{ algorithm, protocol: 'simple', prediction: predict(collective, algorithm, situation, budget) }];
+    return [
+      { algorithm, protocol: 'simple', prediction: predict(collective, algorithm, situation, budgetOf(algorithm)) },
+    ];
   });
 }
 
@@ -87,6 +97,11 @@ function predict(
   if (algorithm === 'tree') {
     const down = Math.ceil(Math.log2(hosts)) * HOP_BETWEEN + (local - 1) * HOP_INSIDE;
     return prediction(BEFORE_TREE + passes * down, 1, pairChannels * BY_TREE);
+  }
+  if (algorithm === 'rail') {
+    const crossing = HOP_BETWEEN + (hosts - 2) * (PEER + REDUCED_PEER);
+    const copies = (passes * (hosts - 1)) / ranks;
+    return prediction(BEFORE_RING + passes * crossing + (local - 1) * HOP_INSIDE, copies, channels * IN_STEPS);
   }
   const isReduced = collective !== 'allGather' && collective !== 'broadcast';
   const hop = HOP_BETWEEN + (ranks - local) * (PEER + (isReduced ? REDUCED_PEER : 0));

@@ -1,7 +1,7 @@
 /** Chooses variants by collective and size between the GPUs of one host: per size the fastest one in the model. */
 import { COLLECTIVES } from '../../plan/layout.ts';
 import { canBeMessages } from '../../plan/possible.ts';
-import type { CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
+import type { AlgorithmName, CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
 import { bestOf, choicesFor, preferredChoices, isPulled, timeOf } from '../tuning/choices.ts';
 import type { Choice } from '../tuning/choices.ts';
@@ -51,7 +51,7 @@ export function tuningOnGpus(situation: Situation, budget: ChannelBudget, prefer
       ({ algorithm }) => algorithm !== 'copyEngine' || preferences.gpusReachEachOther,
     );
     const steps = stepsOf(collective, choices, preferences, situation);
-    return rowsOfSteps(collective, steps, budget);
+    return rowsOfSteps(collective, steps, () => budget);
   });
 }
 
@@ -101,8 +101,14 @@ function lastOf(collective: CollectiveName, choices: readonly Choice[], best: Ch
   return size - 1;
 }
 
-export function rowsOfSteps(collective: CollectiveName, steps: readonly Step[], budget: ChannelBudget): TuningRow[] {
-  return steps.flatMap((step, index) => rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, budget));
+export function rowsOfSteps(
+  collective: CollectiveName,
+  steps: readonly Step[],
+  budgetOf: (algorithm: AlgorithmName) => ChannelBudget,
+): TuningRow[] {
+  return steps.flatMap((step, index) =>
+    rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, budgetOf(step.algorithm)),
+  );
 }
 
 /** A row for each number of channels: as many as the size keeps busy. */
@@ -164,7 +170,8 @@ function channelsFor(
   if (collective === 'barrier') return 1;
   if (isInPairs(collective, step, { ranks, channels, copyChannels }))
     return channelsOfMessage(collective, ranks, channels - copyChannels);
-  return step.algorithm === 'ring' ? channels : Math.min(channels, pairChannels);
+  const hasAll = step.algorithm === 'ring' || step.algorithm === 'rail';
+  return hasAll ? channels : Math.min(channels, pairChannels);
 }
 
 /** Whether the engine makes sends and receives of it: not where they would take more channels than there are. */
@@ -209,7 +216,8 @@ function messagesOf(collective: CollectiveName, ranks: number): number {
 function bytesPerChannel(collective: CollectiveName, { algorithm, protocol }: Step, ranks: number): number {
   if (collective === 'barrier') return BYTES_PER_CHANNEL[protocol];
   const wholeAtEveryRank = ['allReduce', 'broadcast', 'reduce', 'sendRecv'].includes(collective);
-  return BYTES_PER_CHANNEL[protocol] * (wholeAtEveryRank && algorithm !== 'directTwoShot' ? 1 : ranks);
+  const isDivided = algorithm === 'directTwoShot' || algorithm === 'rail';
+  return BYTES_PER_CHANNEL[protocol] * (wholeAtEveryRank && !isDivided ? 1 : ranks);
 }
 
 interface Effort {

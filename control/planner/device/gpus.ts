@@ -6,6 +6,7 @@ import type { PlanInput } from '../input/input.ts';
 import type { Decisions } from '../plan.ts';
 import type { Preferences } from '../input/preferences.ts';
 import { generationOf, DEFAULT_LINK_BANDWIDTH } from '../tuning/constants.ts';
+import { countByHost, hasRails } from '../../plan/possible.ts';
 import type { Situation } from '../tuning/network.ts';
 import type { ChannelSet } from '../channel-set.ts';
 import { gpuBuffersFor, isLater } from './gpu-buffers.ts';
@@ -37,10 +38,12 @@ export function decideOnGpus(input: PlanInput, channelSet: ChannelSet, preferenc
     ranks,
     hosts: input.hosts.length,
     channels,
+    localRanks: countByHost(input.peers, input.hosts.length).mostRanks,
+    rails: hasRails('cuda', situation),
     messageChannels: channelsOfMessage('sendRecv', ranks, channels - copyChannels),
     isLater: isLater(input.peers),
   });
-  const pairChannels = isBetweenHosts ? buffers.gpuBuffers.wideChannels : channels;
+  const { pairChannels } = buffers.gpuBuffers;
   const budget = { ranks, channels, copyChannels, pairChannels, minChannels: preferences.channels.min };
   return {
     device: 'cuda',
@@ -60,11 +63,13 @@ export function decisionSituation(
   blocks: number,
 ): Situation {
   const { cluster } = channelSet;
-  return cluster === null ? unknownMachines(peers.length, hosts.length, blocks) : situationOf(cluster, blocks);
+  if (cluster !== null) return situationOf(cluster, blocks);
+  const { ranksOfEachHost } = countByHost(peers, hosts.length);
+  return { ...unknownMachines(peers.length, hosts.length, blocks), ranksOfEachHost };
 }
 
 /** What is not known of them does not matter inside a host, nor to what GPUs of several hosts can do. */
-function unknownMachines(ranks: number, hosts: number, blocks: number): Situation {
+function unknownMachines(ranks: number, hosts: number, blocks: number): Omit<Situation, 'ranksOfEachHost'> {
   const none: Agreement = {
     channels: 1,
     inside: DEFAULT_LINK_BANDWIDTH * 1000,

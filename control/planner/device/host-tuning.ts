@@ -1,4 +1,5 @@
 /** From collective and size to the variants that serve it, on the host device. */
+import { hasRails } from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import {
   CHUNK_BYTES,
@@ -28,30 +29,34 @@ export const PROTOCOLS_ON_HOSTS: readonly ProtocolName[] = ['simple', 'll'];
 interface Extent {
   readonly ranks: number;
   readonly hosts: number;
+  /** 0: hosts have unlike numbers of them. */
+  readonly ranksOfEachHost: number;
   /** Of the plan. */
   readonly channels: number;
 }
 
 const inPairs: readonly CollectiveName[] = ['allToAll', 'gather', 'scatter'];
 
-export function hostTuning({ ranks, hosts, channels }: Extent, preferences: Preferences = NO_PREFERENCES): TuningRow[] {
+export function hostTuning(extent: Extent, preferences: Preferences = NO_PREFERENCES): TuningRow[] {
+  const { ranks, hosts, channels } = extent;
+  const rails = hasRails('host', extent);
   const choices: readonly (readonly [CollectiveName, readonly Choice[]])[] = [
-    ['allReduce', allReduce(ranks, hosts)],
-    ['allGather', amongAll(ranks, hosts)],
-    ['reduceScatter', amongAll(ranks, hosts)],
+    ['allReduce', allReduce(ranks, hosts, rails)],
+    ['allGather', amongAll(ranks, hosts, rails)],
+    ['reduceScatter', amongAll(ranks, hosts, rails)],
     ['broadcast', withRoot(ranks, hosts)],
     ['reduce', withRoot(ranks, hosts)],
     ...inPairs.map((collective) => [collective, [simple(null, 'directOneShot')]] as const),
   ];
   const rows = choices.flatMap(([collective, best]) => {
     const quick = hosts === 1 ? withLowLatency(best, lowLatencyBytes(collective, ranks)) : best;
-    return preferred(collective, quick, preferences).map(rowOf(collective, channels));
+    return preferred(collective, quick, rails, preferences).map(rowOf(collective, channels));
   });
   const barrier: Choice = { ...simple(null, 'directOneShot'), protocol: hosts === 1 ? 'll' : 'simple' };
   return [
     ...rows,
     rowOf('sendRecv', 1)(simple(null, 'directOneShot')),
-    ...preferred('barrier', [barrier], preferences).map(rowOf('barrier', 1)),
+    ...preferred('barrier', [barrier], rails, preferences).map(rowOf('barrier', 1)),
   ];
 }
 
@@ -59,7 +64,7 @@ function simple(upToBytes: number | null, algorithm: AlgorithmName): Choice {
   return { upToBytes, algorithm, protocol: 'simple' };
 }
 
-function allReduce(ranks: number, hosts: number): Choice[] {
+function allReduce(ranks: number, hosts: number, rails: boolean): Choice[] {
   if (ranks > DIRECT_MAX_RANKS) return [simple(TREE_BYTES, 'tree'), simple(null, 'ring')];
   if (hosts === 1) {
     const oneShotBytes = Math.floor(ONE_SHOT_BYTES_TIMES_RANKS / ranks);
@@ -71,16 +76,18 @@ function allReduce(ranks: number, hosts: number): Choice[] {
     return [simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot'), simple(null, 'directTwoShot')];
   }
   const direct = simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot');
+  // Rails carry as many bytes between two hosts as a tree, on all ranks' connections, and less than a ring.
+  if (rails) return [direct, simple(null, 'rail')];
   // Between two hosts a tree carries the data once in each direction, a ring nearly twice.
   if (hosts === 2) return [direct, simple(null, 'tree')];
   return [direct, simple(TREE_BYTES, 'tree'), simple(null, 'ring')];
 }
 
 /** All-gather and reduce-scatter: a ring where not every pair should have a connection. */
-function amongAll(ranks: number, hosts: number): Choice[] {
+function amongAll(ranks: number, hosts: number, rails: boolean): Choice[] {
   if (ranks > DIRECT_MAX_RANKS) return [simple(null, 'ring')];
   if (hosts === 1) return [simple(null, 'directOneShot')];
-  return [simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot'), simple(null, 'ring')];
+  return [simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot'), simple(null, rails ? 'rail' : 'ring')];
 }
 
 /** Broadcast and reduce: the root itself serves a few ranks or bytes, a tree more, a ring much. */
@@ -105,10 +112,16 @@ function withLowLatency(best: readonly Choice[], bytes: number): Choice[] {
   return [...small, ...(last === undefined ? [] : [{ ...last, upToBytes: bytes }]), ...best.slice(first)];
 }
 
-function preferred(collective: CollectiveName, best: readonly Choice[], preferences: Preferences): readonly Choice[] {
+function preferred(
+  collective: CollectiveName,
+  best: readonly Choice[],
+  rails: boolean,
+  preferences: Preferences,
+): readonly Choice[] {
   if (best.every((choice) => isPreferred(collective, choice, preferences))) return best;
+  const possible = { protocols: PROTOCOLS_ON_HOSTS, rails };
   const chosen = best.map(
-    (choice): Choice => ({ ...choice, ...preferredVariant(collective, choice, PROTOCOLS_ON_HOSTS, preferences) }),
+    (choice): Choice => ({ ...choice, ...preferredVariant(collective, choice, possible, preferences) }),
   );
   return chosen.filter(({ algorithm, protocol }, index) => {
     const next = chosen[index + 1];

@@ -1,4 +1,5 @@
 /** What a plan decides for ranks on processors. */
+import { countByHost } from '../../plan/possible.ts';
 import type { PlanInput } from '../input/input.ts';
 import type { Decisions } from '../plan.ts';
 import type { Preferences } from '../input/preferences.ts';
@@ -26,6 +27,7 @@ export function decideOnHosts(
   const channels = Math.min(Math.max(CHANNELS, rails, preferences.channels.min), preferences.channels.max);
   const ranks = input.peers.length;
   const hosts = input.hosts.length;
+  const { ranksOfEachHost } = countByHost(input.peers, hosts);
   return {
     device: 'host',
     channels: channelSet.channels(channels),
@@ -33,7 +35,7 @@ export function decideOnHosts(
     ringBuffer: RING_BUFFER,
     pairBuffer: pairBufferOf(ranks),
     gpuBuffers: null,
-    tuning: withPredictions(hostTuning({ ranks, hosts, channels }, preferences), {
+    tuning: withPredictions(hostTuning({ ranks, hosts, ranksOfEachHost, channels }, preferences), {
       ranks,
       hosts,
       ranksPerCore: ranksPerCore(input),

@@ -4,24 +4,37 @@ import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/typ
 import { isPreferred } from '../input/preferences.ts';
 import type { Preferences, AlgorithmAndProtocol } from '../input/preferences.ts';
 
-/** What the devices have, beside what the sizes make best: the first that the user prefers serves all sizes. */
-export const POSSIBLE: Readonly<Record<CollectiveName, readonly AlgorithmName[]>> = {
+const ALGORITHMS: Readonly<Record<CollectiveName, readonly AlgorithmName[]>> = {
   ...ALGORITHMS_OF,
   barrier: ['directOneShot'],
   sendRecv: ['directOneShot'],
 };
 
-/** `protocols`: of the device, the one for all sizes first. */
+interface Possible {
+  /** Of the device, the one for all sizes first. */
+  readonly protocols: readonly ProtocolName[];
+  /** Whether rails can connect the hosts. */
+  readonly rails: boolean;
+}
+
+/** What the device has: the first that the user prefers serves all sizes. */
+export function possibleVariants(collective: CollectiveName, { protocols, rails }: Possible): AlgorithmAndProtocol[] {
+  return ALGORITHMS[collective].flatMap((algorithm): AlgorithmAndProtocol[] => {
+    if (algorithm === 'rail') return rails ? [{ algorithm, protocol: 'simple' }] : [];
+    return protocols.map((protocol) => ({ algorithm, protocol }));
+  });
+}
+
 export function preferredVariant(
   collective: CollectiveName,
   best: AlgorithmAndProtocol,
-  protocols: readonly ProtocolName[],
+  possible: Possible,
   preferences: Preferences,
 ): AlgorithmAndProtocol {
   if (isPreferred(collective, best, preferences)) return best;
-  const others = POSSIBLE[collective]
-    .flatMap((algorithm) => protocols.map((protocol): AlgorithmAndProtocol => ({ algorithm, protocol })))
-    .filter((variant) => isPreferred(collective, variant, preferences));
+  const others = possibleVariants(collective, possible).filter((variant) =>
+    isPreferred(collective, variant, preferences),
+  );
   return (
     others.find(({ algorithm }) => algorithm === best.algorithm) ??
     others.find(({ protocol }) => protocol === best.protocol) ??

@@ -62,7 +62,7 @@ export function checkGiven({ source, plan }: GivenPlan, input: PlanInput): void 
 }
 
 function checkBetweenGpuHosts(source: string, { tuning, peers, gpuBuffers }: GivenPlan['plan']): void {
-  const gpuHosts = { ranks: peers.length, pairChannels: gpuBuffers?.wideChannels ?? 0 };
+  const gpuHosts = { ranks: peers.length, pairChannels: gpuBuffers?.pairChannels ?? 0 };
   for (const { collective, variants } of tuning) {
     const wrong = variants.find((variant) => !isVariantBetweenGpuHosts(collective, variant, gpuHosts));
     if (wrong === undefined) continue;

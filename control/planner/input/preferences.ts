@@ -31,11 +31,12 @@ export const NO_PREFERENCES: Preferences = {
   channels: ANY_CHANNELS,
 };
 
-/** NCCL's names, of which some mean nothing here, and ours: `direct`, `copyengine`. */
+/** NCCL's names, of which some mean nothing here, and ours: `direct`, `rail`, `copyengine`. */
 const ALGORITHMS_BY_NAME = new Map<string, readonly AlgorithmName[]>([
   ['direct', ['directOneShot', 'directTwoShot']],
   ['ring', ['ring']],
   ['tree', ['tree']],
+  ['rail', ['rail']],
   ['copyengine', ['copyEngine']],
   ['collnet', ['collnet']],
   ['collnetdirect', ['collnet']],

@@ -1,10 +1,11 @@
 /** A plan for measuring: a row for every variant that the engine has, so that each can be asked for by its number. */
 import { COLLECTIVES } from '../../plan/layout.ts';
-import type { AlgorithmName, CollectiveName, DeviceName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
+import { hasRails } from '../../plan/possible.ts';
+import type { CollectiveName, DeviceName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import { MIN_THREADS, THREADS, variantsOnGpus } from '../device/gpu-tuning.ts';
 import type { ChannelBudget } from '../device/gpu-tuning.ts';
 import { PROTOCOLS_ON_HOSTS, variantOnHost } from '../device/host-tuning.ts';
-import { POSSIBLE } from '../device/preferred.ts';
+import { possibleVariants } from '../device/preferred.ts';
 import type { AlgorithmAndProtocol } from '../input/preferences.ts';
 import { choicesFor } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/network.ts';
@@ -52,7 +53,7 @@ export function measuringRows(planned: readonly TuningRow[], context: SearchCont
 /** Algorithm × protocol × channels. */
 function candidates(collective: CollectiveName, { device, situation, ...budget }: SearchContext): Variant[] {
   if (device === 'host') {
-    return possibleOnHosts(collective).flatMap((variant) =>
+    return possibleOnHosts(collective, situation).flatMap((variant) =>
       channelCounts(variant.algorithm === 'ring' ? MAX_CHANNELS_ON_HOSTS : 1).map((channels) =>
         variantOnHost(variant, channels),
       ),
@@ -76,17 +77,15 @@ export function isPossible(
 ): boolean {
   const possible =
     device === 'host'
-      ? possibleOnHosts(collective)
+      ? possibleOnHosts(collective, situation)
       : choicesFor(collective, situation).map(({ algorithm, protocol }) => ({ algorithm, protocol }));
   return possible.some(({ algorithm, protocol }) => algorithm === variant.algorithm && protocol === variant.protocol);
 }
 
-function possibleOnHosts(collective: CollectiveName): AlgorithmAndProtocol[] {
+function possibleOnHosts(collective: CollectiveName, situation: Situation): AlgorithmAndProtocol[] {
   // Sends and receives meet by their order alone (native/datapath/launch.cc).
   const protocols = collective === 'sendRecv' ? PROTOCOLS_ON_HOSTS.slice(0, 1) : PROTOCOLS_ON_HOSTS;
-  return POSSIBLE[collective].flatMap((algorithm: AlgorithmName) =>
-    protocols.map((protocol) => ({ algorithm, protocol })),
-  );
+  return possibleVariants(collective, { protocols, rails: hasRails('host', situation) });
 }
 
 /** Powers of two, and all that there are. */

@@ -9,6 +9,8 @@ import type { Generation, NetworkAlgorithm } from './constants.ts';
 export interface Situation {
   readonly ranks: number;
   readonly hosts: number;
+  /** 0: hosts have unlike numbers of them. */
+  readonly ranksOfEachHost: number;
   readonly generation: Generation;
   readonly processors: 'intel' | 'amd' | 'other';
   readonly ring: Agreement;

@@ -1,6 +1,7 @@
 // The main loop of a block: it runs the launch's items one after the other, each by the algorithm of its routine.
 #pragma once
 #include "algorithm/direct.h"
+#include "algorithm/rail.h"
 #include "algorithm/ring.h"
 #include "algorithm/send_receive.h"
 #include "algorithm/tree.h"
@@ -29,6 +30,11 @@ __device__ __forceinline__ Work workOf(const Launch& launch, const Item& item, u
   work.root = item.root;
   work.children = item.children;
   work.ring = launch.rings + channel * launch.ranks;
+  work.hosts = launch.hosts;
+  work.host = launch.host;
+  work.locals = launch.locals;
+  work.local = launch.local;
+  work.byHost = launch.byHost;
   return work;
 }
 
@@ -47,13 +53,16 @@ NCCLRUN_ROUTINE(directOneShotAllReduce)
 NCCLRUN_ROUTINE(directTwoShotAllReduce)
 NCCLRUN_ROUTINE(ringAllReduce)
 NCCLRUN_ROUTINE(treeAllReduce)
+NCCLRUN_ROUTINE(railAllReduce)
 NCCLRUN_ROUTINE(directReduceScatter)
 NCCLRUN_ROUTINE(ringReduceScatter)
+NCCLRUN_ROUTINE(railReduceScatter)
 NCCLRUN_ROUTINE(directReduce)
 NCCLRUN_ROUTINE(ringReduce)
 NCCLRUN_ROUTINE(treeReduce)
 NCCLRUN_ROUTINE(directAllGather)
 NCCLRUN_ROUTINE(ringAllGather)
+NCCLRUN_ROUTINE(railAllGather)
 NCCLRUN_ROUTINE(directBroadcast)
 NCCLRUN_ROUTINE(ringBroadcast)
 NCCLRUN_ROUTINE(treeBroadcast)
@@ -77,10 +86,14 @@ __device__ __forceinline__ void reduce(P& p, const Work& w, Routine routine) {
       return ringAllReduceRoutine(p, w);
     case Routine::allReduceTree:
       return treeAllReduceRoutine(p, w);
+    case Routine::allReduceRail:
+      return railAllReduceRoutine(p, w);
     case Routine::reduceScatterDirect:
       return directReduceScatterRoutine(p, w);
     case Routine::reduceScatterRing:
       return ringReduceScatterRoutine(p, w);
+    case Routine::reduceScatterRail:
+      return railReduceScatterRoutine(p, w);
     case Routine::reduceDirect:
       return directReduceRoutine(p, w);
     case Routine::reduceRing:
@@ -101,6 +114,8 @@ __device__ __forceinline__ void spread(P& p, const Work& w, Routine routine) {
       return directAllGatherRoutine(p, w);
     case Routine::allGatherRing:
       return ringAllGatherRoutine(p, w);
+    case Routine::allGatherRail:
+      return railAllGatherRoutine(p, w);
     case Routine::broadcastDirect:
       return directBroadcastRoutine(p, w);
     case Routine::broadcastRing:

@@ -65,8 +65,9 @@ Status NetRegions::allocate() {
 Status NetRegions::makePair(uint32_t rank) {
   Peer& peer = peers_[rank];
   if (peer.out != nullptr) return {};
-  NCCLRUN_TRY(take(pairBytes(slots_), peer.in));
-  NCCLRUN_TRY(take(pairBytes(slots_), peer.out));
+  const uint64_t bytes = regionOffset(slots_, plan_.channelsBetween(rank_, rank));
+  NCCLRUN_TRY(take(bytes, peer.in));
+  NCCLRUN_TRY(take(bytes, peer.out));
   enter(rank, {reinterpret_cast<char*>(peer.in), reinterpret_cast<char*>(peer.out)});
   return {};
 }

@@ -249,7 +249,13 @@ uint32_t NetTransport::mostConnections() const {
   const bool localToo = header.sameHostTransport == kSocket;
   const uint32_t peers = header.ranks - (localToo ? 1 : header.localRanks);
   const uint32_t sockets = header.sockets + (header.socketThreads > 0 ? 1 : 0);
-  if (device_ != nullptr) return (2 * plan_.slots().wideChannels * sockets + 1) * peers + 2 * header.channels * sockets;
+  if (device_ != nullptr) {
+    uint32_t channels = 2 * header.channels;  // of the rings
+    for (uint32_t peer = 0; peer < header.ranks; peer++) {
+      if (!plan_.sameHost(peer)) channels += 2 * plan_.channelsBetween(rank_, peer);
+    }
+    return channels * sockets + peers;
+  }
   uint32_t count = (2 * sockets + 1) * peers;  // each way, and beside the data
   const auto local = plan_.local(plan_.peer(rank_).localIndex);
   for (uint32_t i = 0; i < local.edgeCount; i++) {

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "algorithm/direct.h"
+#include "algorithm/rail.h"
 #include "algorithm/ring.h"
 #include "algorithm/send_receive.h"
 #include "algorithm/tree.h"
@@ -56,7 +57,12 @@ Work workOf(const cuda::Launch& launch, const Item& item, uint32_t block, uint32
           .ringIndex = ringIndex,
           .root = item.root,
           .children = item.children,
-          .ring = launch.rings + channel * launch.ranks};
+          .ring = launch.rings + channel * launch.ranks,
+          .hosts = launch.hosts,
+          .host = launch.host,
+          .locals = launch.locals,
+          .local = launch.local,
+          .byHost = launch.byHost};
 }
 
 void runRoutine(Primitives& p, const Work& w, Routine routine) {
@@ -69,10 +75,14 @@ void runRoutine(Primitives& p, const Work& w, Routine routine) {
       return ringAllReduce(p, w);
     case Routine::allReduceTree:
       return treeAllReduce(p, w);
+    case Routine::allReduceRail:
+      return railAllReduce(p, w);
     case Routine::reduceScatterDirect:
       return directReduceScatter(p, w);
     case Routine::reduceScatterRing:
       return ringReduceScatter(p, w);
+    case Routine::reduceScatterRail:
+      return railReduceScatter(p, w);
     case Routine::reduceDirect:
       return directReduce(p, w);
     case Routine::reduceRing:
@@ -85,6 +95,8 @@ void runRoutine(Primitives& p, const Work& w, Routine routine) {
       return directAllGather(p, w);
     case Routine::allGatherRing:
       return ringAllGather(p, w);
+    case Routine::allGatherRail:
+      return railAllGather(p, w);
     case Routine::broadcastDirect:
       return directBroadcast(p, w);
     case Routine::broadcastRing:

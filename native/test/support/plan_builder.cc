@@ -157,6 +157,7 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   h.device = uint8_t(spec.device);
   const bool onGpus = spec.device == plan::Device::cuda;
   h.wideChannels = h.channels;
+  h.pairChannels = uint16_t(h.channels);
   h.narrowStepBytes = h.llStepBytes = h.ll128StepBytes = 1024;
   h.lineSteps = 4;
   h.sameHostTransport = uint8_t(spec.sameHost);
@@ -278,9 +279,10 @@ bool serves(plan::Algorithm algorithm, plan::Collective collective) {
       return true;
     case Collective::broadcast:
     case Collective::reduce:
-      return algorithm != Algorithm::directTwoShot;
+      return algorithm != Algorithm::directTwoShot && algorithm != Algorithm::rail;
     case Collective::allGather:
     case Collective::reduceScatter:
+      return algorithm == Algorithm::ring || algorithm == Algorithm::directOneShot || algorithm == Algorithm::rail;
     case Collective::barrier:
       return algorithm == Algorithm::ring || algorithm == Algorithm::directOneShot;
     default:
