@@ -1,4 +1,5 @@
 /** GPUs of several hosts: the stand-in's, which a network connects. */
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
@@ -45,6 +46,16 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
       status: 0,
       stdout: expect.stringContaining('Out of bounds values : 0 OK'),
     });
+  });
+
+  it('a Python program of a hostfile job sums on the GPUs of two hosts, on our library in place of its own', async () => {
+    const hostfile = join(cluster.state, 'gpu-hostfile');
+    await writeFile(hostfile, 'h1 slots=2\nh2 slots=2\n');
+    const program = ['python3', join(repository, 'test/rig/programs/gpu-all-reduce.py')];
+    const words = ['--hostfile', hostfile, '--engine', 'ncclrun', '--tag-output=none', ...exported, ...program];
+    const { status, stdout, stderr } = await Command.run(words, { cluster });
+    const lines = [0, 1, 2, 3].map((rank) => `rank ${rank} of 4 on h${rank < 2 ? 1 : 2}: 0 wrong`);
+    expect({ status, stderr, lines: stdout.trim().split('\n').toSorted() }).toEqual({ status: 0, stderr: '', lines });
   });
 
   it('a GPU whose peer on another host dies ends its wait with the name of that peer', async () => {

@@ -5,14 +5,16 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
 import { Slurm, slurmUnavailable } from '../rig/slurm.ts';
+import { buildStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 
 describeIf(slurmUnavailable(), 'examples/slurm', () => {
   let cluster: Cluster;
   let slurm: Slurm;
   let directory: string;
   beforeAll(async () => {
+    buildStandIn();
     cluster = await Cluster.start(2);
-    slurm = await Slurm.start(cluster);
+    slurm = await Slurm.start(cluster, { gpus: 2 });
     directory = await mkdtemp('/var/tmp/ncclrun-slurm-');
   });
   afterAll(async () => {
@@ -34,6 +36,22 @@ describeIf(slurmUnavailable(), 'examples/slurm', () => {
   it('train.sbatch runs a rank on each host', async () => {
     const { status } = await submit('train', ['--output=train.out'], ['sh', '-c', 'echo $RANK $(hostname)']);
     expect({ status, lines: await linesOf('train.out') }).toEqual({ status: 0, lines: ['[0] 0 h1', '[1] 1 h2'] });
+  });
+
+  it('train.sbatch sums on the GPUs of its hosts with a Python program', async () => {
+    const variables = { ...standInEnvironment, ...ownKernels };
+    const exported = Object.entries(variables).flatMap(([name, value]) => ['-x', `${name}=${value}`]);
+    const program = ['python3', join(repository, 'test/rig/programs/gpu-all-reduce.py')];
+    const options = ['--gpus-per-node=2', '--output=gpus.out'];
+    const { status } = await submit('train', options, [
+      '--engine',
+      'ncclrun',
+      '--tag-output=none',
+      ...exported,
+      ...program,
+    ]);
+    const lines = [0, 1, 2, 3].map((rank) => `rank ${rank} of 4 on h${rank < 2 ? 1 : 2}: 0 wrong`);
+    expect({ status, lines: await linesOf('gpus.out') }).toEqual({ status: 0, lines });
   });
 
   it('programs.sbatch runs a coordinator and three workers', async () => {
