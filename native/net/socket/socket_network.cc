@@ -16,6 +16,7 @@
 #include "net/socket/acceptor.h"
 #include "net/socket/socket_connector.h"
 #include "net/socket/socket_listener.h"
+#include "net/socket/wished_interfaces.h"
 
 namespace ncclrun::net {
 namespace {
@@ -44,6 +45,7 @@ Status SocketNetwork::make(SocketConfig config, std::unique_ptr<SocketNetwork>& 
 }
 
 Status SocketNetwork::start() {
+  NCCLRUN_TRY(checkWishedInterfaces(config_.devices));
   for (const SocketDevice& device : config_.devices) {
     const std::optional<Address> address = parseAddress(device.address);
     if (!address.has_value()) {
