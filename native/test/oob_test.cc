@@ -1,6 +1,4 @@
 // Out-of-band connections between ranks: what they say first, and who counts as silent.
-#include "net/oob/oob_network.h"
-
 #include <poll.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -12,6 +10,7 @@
 #include <functional>
 
 #include "base/clock.h"
+#include "net/oob/oob_network.h"
 #include "support/world.h"
 
 using namespace ncclrun;

@@ -79,7 +79,8 @@ Status checkWishedInterfaces(std::span<const SocketDevice> devices) {
   const std::string_view family = trimmed(familyText == nullptr ? "" : familyText);
   for (const SocketDevice& device : devices) {
     if (device.interface.empty() || device.interface == kLoopback || device.interface == device.address) continue;
-    const std::string used = "does not admit " + device.interface + " (" + device.address + "), which the job uses here";
+    const std::string used =
+        "does not admit " + device.interface + " (" + device.address + "), which the job uses here";
     if (names != nullptr && !admitsInterface(names, device.interface)) return refused(kNames, names, used);
     if (family.empty()) continue;
     if (family != "AF_INET" && family != "AF_INET6") return refused(kFamily, family, "is neither AF_INET nor AF_INET6");
