@@ -89,17 +89,21 @@ void OobNetwork::lose(uint32_t rank, Peer& peer, const std::string& why, std::ve
   out.push_back({.peer = rank, .lost = true, .message = {}, .why = why});
 }
 
-void OobNetwork::connect(uint32_t rank, Peer& peer, std::vector<Event>& out) {
-  if (peer.connector == nullptr) return;
+Status OobNetwork::connect(uint32_t rank, Peer& peer, std::vector<Event>& out) {
+  if (peer.connector == nullptr) return {};
   std::vector<Descriptor> sockets;
   const Status status = peer.connector->connectSockets(sockets);
-  if (!status.ok()) return lose(rank, peer, status.sentence, out);
-  if (sockets.empty()) return;
+  if (!status.ok()) {
+    lose(rank, peer, status.sentence, out);
+    return status.code == ncclSystemError ? status : Status{};
+  }
+  if (sockets.empty()) return {};
   peer.connector.reset();
   // Both may connect at the same time: what is said first goes over this one, and the other one stays open too.
   OobSocket& socket = peer.sockets.emplace_front(std::move(sockets.front()), rank);
   socket.queue(introduction());
   flush(peer);
+  return {};
 }
 
 OobMessage OobNetwork::introduction() const {
@@ -167,7 +171,7 @@ Status OobNetwork::advance(std::vector<Event>& out) {
     peer.sockets.splice(peer.sockets.end(), strangers_, socket);
   }
   for (auto& [rank, peer] : peers_) {
-    connect(rank, peer, out);
+    NCCLRUN_TRY(connect(rank, peer, out));
     receiveFrom(rank, peer, out);
     flush(peer);
   }

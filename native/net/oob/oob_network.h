@@ -68,7 +68,8 @@ class OobNetwork {
   explicit OobNetwork(Setup setup) : setup_(std::move(setup)) {}
   Status start();
   Status acceptAll();
-  void connect(uint32_t rank, Peer& peer, std::vector<Event>& out);
+  // An error: this rank's own system lacks something.
+  Status connect(uint32_t rank, Peer& peer, std::vector<Event>& out);
   // What a rank says first on each socket, whoever has opened it.
   OobMessage introduction() const;
   void take(uint32_t rank, Peer& peer, const std::vector<OobMessage>& messages, std::vector<Event>& out);
