@@ -73,7 +73,7 @@ describeIf(clusterUnavailable(), 'a network plugin between hosts', () => {
 
   it.each(['h1', 'h2'])('a name in NCCL_NET that no network has on %s alone is refused there', async (host) => {
     const variables = ['NCCL_NET=Nope', 'NCCL_NET_PLUGIN='];
-    const [first = '', second = ''] = host === 'h1' ? variables : variables.reverse();
+    const [first = '', second = ''] = host === 'h1' ? variables : variables.toReversed();
     const { status, stderr } = await sumOfTwo(first, second);
     expect(status).not.toBe(0);
     expect(stderr).toMatch(

@@ -23,14 +23,18 @@ describeIf(clusterUnavailable(), 'a rank that is stopped', () => {
 
   const isStopped = (pid: number): boolean => processEntry(pid)?.state === 'T';
 
-  async function startTwo(steering: Steering): Promise<[Command, SteerableRank, SteerableRank]> {
+  function start(steering: Steering): Command {
     const timeout = ['-x', `NCCLRUN_NET_TIMEOUT=${TIMEOUT_SECONDS}`];
-    const command = Command.start(['-H', 'h1:1,h2:1', ...timeout, ...steering.options, steering.program], { cluster });
+    return Command.start(['-H', 'h1:1,h2:1', ...timeout, ...steering.options, steering.program], { cluster });
+  }
+
+  /** Both ranks, which have exchanged something. */
+  async function joined(steering: Steering): Promise<[SteerableRank, SteerableRank]> {
     const [first, second] = await steering.ranks(2);
     if (first === undefined || second === undefined) throw new Error('there are not two ranks');
     await Promise.all([first.init(), second.init()]);
     await Promise.all([first.allReduce(1), second.allReduce(2)]);
-    return [command, first, second];
+    return [first, second];
   }
 
   async function stop(rank: SteerableRank): Promise<() => void> {
@@ -45,10 +49,10 @@ describeIf(clusterUnavailable(), 'a rank that is stopped', () => {
     ['a receive', (rank) => rank.receive(1, 1)],
     ['a small collective', (rank) => rank.allReduce(1)],
     ['a large collective', (rank) => rank.allReduce(...MANY.slice(0, 100_000))],
-  ])('%s with it ends with its rank, host and address', async (_, call) => {
+  ])('%s with it ends with its rank, host and address', async (_what, call) => {
     await using steering = await Steering.open();
-    const [command, first, second] = await startTwo(steering);
-    await using _command = command;
+    await using _ = start(steering);
+    const [first, second] = await joined(steering);
     const proceed = await stop(second);
     try {
       await expect(call(first)).rejects.toThrow(LOST);
@@ -59,8 +63,8 @@ describeIf(clusterUnavailable(), 'a rank that is stopped', () => {
 
   it('each of several communicators ends with it', async () => {
     await using steering = await Steering.open();
-    const [command, first, second] = await startTwo(steering);
-    await using _command = command;
+    await using _ = start(steering);
+    const [first, second] = await joined(steering);
     await Promise.all([first.tell({ do: 'split' }), second.tell({ do: 'split' })]);
     const proceed = await stop(second);
     try {
@@ -73,8 +77,8 @@ describeIf(clusterUnavailable(), 'a rank that is stopped', () => {
 
   it('a job that was suspended for longer than NCCLRUN_NET_TIMEOUT goes on', async () => {
     await using steering = await Steering.open();
-    const [command, first, second] = await startTwo(steering);
-    await using _command = command;
+    await using command = start(steering);
+    const [first, second] = await joined(steering);
     for (const host of cluster.hosts) await until('one rank is there', () => partsOn(host, 'rank').length === 1);
     const ranks = cluster.hosts.flatMap((host) => partsOn(host, 'rank').map(({ pid }) => pid));
     const received = first.receive(1, 1);

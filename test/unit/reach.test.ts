@@ -21,6 +21,20 @@ function hostOf(name: string, addresses: readonly string[], reach = agentOf(name
   return { name, addresses, nics: [], ask: (question) => reach.answer(question) };
 }
 
+/** Of 127.0.0.0/8 a host has an address in each of these; its agent answers at all of them. */
+function withRails(name: string, ...addresses: readonly string[]): ReachHost {
+  const nics = addresses.map((address, rail) => ({
+    name: `eth${rail}`,
+    address,
+    prefixLength: 24,
+    speedMbps: 10_000,
+    pciPath: null,
+    isVirtual: false,
+    isNamed: false,
+  }));
+  return { ...hostOf(name, addresses), nics };
+}
+
 function mute(name: string): ReachHost {
   return { name, addresses: ['127.0.0.1'], nics: [], ask: () => Promise.reject(new Error('asked')) };
 }
@@ -101,20 +115,6 @@ describe('hosts with several addresses', () => {
     const { addresses } = await reachEachOther([hostOf('a', ['127.0.0.1']), silent], 0);
     expect(addresses).toEqual(['127.0.0.1', '127.0.0.2']);
   });
-
-  /** Of 127.0.0.0/8 a host has an address in each of these; its agent answers at all of them. */
-  function withRails(name: string, ...addresses: readonly string[]): ReachHost {
-    const nics = addresses.map((address, rail) => ({
-      name: `eth${rail}`,
-      address,
-      prefixLength: 24,
-      speedMbps: 10_000,
-      pciPath: null,
-      isVirtual: false,
-      isNamed: false,
-    }));
-    return { ...hostOf(name, addresses), nics };
-  }
 
   test('NICs of subnets that lead to all hosts are not left out', async () => {
     const hosts = [
