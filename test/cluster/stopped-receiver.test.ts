@@ -14,6 +14,25 @@ const MANY = Array.from({ length: 4_000_000 }, () => 1);
 const LOST =
   /lost the connection with rank 1 on host h2.*: it at 10\.77\.0\.12 port \d+, reached from 10\.77\.0\.11 \(eth0\), has sent no heartbeat for 2 s \(NCCLRUN_NET_TIMEOUT\).*its process is stopped/;
 
+const isStopped = (pid: number): boolean => processEntry(pid)?.state === 'T';
+
+/** Both ranks, which have exchanged something. */
+async function joined(steering: Steering): Promise<[SteerableRank, SteerableRank]> {
+  const [first, second] = await steering.ranks(2);
+  if (first === undefined || second === undefined) throw new Error('there are not two ranks');
+  await Promise.all([first.init(), second.init()]);
+  await Promise.all([first.allReduce(1), second.allReduce(2)]);
+  return [first, second];
+}
+
+/** Resolves with what lets it go on. */
+async function stop(rank: SteerableRank): Promise<() => void> {
+  const pid = rank.machinePid;
+  process.kill(pid, 'SIGSTOP');
+  await until('the rank is stopped', () => isStopped(pid));
+  return () => process.kill(pid, 'SIGCONT');
+}
+
 describeIf(clusterUnavailable(), 'a rank that is stopped', () => {
   let cluster: Cluster;
   beforeAll(async () => {
@@ -21,27 +40,9 @@ describeIf(clusterUnavailable(), 'a rank that is stopped', () => {
   });
   afterAll(() => cluster[Symbol.asyncDispose]());
 
-  const isStopped = (pid: number): boolean => processEntry(pid)?.state === 'T';
-
   function start(steering: Steering): Command {
     const timeout = ['-x', `NCCLRUN_NET_TIMEOUT=${TIMEOUT_SECONDS}`];
     return Command.start(['-H', 'h1:1,h2:1', ...timeout, ...steering.options, steering.program], { cluster });
-  }
-
-  /** Both ranks, which have exchanged something. */
-  async function joined(steering: Steering): Promise<[SteerableRank, SteerableRank]> {
-    const [first, second] = await steering.ranks(2);
-    if (first === undefined || second === undefined) throw new Error('there are not two ranks');
-    await Promise.all([first.init(), second.init()]);
-    await Promise.all([first.allReduce(1), second.allReduce(2)]);
-    return [first, second];
-  }
-
-  async function stop(rank: SteerableRank): Promise<() => void> {
-    const pid = rank.machinePid;
-    process.kill(pid, 'SIGSTOP');
-    await until('the rank is stopped', () => isStopped(pid));
-    return () => process.kill(pid, 'SIGCONT');
   }
 
   it.each<readonly [string, (rank: SteerableRank) => Promise<unknown>]>([
