@@ -76,6 +76,15 @@ describeIf(clusterUnavailable(), 'a rank that is stopped', () => {
     }
   });
 
+  it('ranks that have nothing to say for longer than NCCLRUN_NET_TIMEOUT stay connected', async () => {
+    await using steering = await Steering.open();
+    await using _ = start(steering);
+    const [first, second] = await joined(steering);
+    const since = performance.now();
+    await until('the timeout has passed', () => performance.now() - since > 2 * TIMEOUT_SECONDS * 1000, 10_000);
+    expect(await Promise.all([first.allReduce(1), second.allReduce(2)])).toEqual([[3], [3]]);
+  });
+
   it('a job that was suspended for longer than NCCLRUN_NET_TIMEOUT goes on', async () => {
     await using steering = await Steering.open();
     await using command = start(steering);
