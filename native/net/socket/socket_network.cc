@@ -67,14 +67,14 @@ Status SocketNetwork::start() {
   if (!wake_.valid()) return systemFailure("eventfd");
   if (Status status = watch(wake_.get(), false); !status.ok()) return status;
   for (uint32_t i = 0; i < config_.helpers; i++) {
-    std::unique_ptr<HelperThread> helper;
-    if (Status status = HelperThread::start(helper); !status.ok()) return status;
+    std::unique_ptr<Helper> helper;
+    if (Status status = Helper::start(i, helper); !status.ok()) return status;
     helpers_.push_back(std::move(helper));
   }
   return {};
 }
 
-HelperThread* SocketNetwork::helperOf(uint32_t socket, uint32_t turn) {
+Helper* SocketNetwork::helperOf(uint32_t socket, uint32_t turn) {
   return helpers_.empty() || socket == 0 ? nullptr : helpers_[(socket - 1 + turn) % helpers_.size()].get();
 }
 
