@@ -17,6 +17,7 @@ import { output } from './figures/output.ts';
 import { restart } from './figures/restart.ts';
 import { send } from './figures/send.ts';
 import { simulatedAgents } from './figures/simulated_agents.ts';
+import { slowLinks } from './figures/slow_links.ts';
 import { sockets } from './figures/sockets.ts';
 import { split } from './figures/split.ts';
 import { staging } from './figures/staging.ts';
@@ -38,6 +39,7 @@ const figures: readonly Figure[] = [
   send,
   sockets,
   ...collectivesBetweenHosts,
+  slowLinks,
   crossing,
   output,
   staging,

@@ -132,7 +132,8 @@ function shortened(range: Range): Range {
   return { ...range, warmup: Math.ceil(range.warmup / 20), iterations: Math.ceil(range.iterations / 20) };
 }
 
-async function* compareAll(
+/** Where ranks outnumber cores, with a twentieth of the operations. */
+export async function* compareAll(
   collective: string,
   all: readonly Range[],
   place: Place,

@@ -132,7 +132,10 @@ const reachQuestion = v.variant('type', [
   v.object({ type: v.literal('listen') }),
   v.object({
     type: v.literal('probe'),
-    targets: v.pipe(v.array(v.object({ host: v.string(), addresses, port, thorough: v.boolean() })), v.maxLength(10)),
+    targets: v.pipe(
+      v.array(v.object({ host: v.string(), addresses, sources: v.nullable(addresses), port, thorough: v.boolean() })),
+      v.maxLength(10),
+    ),
   }),
 ]);
 

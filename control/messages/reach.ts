@@ -11,6 +11,8 @@ export interface ReachTarget {
   readonly host: string;
   /** Best first. */
   readonly addresses: readonly string[];
+  /** Own addresses from which to connect to those of `addresses` in their order; null: the system chooses. */
+  readonly sources: readonly string[] | null;
   readonly port: number;
   /** True to try every address with a longer timeout; else the agent stops when the best address has answered. */
   readonly thorough: boolean;

@@ -24,7 +24,8 @@ import {
 } from './order.ts';
 import type { PhaseClock } from './phase-clock.ts';
 import { differences } from './preflight.ts';
-import { reachEachOther, type ReachHost } from './reach.ts';
+import { reachEachOther, type Reached } from './reach.ts';
+import type { ReachHost } from './reach-tries.ts';
 import { RendezvousHub } from './rendezvous.ts';
 import { noSuchReader } from './stdin-readers.ts';
 import { isTerminal } from '../model/terminal.ts';
@@ -93,7 +94,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   if (bindings === null) return null;
   const byName = new Map(hosts.map((one) => [one.slots.name, one]));
   const used = map.hosts.flatMap(({ name }) => byName.get(name) ?? []);
-  const { addresses, problems } = await reachEachOther(reachHosts(used), map.ranks[0]?.host ?? 0);
+  const { addresses, unreached, problems } = await reachEachOther(reachHosts(used), map.ranks[0]?.host ?? 0);
   if (job.state.name !== 'connecting') return map;
   for (const message of problems) job.emit({ type: 'notice', message });
   job.enter('spawn');
@@ -104,7 +105,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
     placement: late[index] ?? null,
     environment: { ...master, ...listenerEnvironment(addresses, index) },
   }));
-  job.spawn(map, used, starts, () => hubOf(attempt, map, used, addresses, facts.programs[0]));
+  job.spawn(map, used, starts, () => hubOf(attempt, map, used, { addresses, unreached }, facts.programs[0]));
   return map;
 }
 
@@ -143,7 +144,7 @@ function hubOf(
   { request, job, jobId, epoch, plan, clock }: Attempt,
   map: RankMap,
   used: readonly Host[],
-  addresses: readonly string[],
+  { addresses, unreached }: Pick<Reached, 'addresses' | 'unreached'>,
   first: OrderedProgram | undefined,
 ): RendezvousHub {
   const { initTimeoutSeconds: limit } = request;
@@ -154,7 +155,7 @@ function hubOf(
       name: host.name,
       address: addresses[index] ?? '127.0.0.1',
       cores: host.hello?.cores ?? 1,
-      nics: host.hello?.nics ?? [],
+      nics: (host.hello?.nics ?? []).filter(({ address }) => unreached[index]?.has(address) !== true),
     })),
     rankHosts: map.ranks.map((rank) => rank.host),
     plan,
@@ -244,6 +245,7 @@ function reachHosts(hosts: readonly Host[]): ReachHost[] {
   return hosts.map((host) => ({
     name: host.name,
     addresses: hostAddresses(host.slots, host.hello?.addresses ?? [], seenAs, hosts.length === 1),
+    nics: host.hello?.nics ?? [],
     ask: (question) => host.ask(question),
   }));
 }

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/limits.h"
+
 namespace ncclrun {
 namespace {
 
@@ -113,6 +115,11 @@ Status AgentConnection::readSome(bool& more) {
   if (got == 0) {
     return {ncclSystemError,
             formatSentence("the agent of this host (%s) closed the connection: it ended or was killed", path_.c_str())};
+  }
+  // The system drops what this process has no room for.
+  if ((message.msg_flags & MSG_CTRUNC) != 0) {
+    return {ncclSystemError, formatSentence("cannot take the file descriptors of the agent's answer: %s%s",
+                                            std::strerror(EMFILE), limitBehind(EMFILE).c_str())};
   }
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;

@@ -37,7 +37,7 @@ std::string pidNamespace() {
 Status listenError(const char* what) {
   const int error = errno;
   return {ncclSystemError, formatSentence("%s for connections from other hosts: %s%s", what, std::strerror(error),
-                                          limitBehind(error).c_str())};
+                                          portsBehind(error).c_str())};
 }
 
 }  // namespace

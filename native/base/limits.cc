@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <fstream>
 #include <memory>
 
 namespace ncclrun {
@@ -48,6 +49,19 @@ std::string limitBehind(int error) {
   getrlimit(RLIMIT_NPROC, &processes);
   return ": this user may have " + textOf(processes.rlim_cur) +
          " processes and threads; raise it with ulimit -u, or pids.max of the control group";
+}
+
+std::string portRange() {
+  std::string text = "net.ipv4.ip_local_port_range";
+  std::ifstream file("/proc/sys/net/ipv4/ip_local_port_range");
+  unsigned first = 0, last = 0;
+  if (file >> first >> last) text += ", " + std::to_string(first) + " to " + std::to_string(last);
+  return text;
+}
+
+std::string portsBehind(int error) {
+  if (error != EADDRINUSE && error != EADDRNOTAVAIL) return limitBehind(error);
+  return ": no port is free among those that the system may choose (" + portRange() + "); widen the range with sysctl";
 }
 
 void prepareOpenFiles(unsigned long more) {

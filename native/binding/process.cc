@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/limits.h"
 #include "binding/arguments.h"
 #include "binding/child_process.h"
 #include "binding/error.h"
@@ -52,7 +53,7 @@ Napi::Value freePorts(const Napi::CallbackInfo& call) {
   for (uint32_t i = 0; i < count; ++i) {
     uint16_t port = 0;
     held.push_back(listenAnywhere(port));
-    if (!held.back().valid()) throw systemError(call.Env(), errno, "cannot find a free TCP port");
+    if (!held.back().valid()) throw systemError(call.Env(), errno, "cannot find a free TCP port (" + portRange() + ")");
     ports.Set(i, Napi::Number::New(call.Env(), port));
   }
   return ports;

@@ -1,8 +1,11 @@
 /** Processes of ours that can open nothing any more, while a job goes on. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
-import { Cluster } from '../rig/cluster.ts';
+import { Cluster, repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
+import { compileWithEngine } from '../rig/compile.ts';
 import { agentOn, exhaustDescriptors } from '../rig/faults.ts';
 import { parseResult } from '../rig/result.ts';
 import { Steering } from '../rig/steering.ts';
@@ -21,6 +24,28 @@ describeIf(clusterUnavailable(), 'processes without free file descriptors', () =
     for (const rank of ranks) void rank.exit(0);
     expect((await command.outcome).status).toBe(0);
   });
+
+  it.each([6, 7, 8, 12, 16, 18, 20, 24, 28])(
+    'a rank that may open %i files ends with that limit and what raises it',
+    async (limit) => {
+      await using cluster = await Cluster.start(2);
+      const directory = await mkdtemp(join(repository, 'build/test-descriptors-'));
+      try {
+        const program = await compileWithEngine('test/rig/programs/stream.c', directory);
+        await writeFile(join(directory, 'enough'), '');
+        const script = `test "$RANK" != 5 || ulimit -n ${limit}; exec "$@"`;
+        const words = ['-H', 'h1:4,h2:4', 'sh', '-c', script, 'sh', program, directory];
+        const { status, stderr } = await Command.run(words, { cluster });
+        expect(status).toBe(1);
+        expect(stderr).toMatch(
+          new RegExp(`\\[5\\] .*Too many open files: this process may open ${limit} files.*; raise it with ulimit -n`),
+        );
+        for (const host of cluster.hosts) await host.empty();
+      } finally {
+        await rm(directory, { recursive: true });
+      }
+    },
+  );
 
   it('the verdict names the host whose agent cannot create a host segment', async () => {
     await using cluster = await Cluster.start(2);

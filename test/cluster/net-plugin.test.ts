@@ -60,6 +60,39 @@ describeIf(clusterUnavailable(), 'a network plugin between hosts', () => {
     expect(stderr).toContain('NCCL_NET=IB: this host has no such network; it has Example, Socket');
   });
 
+  /** Host h1's ranks have the first variables, h2's the second. */
+  const sumOfTwo = (first: string, second: string): ReturnType<typeof sumWith> => {
+    const script = `if [ "$(hostname)" = h1 ]; then export ${first}; else export ${second}; fi; exec "$@"`;
+    const program = [
+      process.execPath,
+      '--disable-warning=ExperimentalWarning',
+      join(repository, 'examples/all-reduce.ts'),
+    ];
+    return Command.run(['-H', 'h1:2,h2:2', 'sh', '-c', script, 'sh', ...program], { cluster });
+  };
+
+  it.each(['h1', 'h2'])('a name in NCCL_NET that no network has on %s alone is refused there', async (host) => {
+    const variables = ['NCCL_NET=Nope', 'NCCL_NET_PLUGIN='];
+    const [first = '', second = ''] = host === 'h1' ? variables : variables.toReversed();
+    const { status, stderr } = await sumOfTwo(first, second);
+    expect(status).not.toBe(0);
+    expect(stderr).toMatch(
+      new RegExp(`rank \\d of 4 on ${host}: NCCL_NET=Nope: this host has no such network; it has Socket`),
+    );
+  });
+
+  // Ten times, because either host may speak first.
+  it('hosts with unlike networks are named with both networks, whoever speaks first', async () => {
+    for (let i = 0; i < 10; i++) {
+      const { status, stderr } = await sumOfTwo(`NCCL_NET_PLUGIN=${plugin}`, 'NCCL_NET=Socket');
+      expect(status).not.toBe(0);
+      expect(stderr).toMatch(
+        /the hosts' networks differ: rank \d on host h\d uses (Socket|Example), and rank \d on host h\d uses (Socket|Example)\. Give all hosts/,
+      );
+      expect(stderr).not.toContain("the peer's address is not one of");
+    }
+  });
+
   it('NCCL_NET=Socket takes sockets where there is a plugin, too', async () => {
     const { status, stderr } = await sumWith(`NCCL_NET_PLUGIN=${plugin}`, 'NCCL_NET=Socket');
     expect(status, stderr).toBe(0);

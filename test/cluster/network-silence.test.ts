@@ -29,7 +29,9 @@ describeIf(clusterUnavailable(), 'a network that carries nothing more between tw
     await cluster.host('h1').exec('iptables', '-I', 'OUTPUT', '-d', address, '-j', 'DROP');
     await cluster.host('h1').exec('iptables', '-I', 'INPUT', '-s', address, '-j', 'DROP');
     await expect(first.receive(1, 1)).rejects.toThrow(
-      new RegExp(`lost the connection with rank 1 on host h2: its host has not answered for ${TIMEOUT_SECONDS} s`),
+      new RegExp(
+        `lost the connection with rank 1 on host h2: its host at 10.77.0.12 port .*, reached from 10.77.0.11 .eth0., has not answered for ${TIMEOUT_SECONDS} s`,
+      ),
     );
   });
 });

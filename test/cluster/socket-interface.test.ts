@@ -52,4 +52,30 @@ describeIf(clusterUnavailable(), 'hosts with a second interface', () => {
     );
     expect(stderr).toContain('name interfaces that this host has');
   });
+
+  it.each([
+    ['NCCL_SOCKET_IFNAME=ib7', 'NCCL_SOCKET_IFNAME=ib7 in this rank.s environment does not admit eth0'],
+    ['NCCL_SOCKET_IFNAME==data0', 'NCCL_SOCKET_IFNAME==data0 in this rank.s environment does not admit eth0'],
+    ['NCCL_SOCKET_IFNAME=^eth', 'NCCL_SOCKET_IFNAME=.eth in this rank.s environment does not admit eth0'],
+    ['NCCL_SOCKET_FAMILY=AF_INET6', 'NCCL_SOCKET_FAMILY=AF_INET6 in this rank.s environment does not admit eth0'],
+    ['NCCL_SOCKET_FAMILY=IPv6', 'NCCL_SOCKET_FAMILY=IPv6 in this rank.s environment is neither AF_INET nor AF_INET6'],
+  ])(
+    "%s in the environment of one host's ranks ends the job with what the job uses there",
+    async (variable, message) => {
+      const script = `test "$(hostname)" = h1 || export '${variable}'; exec "$@"`;
+      const words = ['-H', 'h1:1,h2:1', '--init-timeout', '20', 'sh', '-c', script, 'sh', ...reduce];
+      const { status, stderr } = await Command.run(words, { cluster });
+      expect(status).not.toBe(0);
+      expect(stderr).toMatch(new RegExp(`rank 1 of 2 on h2: ${message}`));
+      expect(stderr).toMatch(/this host has data0 \(10\.79\.0\.12.*eth0 \(10\.77\.0\.12/);
+    },
+  );
+
+  it('variables that admit what the job uses may be set for the ranks of one host', async () => {
+    const script =
+      'test "$(hostname)" = h1 || export NCCL_SOCKET_IFNAME=^ib,data NCCL_SOCKET_FAMILY=AF_INET; exec "$@"';
+    const words = ['-H', 'h1:1,h2:1', 'sh', '-c', script, 'sh', ...reduce];
+    const { status, stderr } = await Command.run(words, { cluster });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  });
 });

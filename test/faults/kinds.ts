@@ -2,6 +2,7 @@
 import type { Kind } from './kind.ts';
 import { hostKinds } from './kinds/hosts.ts';
 import { linkKinds } from './kinds/links.ts';
+import { networkKinds } from './kinds/network.ts';
 import { pairKinds } from './kinds/pairs.ts';
 import { processKinds } from './kinds/processes.ts';
 import { rankKinds } from './kinds/ranks.ts';
@@ -17,6 +18,7 @@ export const kinds: readonly Kind[] = [
   ...rankKinds,
   ...resourceKinds,
   ...linkKinds,
+  ...networkKinds,
   ...startKinds,
   ...stoppedKinds,
   ...pairKinds,

@@ -2,7 +2,8 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { reachEachOther, type ReachHost } from '../../launcher/job/reach.ts';
+import { reachEachOther } from '../../launcher/job/reach.ts';
+import type { ReachHost } from '../../launcher/job/reach-tries.ts';
 import { ReachProbe } from '../../worker/agent/reach.ts';
 
 const open: { close(): void }[] = [];
@@ -17,11 +18,25 @@ function agentOf(name: string): ReachProbe {
 }
 
 function hostOf(name: string, addresses: readonly string[], reach = agentOf(name)): ReachHost {
-  return { name, addresses, ask: (question) => reach.answer(question) };
+  return { name, addresses, nics: [], ask: (question) => reach.answer(question) };
+}
+
+/** Of 127.0.0.0/8 a host has an address in each of these; its agent answers at all of them. */
+function withRails(name: string, ...addresses: readonly string[]): ReachHost {
+  const nics = addresses.map((address, rail) => ({
+    name: `eth${rail}`,
+    address,
+    prefixLength: 24,
+    speedMbps: 10_000,
+    pciPath: null,
+    isVirtual: false,
+    isNamed: false,
+  }));
+  return { ...hostOf(name, addresses), nics };
 }
 
 function mute(name: string): ReachHost {
-  return { name, addresses: ['127.0.0.1'], ask: () => Promise.reject(new Error('asked')) };
+  return { name, addresses: ['127.0.0.1'], nics: [], ask: () => Promise.reject(new Error('asked')) };
 }
 
 async function stranger(greet: (server: Server) => void): Promise<number> {
@@ -52,7 +67,7 @@ function isTcp(address: AddressInfo | string | null): address is AddressInfo {
 describe('hosts with several addresses', () => {
   test('hosts use their first address if it is reachable', async () => {
     const hosts = ['a', 'b', 'c'].map((name, index) => hostOf(name, [`127.0.0.${index + 1}`, '127.0.0.9']));
-    expect(await reachEachOther(hosts, 0)).toEqual({
+    expect(await reachEachOther(hosts, 0)).toMatchObject({
       addresses: ['127.0.0.1', '127.0.0.2', '127.0.0.3'],
       problems: [],
     });
@@ -60,12 +75,12 @@ describe('hosts with several addresses', () => {
 
   test('hosts use the first reachable address', async () => {
     const hosts = [hostOf('a', ['127.0.0.1']), hostOf('b', ['198.51.100.1', '127.0.0.2', '127.0.0.3'])];
-    expect(await reachEachOther(hosts, 0)).toEqual({ addresses: ['127.0.0.1', '127.0.0.2'], problems: [] });
+    expect(await reachEachOther(hosts, 0)).toMatchObject({ addresses: ['127.0.0.1', '127.0.0.2'], problems: [] });
   });
 
   test('the problem names the unreachable host, its peer and the addresses tried', async () => {
     const hosts = [hostOf('a', ['127.0.0.1']), hostOf('b', ['198.51.100.1', '198.51.100.2'])];
-    expect(await reachEachOther(hosts, 0)).toEqual({
+    expect(await reachEachOther(hosts, 0)).toMatchObject({
       addresses: ['127.0.0.1', '198.51.100.1'],
       problems: [
         'a cannot reach b: tried 198.51.100.1, 198.51.100.2; a communicator with ranks on both fails when its ranks have tried to connect for ' +
@@ -79,6 +94,7 @@ describe('hosts with several addresses', () => {
     const late: ReachHost = {
       name: 'b',
       addresses: ['127.0.0.9', '198.51.100.1'],
+      nics: [],
       // It stands at 127.0.0.9 as its own agent does, but what connects is heard after TCP's first retransmission.
       ask: async (question) => {
         if (question.type !== 'listen') return b.answer(question);
@@ -86,13 +102,54 @@ describe('hosts with several addresses', () => {
       },
     };
     const hosts = [hostOf('a', ['127.0.0.1']), late];
-    expect(await reachEachOther(hosts, 0)).toEqual({ addresses: ['127.0.0.1', '127.0.0.9'], problems: [] });
+    expect(await reachEachOther(hosts, 0)).toMatchObject({ addresses: ['127.0.0.1', '127.0.0.9'], problems: [] });
   }, 15_000);
 
   test('a host that does not answer delays nobody', async () => {
-    const silent: ReachHost = { name: 'b', addresses: ['127.0.0.2', '127.0.0.3'], ask: () => new Promise(() => {}) };
+    const silent: ReachHost = {
+      name: 'b',
+      addresses: ['127.0.0.2', '127.0.0.3'],
+      nics: [],
+      ask: () => new Promise(() => {}),
+    };
     const { addresses } = await reachEachOther([hostOf('a', ['127.0.0.1']), silent], 0);
     expect(addresses).toEqual(['127.0.0.1', '127.0.0.2']);
+  });
+
+  test('NICs of subnets that lead to all hosts are not left out', async () => {
+    const hosts = [
+      withRails('a', '127.0.0.1', '127.0.1.1'),
+      withRails('b', '127.0.0.2', '127.0.1.2'),
+      withRails('c', '127.0.0.3', '127.0.1.3'),
+    ];
+    const { unreached, problems } = await reachEachOther(hosts, 0);
+    expect({ unreached, problems }).toEqual({ unreached: [new Set(), new Set(), new Set()], problems: [] });
+  });
+
+  test('a subnet in which one host does not answer is left out on every host, and only that one', async () => {
+    const hosts = [
+      withRails('a', '127.0.0.1', '127.0.1.1', '127.0.2.1'),
+      withRails('b', '127.0.0.2', '127.0.1.2', '127.0.2.2'),
+      withRails('c', '127.0.0.3', '127.0.1.3', '127.0.2.3'),
+    ];
+    const [, second] = hosts;
+    if (second === undefined) throw new Error('no second host');
+    // As a firewall would: nothing that goes to 127.0.1.3 arrives.
+    const blocked: ReachHost = {
+      ...second,
+      async ask(question) {
+        const answer = await second.ask(question);
+        if (answer?.type !== 'reached') return answer;
+        return { ...answer, found: answer.found.map((its) => its.filter((address) => address !== '127.0.1.3')) };
+      },
+    };
+    const { addresses, unreached, problems } = await reachEachOther(hosts.with(1, blocked), 0);
+    expect(addresses).toEqual(['127.0.0.1', '127.0.0.2', '127.0.0.3']);
+    expect(unreached).toEqual([new Set(['127.0.1.1']), new Set(['127.0.1.2']), new Set(['127.0.1.3'])]);
+    expect(problems).toEqual([
+      'b cannot reach c from eth1 (127.0.1.2) at eth1 (127.0.1.3): the job does not use the interfaces of that subnet. ' +
+        'See the firewall and the cables between them',
+    ]);
   });
 
   test('hosts with one address each are not probed', async () => {
@@ -109,7 +166,7 @@ const strangers: readonly (readonly [string, (server: Server) => void])[] = [
 
 test.each(strangers)('a stranger that %s is not mistaken for a host', async (_, greet) => {
   const port = await stranger(greet);
-  const targets = [{ host: 'b', addresses: ['127.0.0.9'], port, thorough: true }];
+  const targets = [{ host: 'b', addresses: ['127.0.0.9'], sources: null, port, thorough: true }];
   expect(await agentOf('a').answer({ type: 'probe', targets })).toEqual({ type: 'reached', found: [[]] });
 });
 
@@ -124,6 +181,6 @@ test('the listener survives connections that send data and reset', async () => {
     socket.write('x'.repeat(knock * 1000));
     socket.resetAndDestroy();
   }
-  const targets = [{ host: 'b', addresses: ['127.0.0.1'], port, thorough: false }];
+  const targets = [{ host: 'b', addresses: ['127.0.0.1'], sources: null, port, thorough: false }];
   expect(await agentOf('a').answer({ type: 'probe', targets })).toEqual({ type: 'reached', found: [['127.0.0.1']] });
 });

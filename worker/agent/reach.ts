@@ -1,6 +1,6 @@
 /** Finds out by which addresses other hosts of the job are reached, and lets them find out ours. Loaded only where somebody asks. */
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Server } from 'node:net';
+import { connect, createServer, type AddressInfo, type Server, type TcpNetConnectOpts } from 'node:net';
 import {
   limitOf,
   signOf,
@@ -47,13 +47,13 @@ export class ReachProbe {
   }
 
   /** Returns the addresses that lead to the target host. */
-  async #probe({ host, addresses, port, thorough }: ReachTarget): Promise<string[]> {
+  async #probe({ host, addresses, sources, port, thorough }: ReachTarget): Promise<string[]> {
     const sign = signOf(this.#jobId, host);
     const enough = new AbortController();
     const limit = AbortSignal.any([enough.signal, AbortSignal.timeout(limitOf(thorough))]);
     const answers = await Promise.all(
       addresses.map(async (address, index) => {
-        const leads = (await readGreeting(address, port, limit)) === sign;
+        const leads = (await readGreeting({ host: address, port, localAddress: sources?.[index] }, limit)) === sign;
         if (leads && index === 0 && !thorough) enough.abort();
         return leads ? [address] : [];
       }),
@@ -63,8 +63,8 @@ export class ReachProbe {
 }
 
 /** Greeting at the address; null without an answer in time. */
-async function readGreeting(host: string, port: number, signal: AbortSignal): Promise<string | null> {
-  const socket = connect({ host, port, signal });
+async function readGreeting(at: TcpNetConnectOpts, signal: AbortSignal): Promise<string | null> {
+  const socket = connect({ ...at, signal });
   let greeting = '';
   socket.setEncoding('latin1');
   socket.on('data', (text) => (greeting = (greeting + text).slice(0, 64)));

@@ -9,7 +9,7 @@
 namespace ncclrun::net {
 
 enum class OobKind : uint32_t {
-  introduction = 1,  // the first on a socket: who opened it
+  introduction = 1,  // who sends on this socket, and the network of its data
   request = 2,       // this rank wants to send on `channel`: the other one is to offer its handle
   offer = 3,         // `handle` of the listener for what the other rank sends on `channel`
   heartbeat = 4,
@@ -22,11 +22,13 @@ struct OobMessage {
   OobKind kind = OobKind::heartbeat;
   uint32_t from = 0;  // rank
   uint32_t channel = 0;
-  uint32_t result = 0;  // of a goodbye: the ncclResult_t with which waits for this rank end; success: it left in order
+  // Of a goodbye: the ncclResult_t with which waits for this rank end; success: it left in order. Of a heartbeat: 1 if
+  // a debugger traces this rank, which may then be silent for as long as its user likes.
+  uint32_t result = 0;
   uint64_t collectives = 0;  // of a goodbye in order: as Doorbell::left has it; 0: not said
   Handle handle = {};
   // NUL-terminated. Of a goodbye: how the ranks' calls differ, or which error was the reason; of an introduction: the
-  // network that carries its data.
+  // network that carries its data. An introduction is the first message of each direction of a socket.
   std::array<char, 360> sentence = {};
 };
 static_assert(sizeof(OobMessage) == 512);

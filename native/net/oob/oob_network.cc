@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fstream>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -18,6 +20,16 @@ uint64_t listenerOf(const Token& token, uint32_t rank) {
   std::array<uint8_t, 8> text = {'o', 'o', 'b', ':'};
   std::memcpy(text.data() + 4, &rank, sizeof rank);
   return derivedNumber(token, text);
+}
+
+// A debugger traces this process.
+bool isTraced() {
+  std::ifstream status("/proc/self/status");
+  constexpr std::string_view kField = "TracerPid:\t";
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(kField)) return line.substr(kField.size()) != "0";
+  }
+  return false;
 }
 
 }  // namespace
@@ -66,6 +78,7 @@ void OobNetwork::send(uint32_t rank, OobMessage message) {
   if (!setup_.addressOf(rank, address).ok()) return;
   peer.connector =
       std::make_unique<SocketConnector>(*network_, 0, ListenerAddress{address, listenerOf(setup_.token, rank)});
+  peer.connectingSince = nowNanoseconds();
   network_->notify();  // whoever waits for events begins to connect
 }
 
@@ -76,21 +89,29 @@ void OobNetwork::lose(uint32_t rank, Peer& peer, const std::string& why, std::ve
   out.push_back({.peer = rank, .lost = true, .message = {}, .why = why});
 }
 
-void OobNetwork::connect(uint32_t rank, Peer& peer, std::vector<Event>& out) {
-  if (peer.connector == nullptr) return;
+Status OobNetwork::connect(uint32_t rank, Peer& peer, std::vector<Event>& out) {
+  if (peer.connector == nullptr) return {};
   std::vector<Descriptor> sockets;
   const Status status = peer.connector->connectSockets(sockets);
-  if (!status.ok()) return lose(rank, peer, status.sentence, out);
-  if (sockets.empty()) return;
+  if (!status.ok()) {
+    lose(rank, peer, status.sentence, out);
+    return status.code == ncclSystemError ? status : Status{};
+  }
+  if (sockets.empty()) return {};
   peer.connector.reset();
   // Both may connect at the same time: what is said first goes over this one, and the other one stays open too.
   OobSocket& socket = peer.sockets.emplace_front(std::move(sockets.front()), rank);
-  OobMessage introduction;
-  introduction.kind = OobKind::introduction;
-  introduction.from = setup_.rank;
-  setup_.network.copy(introduction.sentence.data(), introduction.sentence.size() - 1);
-  socket.queue(introduction);
+  socket.queue(introduction());
   flush(peer);
+  return {};
+}
+
+OobMessage OobNetwork::introduction() const {
+  OobMessage message;
+  message.kind = OobKind::introduction;
+  message.from = setup_.rank;
+  setup_.network.copy(message.sentence.data(), message.sentence.size() - 1);
+  return message;
 }
 
 Status OobNetwork::acceptAll() {
@@ -144,10 +165,13 @@ Status OobNetwork::advance(std::vector<Event>& out) {
     }
     Peer& peer = peers_[rank];
     take(rank, peer, messages, out);
+    // The peer has to know this rank's network before an offer of it, whichever of their sockets carries that.
+    socket->queue(introduction());
+    socket->send();
     peer.sockets.splice(peer.sockets.end(), strangers_, socket);
   }
   for (auto& [rank, peer] : peers_) {
-    connect(rank, peer, out);
+    NCCLRUN_TRY(connect(rank, peer, out));
     receiveFrom(rank, peer, out);
     flush(peer);
   }
@@ -163,23 +187,45 @@ void OobNetwork::tick(std::vector<Event>& out) {
   const uint64_t now = nowNanoseconds();
   const bool wasStopped = now - std::exchange(lastTick_, now) > setup_.timeoutNanoseconds / kHeartbeatsPerTimeout;
   for (auto& [rank, peer] : peers_) {
-    if (peer.hasLeft || peer.sockets.empty()) continue;
-    uint64_t lastReceived = 0;
-    for (OobSocket& socket : peer.sockets) {
-      if (wasStopped) socket.restartClock(now);
-      lastReceived = std::max(lastReceived, socket.lastReceived());
+    if (peer.hasLeft) continue;
+    if (wasStopped) {
+      peer.connectingSince = now;
+      for (OobSocket& socket : peer.sockets) socket.restartClock(now);
     }
-    // A stopped process is silent too, but its host answers: the agents know of it, and it may go on.
-    if (now - lastReceived > setup_.timeoutNanoseconds &&
-        peer.sockets.front().isUnacknowledgedFor(setup_.timeoutNanoseconds)) {
-      lose(rank, peer,
-           "its host has not answered for " + std::to_string(setup_.timeoutNanoseconds / 1'000'000'000) +
-               " s (NCCLRUN_NET_TIMEOUT): the host, or the network between, is down",
-           out);
+    if (const std::string why = silenceOf(rank, peer, now); !why.empty()) {
+      lose(rank, peer, why, out);
       continue;
     }
-    if (now - peer.sockets.front().lastSent() > setup_.timeoutNanoseconds / kHeartbeatsPerTimeout) send(rank, {});
+    if (!peer.sockets.empty() &&
+        now - peer.sockets.front().lastSent() > setup_.timeoutNanoseconds / kHeartbeatsPerTimeout)
+      send(rank, {.result = isTraced() ? 1u : 0u});
   }
+}
+
+std::string OobNetwork::silenceOf(uint32_t rank, const Peer& peer, uint64_t now) const {
+  if (peer.sockets.empty() && peer.connector == nullptr) return {};
+  uint64_t lastReceived = peer.connector != nullptr ? peer.connectingSince : 0;
+  bool isPeerTraced = false;
+  for (const OobSocket& socket : peer.sockets) {
+    lastReceived = std::max(lastReceived, socket.lastReceived());
+    isPeerTraced = isPeerTraced || socket.isPeerTraced();
+  }
+  if (now - lastReceived <= setup_.timeoutNanoseconds) return {};
+  // A host acknowledges what a stopped process does not receive.
+  const bool isHostSilent = peer.sockets.empty() || peer.sockets.front().isUnacknowledgedFor(setup_.timeoutNanoseconds);
+  if (isPeerTraced && !isHostSilent) return {};
+  Address address;
+  const std::string at = setup_.addressOf(rank, address).ok() ? " at " + address.textWithPort() : "";
+  const std::string by = ", reached from " + setup_.address + interfaceOf(setup_.address) + ",";
+  const std::string span =
+      " for " + std::to_string(setup_.timeoutNanoseconds / 1'000'000'000) + " s (NCCLRUN_NET_TIMEOUT): ";
+  if (peer.sockets.empty())
+    return "it" + at + by + " has not answered" + span +
+           "its process is stopped or hangs, or the host or the network between is down";
+  if (isHostSilent)
+    return "its host" + at + by + " has not answered" + span + "the host, or the network between, is down";
+  return "it" + at + by + " has sent no heartbeat" + span +
+         "its host acknowledges, so its process is stopped (SIGSTOP, a debugger) or hangs";
 }
 
 uint64_t OobNetwork::tickNanoseconds() const {

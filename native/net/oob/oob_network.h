@@ -60,6 +60,7 @@ class OobNetwork {
   struct Peer {
     std::list<OobSocket> sockets;
     std::unique_ptr<SocketConnector> connector;
+    uint64_t connectingSince = 0;    // nanoseconds
     std::vector<OobMessage> queued;  // until there is a socket
     bool hasLeft = false;            // said goodbye, or is lost: nothing more is expected
   };
@@ -67,11 +68,16 @@ class OobNetwork {
   explicit OobNetwork(Setup setup) : setup_(std::move(setup)) {}
   Status start();
   Status acceptAll();
-  void connect(uint32_t rank, Peer& peer, std::vector<Event>& out);
+  // An error: this rank's own system lacks something.
+  Status connect(uint32_t rank, Peer& peer, std::vector<Event>& out);
+  // What a rank says first on each socket, whoever has opened it.
+  OobMessage introduction() const;
   void take(uint32_t rank, Peer& peer, const std::vector<OobMessage>& messages, std::vector<Event>& out);
   void receiveFrom(uint32_t rank, Peer& peer, std::vector<Event>& out);
   // Sends what is queued over the first socket.
   void flush(Peer& peer);
+  // Why a peer is lost that has said nothing for the timeout; empty: it is not.
+  std::string silenceOf(uint32_t rank, const Peer& peer, uint64_t now) const;
   void lose(uint32_t rank, Peer& peer, const std::string& why, std::vector<Event>& out);
 
   Setup setup_;

@@ -20,6 +20,8 @@ class OobSocket {
   // Nanoseconds of the monotonic clock.
   uint64_t lastReceived() const { return lastReceived_; }
   uint64_t lastSent() const { return lastSent_; }
+  // The last heartbeat says that a debugger traces the peer.
+  bool isPeerTraced() const { return isPeerTraced_; }
   // The other host has acknowledged nothing of what was sent for so long. One whose process is stopped does.
   bool isUnacknowledgedFor(uint64_t nanoseconds) const;
   void restartClock(uint64_t now) { lastReceived_ = now; }
@@ -40,6 +42,7 @@ class OobSocket {
   uint32_t peer_;
   OobMessage incoming_;
   size_t received_ = 0;  // bytes of incoming_
+  bool isPeerTraced_ = false;
   std::deque<OobMessage> unsent_;
   size_t sent_ = 0;  // bytes of the first of them
   uint64_t lastReceived_, lastSent_;

@@ -31,7 +31,7 @@ std::string addressKey(const Address& address) { return address.text(); }
 Status failedToListen(const std::string& where, const char* call) {
   const int error = errno;
   return {ncclSystemError,
-          "cannot listen on " + where + ": " + call + ": " + std::strerror(error) + limitBehind(error)};
+          "cannot listen on " + where + ": " + call + ": " + std::strerror(error) + portsBehind(error)};
 }
 
 // Every address of the family.

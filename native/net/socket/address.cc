@@ -1,6 +1,7 @@
 #include "net/socket/address.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 
@@ -67,6 +68,21 @@ std::optional<Address> parseAddress(const std::string& text) {
   address.length = found->ai_addrlen;
   freeaddrinfo(found);
   return address;
+}
+
+std::string interfaceOf(const std::string& address) {
+  ifaddrs* all = nullptr;
+  const std::optional<Address> wanted = parseAddress(address);
+  if (!wanted.has_value() || getifaddrs(&all) != 0) return {};
+  std::string name;
+  for (const ifaddrs* one = all; one != nullptr && name.empty(); one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != wanted->storage.ss_family) continue;
+    Address candidate{.length = wanted->length};
+    std::memcpy(&candidate.storage, one->ifa_addr, wanted->length);
+    if (candidate.text() == wanted->text()) name = std::string(" (") + one->ifa_name + ")";
+  }
+  freeifaddrs(all);
+  return name;
 }
 
 Handle encodeHandle(const ListenerAddress& where) {

@@ -31,6 +31,9 @@ struct Address {
 // "10.0.0.2", "fd00::2", "fe80::1%eth0"; nothing if it is no address, or its interface does not exist.
 std::optional<Address> parseAddress(const std::string& text);
 
+// " (eth0)" for the address of an interface of this host; else nothing.
+std::string interfaceOf(const std::string& address);
+
 // Where a listener is found: its address, and its number there.
 struct ListenerAddress {
   Address address;

@@ -46,12 +46,12 @@ inline std::string describeConnection(const SocketNetwork& network, uint32_t dev
 // One socket of a connection. A helper advances it, or, without one, the caller.
 class SocketTask : public HelperTask {
  public:
-  SocketTask(SocketNetwork& network, Descriptor socket, HelperThread* helper)
+  SocketTask(SocketNetwork& network, Descriptor socket, Helper* helper)
       : socket_(std::move(socket)), network_(network), helper_(helper) {}
   SocketTask(const SocketTask&) = delete;
   SocketTask& operator=(const SocketTask&) = delete;
 
-  HelperThread* helper() const { return helper_; }
+  Helper* helper() const { return helper_; }
   Status start() {
     if (helper_ == nullptr) return network_.watch(socket_.get());
     network_.unwatch(socket_.get());
@@ -70,7 +70,7 @@ class SocketTask : public HelperTask {
   SocketNetwork& network_;
 
  private:
-  HelperThread* const helper_;
+  Helper* const helper_;
 };
 
 // The sockets of one side of a connection, in the order of their indices.

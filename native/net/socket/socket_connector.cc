@@ -40,7 +40,10 @@ Status SocketConnector::failed(ncclResult_t code, const std::string& why) const 
 Status SocketConnector::again(Attempt& attempt, int error) {
   const uint64_t now = nowNanoseconds();
   const uint64_t tried = now - begunAt_;
-  if (tried > (mayPass(error) ? kUnreachableFor : kRefusedFor)) return failed(ncclRemoteError, std::strerror(error));
+  if (tried > (mayPass(error) ? kUnreachableFor : kRefusedFor)) {
+    const bool isOurs = error == EADDRNOTAVAIL || error == EADDRINUSE;
+    return failed(isOurs ? ncclSystemError : ncclRemoteError, std::strerror(error) + portsBehind(error));
+  }
   attempt.socket.reset();
   attempt.stage = Stage::start;
   attempt.received = 0;

@@ -16,6 +16,7 @@
 #include "net/socket/acceptor.h"
 #include "net/socket/socket_connector.h"
 #include "net/socket/socket_listener.h"
+#include "net/socket/wished_interfaces.h"
 
 namespace ncclrun::net {
 namespace {
@@ -44,6 +45,7 @@ Status SocketNetwork::make(SocketConfig config, std::unique_ptr<SocketNetwork>& 
 }
 
 Status SocketNetwork::start() {
+  NCCLRUN_TRY(checkWishedInterfaces(config_.devices));
   for (const SocketDevice& device : config_.devices) {
     const std::optional<Address> address = parseAddress(device.address);
     if (!address.has_value()) {
@@ -65,14 +67,14 @@ Status SocketNetwork::start() {
   if (!wake_.valid()) return systemFailure("eventfd");
   if (Status status = watch(wake_.get(), false); !status.ok()) return status;
   for (uint32_t i = 0; i < config_.helpers; i++) {
-    std::unique_ptr<HelperThread> helper;
-    if (Status status = HelperThread::start(helper); !status.ok()) return status;
+    std::unique_ptr<Helper> helper;
+    if (Status status = Helper::start(i, helper); !status.ok()) return status;
     helpers_.push_back(std::move(helper));
   }
   return {};
 }
 
-HelperThread* SocketNetwork::helperOf(uint32_t socket, uint32_t turn) {
+Helper* SocketNetwork::helperOf(uint32_t socket, uint32_t turn) {
   return helpers_.empty() || socket == 0 ? nullptr : helpers_[(socket - 1 + turn) % helpers_.size()].get();
 }
 

@@ -30,7 +30,7 @@ struct SocketConfig {
   std::vector<SocketDevice> devices;
   Token token = {};         // of the communicator: who does not know it is not let in
   uint32_t sockets = 1;     // per connection that this side makes, 1 to kMaxSockets; with helpers, one more
-  uint32_t helpers = 0;     // threads; 0: the caller moves everything
+  uint32_t helpers = 0;     // of the process's threads; 0: the caller moves everything
   int sendBufferBytes = 0;  // 0: the kernel adapts it
   int receiveBufferBytes = 0;
   // The caller calls clearEvents() before every round of calls, so a socket that has been found empty is read again
@@ -59,7 +59,7 @@ class SocketNetwork final : public Network {
   uint32_t socketsPerConnection() const { return config_.sockets + (config_.helpers > 0 ? 1 : 0); }
   // The helper of a connection's socket; null: the caller moves it. turn: the connection's, so that the helpers share
   // connections that have fewer sockets than there are helpers.
-  HelperThread* helperOf(uint32_t socket, uint32_t turn);
+  Helper* helperOf(uint32_t socket, uint32_t turn);
   // Of a connection that is about to be made: in the order of listen() and connect(), not in that in which they are
   // complete, and those of the two directions apart, so that every helper has as much to send and to receive.
   uint32_t nextTurn(bool sends);
@@ -87,7 +87,7 @@ class SocketNetwork final : public Network {
   Descriptor epoll_, wake_;
   static constexpr size_t kMaxEvents = 65'536;
   std::vector<std::atomic<bool>> events_;  // by descriptor; of a greater one nothing is known
-  std::vector<std::unique_ptr<HelperThread>> helpers_;
+  std::vector<std::unique_ptr<Helper>> helpers_;
   std::atomic<uint32_t> senders_{0}, receivers_{0};
   std::mutex mutex_;
   std::map<const Acceptor*, uint32_t> acceptors_;  // watched, with how many listeners here use them

@@ -18,7 +18,7 @@ Status SocketReceiver::make(SocketNetwork& network, uint32_t device, uint32_t tu
     Descriptor& socket = sockets[i].descriptor;
     network.prepare(socket.get());
     // The other side decides how many sockets there are; one alone is this side's caller's, whatever it has of helpers.
-    HelperThread* const helper = sockets.size() > 1 ? network.helperOf(i, turn) : nullptr;
+    Helper* const helper = sockets.size() > 1 ? network.helperOf(i, turn) : nullptr;
     receiver->tasks_.add(std::make_unique<Task>(*receiver, network, std::move(socket), helper));
   }
   NCCLRUN_TRY(receiver->tasks_.start());

@@ -55,7 +55,7 @@ class SocketReceiver final : public Receiver {
 
   class Task final : public SocketTask {
    public:
-    Task(SocketReceiver& receiver, SocketNetwork& network, Descriptor socket, HelperThread* helper)
+    Task(SocketReceiver& receiver, SocketNetwork& network, Descriptor socket, Helper* helper)
         : SocketTask(network, std::move(socket), helper), receiver_(receiver) {}
     ~Task() { stop(); }
     void advance() override;

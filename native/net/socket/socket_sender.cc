@@ -14,7 +14,7 @@ Status SocketSender::make(SocketNetwork& network, uint32_t device, uint32_t turn
                           const std::string& peer, std::unique_ptr<SocketSender>& out) {
   std::unique_ptr<SocketSender> sender(new SocketSender(network, describeConnection(network, device, peer)));
   for (uint32_t i = 0; i < sockets.size(); i++) {
-    HelperThread* const helper = network.helperOf(i, turn);
+    Helper* const helper = network.helperOf(i, turn);
     // What is not sent yet stays with the message, where a faster socket can take it.
     if (sockets.size() > 1)
       setsockopt(sockets[i].get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof kUnsentBytes);
@@ -102,7 +102,9 @@ void SocketSender::completed(Message& message, size_t bytes, bool byHelper) {
 }
 
 void SocketSender::Task::advance() {
-  for (;;) {
+  for (size_t moved = 0;;) {
+    // Other tasks of the thread have their turn.
+    if (moved >= kBytesPerTurn && helper() != nullptr) return helper()->wake();
     if (chunk_.message == nullptr && (sender_.failure_.failed() || !sender_.takeChunk(helper() == nullptr, chunk_)))
       return;
     const ChunkHeader& header = chunk_.header;
@@ -129,6 +131,7 @@ void SocketSender::Task::advance() {
       return;
     }
     chunk_.sent += size_t(sent);
+    moved += size_t(sent);
     if (chunk_.sent < sizeof header + header.bytes) continue;
     Message& done = *std::exchange(chunk_.message, nullptr);
     sender_.completed(done, header.bytes + (header.offset == 0 ? 1 : 0), helper() != nullptr);

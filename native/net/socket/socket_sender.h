@@ -30,6 +30,8 @@ class SocketSender final : public Sender {
   static constexpr size_t kSharedChunkBytes = 256 * 1024;
   // What one of several sockets keeps in the kernel beyond what is on its way.
   static constexpr int kUnsentBytes = 128 * 1024;
+  // What a helper moves over a socket before others have their turn.
+  static constexpr size_t kBytesPerTurn = 8u << 20;
   static constexpr size_t kMaxChunkBytes = size_t(1) << 30;
 
   struct Message {
@@ -48,7 +50,7 @@ class SocketSender final : public Sender {
   };
   class Task final : public SocketTask {
    public:
-    Task(SocketSender& sender, SocketNetwork& network, Descriptor socket, HelperThread* helper)
+    Task(SocketSender& sender, SocketNetwork& network, Descriptor socket, Helper* helper)
         : SocketTask(network, std::move(socket), helper), sender_(sender) {}
     ~Task() { stop(); }
     void advance() override;
