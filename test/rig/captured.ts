@@ -1,5 +1,6 @@
 /** A command of ncclrun that runs in this process, and what it prints. */
 import { Writable } from 'node:stream';
+import { FailureError } from '../../launcher/model/failure-error.ts';
 
 interface Captured {
   readonly status: number;
@@ -27,4 +28,13 @@ export async function captured(run: () => Promise<number>): Promise<Captured> {
   } finally {
     for (const [index, name] of names.entries()) Object.defineProperty(process, name, own[index] ?? {});
   }
+}
+
+/** Runs a command that refuses its command line; resolves with its message and its remedy. */
+export async function refusal(run: () => Promise<number>): Promise<string> {
+  const error: unknown = await captured(run).catch((thrown: unknown) => thrown);
+  if (!(error instanceof FailureError) || !('message' in error.failure))
+    throw new Error('it did not refuse', { cause: error });
+  const { message, ...rest } = error.failure;
+  return `${message}; ${'remedy' in rest ? rest.remedy : ''}`;
 }

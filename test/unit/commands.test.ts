@@ -7,8 +7,7 @@ import { config } from '../../launcher/cli/commands/config.ts';
 import { hosts } from '../../launcher/cli/commands/hosts.ts';
 import { run } from '../../launcher/cli/commands/run.ts';
 import { sbatch } from '../../launcher/cli/commands/sbatch.ts';
-import { FailureError } from '../../launcher/model/failure-error.ts';
-import { captured } from '../rig/captured.ts';
+import { captured, refusal } from '../rig/captured.ts';
 import { repository } from '../rig/cluster.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'ncclrun-commands-'));
@@ -28,10 +27,9 @@ function printed(command: Command, words: string) {
   return captured(() => command(words.split(' ').filter((word) => word !== '')));
 }
 
-async function refused(command: Command, words: string): Promise<string> {
-  const error = await printed(command, words).catch((thrown: unknown) => thrown);
-  if (!(error instanceof FailureError) || !('message' in error.failure)) throw new Error(`not refused: ${words}`);
-  return `${error.failure.message}; ${'remedy' in error.failure ? error.failure.remedy : ''}`;
+function refused(command: Command, words: string): Promise<string> {
+  vi.stubEnv('XDG_CONFIG_HOME', join(directory, 'none'));
+  return refusal(() => command(words.split(' ').filter((word) => word !== '')));
 }
 
 describe('ncclrun hosts', () => {
