@@ -23,7 +23,7 @@ describe('the words of a command', () => {
     } = await readWords<'json' | 'help' | 'kernels'>(words.split(' ').filter(Boolean), {
       ...commandTable.help,
       line: {
-        command: 'x',
+        command: 'ps',
         words: 'words',
         options: [
           ...commandTable.ps.line.options,
