@@ -6,7 +6,6 @@ import { encodeCredit, outputTime } from '../../control/messages/payload.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { sizeText } from '../../control/size-text.ts';
 import type { OutputChunk } from '../model/event.ts';
-import type { Host } from './host.ts';
 import { JoinedOutput } from './joined-output.ts';
 import type { Reporter } from '../model/types.ts';
 
@@ -15,8 +14,16 @@ const GRANT_FRACTION = 4;
 /** Of one host at the reporter. Credit counts bytes, and each chunk takes a thousand beside its own: what is more waits, joined. */
 const MAX_CHUNKS = 4096;
 
+/** Where output comes from and credit goes to. */
+interface OutputHost {
+  readonly name: string;
+  /** Bytes that it may send before any credit. */
+  readonly outputCredit: number;
+  send(frame: Frame): void;
+}
+
 interface HostOutput {
-  readonly host: Host;
+  readonly host: OutputHost;
   /** Bytes that it may send. */
   credit: number;
   /** Bytes that the reporter has taken and that it has no credit for yet. */
@@ -32,7 +39,7 @@ export class OutputFlow {
   readonly #reporter: Reporter;
   readonly #windowBytes: number;
   readonly #onError: (error: unknown) => void;
-  readonly #hosts = new Map<Host, HostOutput>();
+  readonly #hosts = new Map<OutputHost, HostOutput>();
   #underWay = 0;
   #idle: (() => void) | null = null;
 
@@ -44,7 +51,7 @@ export class OutputFlow {
   }
 
   /** @throws ProtocolError for output beyond the credit */
-  take(host: Host, { subject: rank, flags, request: stamp, payload: bytes }: Frame): void {
+  take(host: OutputHost, { subject: rank, flags, request: stamp, payload: bytes }: Frame): void {
     const from = this.#of(host);
     const source = 2 * rank + (flags & OUTPUT_STDERR);
     if (from.ended.has(source)) throw new ProtocolError(`output of rank ${rank} behind its end`);
@@ -62,7 +69,7 @@ export class OutputFlow {
   }
 
   /** The reporter has not taken all that came from it. */
-  isHeldUp(host: Host): boolean {
+  isHeldUp(host: OutputHost): boolean {
     return (this.#hosts.get(host)?.chunks ?? 0) > 0;
   }
 
@@ -74,7 +81,7 @@ export class OutputFlow {
     await promise;
   }
 
-  #of(host: Host): HostOutput {
+  #of(host: OutputHost): HostOutput {
     const known = this.#hosts.get(host);
     if (known !== undefined) return known;
     const fresh = {

@@ -7,6 +7,7 @@
  *                      └──► background ◄─┘ a terminal that is another job's now
  */
 import { fstatSync } from 'node:fs';
+import type { Readable } from 'node:stream';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind, STDIN_END } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -32,6 +33,21 @@ export function hasStdin(): boolean {
   }
 }
 
+/** What the ranks are to read. */
+interface StdinSource {
+  readonly stream: Readable;
+  readonly isTerminal: () => boolean;
+  readonly isInForeground: () => boolean;
+}
+
+const ours: StdinSource = {
+  get stream() {
+    return process.stdin; // Node makes it when it is first asked for
+  },
+  isTerminal: () => isTerminal(0),
+  isInForeground,
+};
+
 /** Where a rank's input goes. */
 interface StdinHost {
   send(frame: Frame): void;
@@ -53,12 +69,14 @@ type State =
 export class StdinFlow {
   readonly #readers = new Map<number, Reader>();
   readonly #typed: () => void;
+  readonly #source: StdinSource;
   #opened = false;
   #state: State = { name: 'waiting' };
 
   /** `typed`: a line typed at the terminal was read. */
-  constructor(typed: () => void) {
+  constructor(typed: () => void, source: StdinSource = ours) {
     this.#typed = typed;
+    this.#source = source;
   }
 
   /** Before the first `started`: a rank that will read. */
@@ -93,8 +111,8 @@ export class StdinFlow {
 
   /** ^Z: whose terminal it is when we go on is not known. */
   suspend(): void {
-    if (this.#state.name !== 'reading' || !isTerminal(0)) return;
-    process.stdin.pause();
+    if (this.#state.name !== 'reading' || !this.#source.isTerminal()) return;
+    this.#source.stream.pause();
     this.#state = { name: 'background', look: null };
   }
 
@@ -107,8 +125,8 @@ export class StdinFlow {
     if (this.#state.name === 'background' && this.#state.look !== null) clearTimeout(this.#state.look);
     this.#state = { name: 'ended' };
     if (!this.#opened) return;
-    process.stdin.removeAllListeners('data');
-    process.stdin.destroy();
+    this.#source.stream.removeAllListeners('data');
+    this.#source.stream.destroy();
   }
 
   #begin(): void {
@@ -117,21 +135,21 @@ export class StdinFlow {
   }
 
   #read(): void {
-    if (isTerminal(0) && !isInForeground()) {
+    if (this.#source.isTerminal() && !this.#source.isInForeground()) {
       this.#state = { name: 'background', look: setTimeout(() => this.#read(), LOOK_MS) };
       return;
     }
     this.#state = { name: 'reading' };
     if (this.#opened) return this.#pace();
     this.#opened = true;
-    const { stdin } = process;
-    stdin.on('data', (bytes: Buffer) => this.#take(bytes));
-    for (const end of ['end', 'error', 'close'] as const) stdin.on(end, () => this.#end());
+    const { stream } = this.#source;
+    stream.on('data', (bytes: Buffer) => this.#take(bytes));
+    for (const end of ['end', 'error', 'close'] as const) stream.on(end, () => this.#end());
   }
 
   #take(bytes: Buffer): void {
     if (this.#state.name !== 'reading') return;
-    if (bytes.at(-1) === NEWLINE && isTerminal(0)) this.#typed();
+    if (bytes.at(-1) === NEWLINE && this.#source.isTerminal()) this.#typed();
     for (let offset = 0; offset < bytes.length; offset += CHUNK_BYTES) {
       this.#send(bytes.subarray(offset, offset + CHUNK_BYTES), 0);
     }
@@ -142,8 +160,8 @@ export class StdinFlow {
   #pace(): void {
     if (this.#state.name !== 'reading') return;
     const full = Array.from(this.#readers.values()).some((reader) => reader.onTheWay >= WINDOW_BYTES);
-    if (full) process.stdin.pause();
-    else process.stdin.resume();
+    if (full) this.#source.stream.pause();
+    else this.#source.stream.resume();
   }
 
   #end(): void {

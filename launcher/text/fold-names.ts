@@ -37,7 +37,7 @@ function differing(group: Group, parts: Parts, where: 'anywhere' | 'end'): numbe
   const { first, varying, numbers } = group;
   if (first.length !== parts.length) return null;
   const different = parts.flatMap((part, index) =>
-    part === (numbers.length > 0 && index === varying ? numbers.at(-1) : first[index]) ? [] : [index],
+    part === (index === varying ? numbers.at(-1) : first[index]) ? [] : [index],
   );
   const [index, ...others] = different;
   if (index === undefined || others.length > 0 || index % 2 === 0) return null;

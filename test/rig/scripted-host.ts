@@ -37,6 +37,20 @@ export class ScriptedHost {
     this.#handler = handler;
   }
 
+  get order(): AgentOrder {
+    if (this.#order === null) throw new Error(`${this.name} has no order`);
+    return this.#order;
+  }
+
+  /** Another order on the same connection. */
+  again(order: AgentOrder): void {
+    this.#order = order;
+  }
+
+  step(step: string): void {
+    this.#handler?.step(step);
+  }
+
   /** Names of the signals that the ranks were to get, and 'end'. */
   get asked(): (number | 'end')[] {
     return this.sent

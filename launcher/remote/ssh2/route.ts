@@ -25,12 +25,15 @@ interface Obstacle {
   readonly hard: boolean;
 }
 
+type Configuration = Pick<SshConfiguration, 'of' | 'mentions'>;
+type Keys = Pick<Identities, 'agentKeys' | 'offers'>;
+
 export class SshRoutes {
-  readonly #configuration: SshConfiguration;
-  readonly #identities: Identities;
+  readonly #configuration: Configuration;
+  readonly #identities: Keys;
   readonly #knownHosts: KnownHostsFiles;
 
-  constructor(configuration: SshConfiguration, identities: Identities, knownHosts: KnownHostsFiles) {
+  constructor(configuration: Configuration, identities: Keys, knownHosts: KnownHostsFiles) {
     this.#configuration = configuration;
     this.#identities = identities;
     this.#knownHosts = knownHosts;

@@ -1,0 +1,309 @@
+/** `ncclrun tune`: the table while it is measured, what is stored, and what its command line asks for. */
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { JobEvent, OutputChunk } from '../../launcher/model/event.ts';
+import { FailureError } from '../../launcher/model/failure-error.ts';
+import type { JobResult, RankMap } from '../../launcher/model/types.ts';
+import { failureOf } from '../../launcher/job/system-failure.ts';
+import { tune } from '../../launcher/cli/commands/tune.ts';
+import { resultWithoutJob } from '../../launcher/cli/refused.ts';
+import { TuneReporter, type TuneReporterOptions } from '../../launcher/tune/reporter.ts';
+import { tableOfMeasured } from '../../launcher/tune/table.ts';
+import { tuneHead, tuneLine } from '../../launcher/tune/text.ts';
+import { captured, refusal } from '../rig/captured.ts';
+import { hostNamed } from '../rig/host-slots.ts';
+import { plainReporter } from '../rig/plain-reporter.ts';
+
+afterEach(() => void vi.unstubAllEnvs());
+
+const head = { device: 'host', ranks: 2, hosts: 1 } as const;
+const measured = (bytes: number, timeUs: number, planned = false, collective = 'all_reduce') => ({
+  collective,
+  bytes,
+  algorithm: 1,
+  protocol: 0,
+  channels: 2,
+  threads: 512,
+  timeUs,
+  planned,
+});
+const planned: JobEvent = { time: 0, type: 'tuning', host: 'h', ranks: 2, file: '/f', key: '{}', measured: false };
+const okay: JobResult = {
+  ...resultWithoutJob({ type: 'timeout', seconds: 1 }),
+  ok: true,
+  reason: 'ok',
+  exitCode: 0,
+  failures: [],
+  jobId: 'j',
+};
+const mapOn = (ranks: number, ...names: readonly string[]): RankMap => ({
+  hosts: names.map((name) => hostNamed(name, { local: name === 'localhost' })),
+  ranks: Array.from({ length: ranks }, (_, rank) => {
+    return { rank, host: 0, program: 0, localRank: rank, localSize: ranks, numa: null, gpu: null };
+  }),
+});
+
+function rig(json = false, store?: TuneReporterOptions['store']) {
+  const { streams, seen } = plainReporter();
+  const inner = { events: new Array<JobEvent>(), output: '', results: new Array<JobResult>(), prepared: 0 };
+  const stored: unknown[] = [];
+  const reporter = new TuneReporter({
+    inner: {
+      prepare: async () => void (inner.prepared += 1),
+      event: (event) => void inner.events.push(event),
+      output: async ({ bytes }) => void (inner.output += Buffer.from(bytes).toString()),
+      result: async (result) => void inner.results.push(result),
+    },
+    stdout: streams.stdout,
+    json,
+    store(rows, event, isHere) {
+      stored.push([rows.map(({ bytes, timeUs }) => [bytes, timeUs]), event.file, isHere]);
+      return store?.(rows, event, isHere) ?? { file: '/f', remark: 'stored in /f' };
+    },
+  });
+  const say = (lines: readonly object[], others = ''): Promise<void> => {
+    const bytes = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join('') + others);
+    return reporter.output({ rank: 0, host: 'h', stream: 'stdout', time: 0, bytes, partial: false });
+  };
+  return { reporter, seen, inner, stored, say };
+}
+
+describe('the table while it is measured', () => {
+  test('a size is printed when the next one begins, and the last one at the end', async () => {
+    const { reporter, seen, inner, stored, say } = rig();
+    const lineOf = (...rows: readonly ReturnType<typeof measured>[]) =>
+      tuneLine(
+        rows.map((row) => ({
+          ...row,
+          collective: 'all_reduce' as const,
+          algorithm: 'directTwoShot' as const,
+          protocol: 'simple' as const,
+        })),
+      );
+    reporter.event(planned);
+    reporter.event({ ...planned, file: '/other' });
+    await say([head]);
+    expect(seen.stdout).toBe('');
+    await say([measured(8, 3, true), measured(8, 2)], 'noise\n');
+    expect([seen.stdout, inner.output]).toEqual(['', 'noise\n']);
+    await say([measured(16, 4)]);
+    const first = tuneHead(head) + lineOf(measured(8, 3, true), measured(8, 2));
+    expect(seen.stdout).toBe(first);
+    await reporter.result(okay);
+    expect(seen.stdout.split('\n').slice(-4)).toEqual([
+      lineOf(measured(16, 4)).trimEnd(),
+      '# all_reduce: what is planned was as fast at 0 of 1 sizes; most at 8 bytes: 50 % slower',
+      '# stored in /f',
+      '',
+    ]);
+    expect(stored).toEqual([
+      [
+        [
+          [8, 3],
+          [8, 2],
+          [16, 4],
+        ],
+        '/f',
+        true,
+      ],
+    ]);
+    expect([inner.results, inner.events.length]).toEqual([[okay], 2]);
+  });
+
+  test('other ranks and stderr are output of the job', async () => {
+    const { reporter, inner } = rig();
+    const chunk: OutputChunk = {
+      rank: 1,
+      host: 'h',
+      stream: 'stdout',
+      time: 0,
+      bytes: Buffer.from('{"x"\n'),
+      partial: false,
+    };
+    await reporter.output(chunk);
+    await reporter.output({ ...chunk, rank: 0, stream: 'stderr' });
+    expect(inner.output).toBe('{"x"\n{"x"\n');
+  });
+
+  test('a collective of the same size begins a size of its own', async () => {
+    const { reporter, seen, say } = rig();
+    await say([head, measured(8, 2), measured(8, 3, false, 'all_gather')]);
+    await reporter.result(okay);
+    expect(
+      seen.stdout
+        .split('\n')
+        .filter((line) => line.startsWith(' '))
+        .map((line) => line.trim().split(/ +/u)[0]),
+    ).toEqual(['all_reduce', 'all_gather']);
+  });
+
+  test('with --json one document is printed at the end', async () => {
+    const { reporter, seen, say } = rig(true);
+    reporter.event(planned);
+    await say([head, measured(8, 2), measured(16, 2)]);
+    expect(seen.stdout).toBe('');
+    await reporter.result(okay);
+    expect(JSON.parse(seen.stdout)).toMatchObject({
+      schemaVersion: 1,
+      ...head,
+      file: '/f',
+      jobId: 'j',
+      ok: true,
+      rows: [{ bytes: 8 }, { bytes: 16 }],
+    });
+    const empty = rig(true);
+    await empty.reporter.result({ ...okay, ranks: [], hosts: [{ name: 'h', ranks: [], state: 'ok' }] });
+    expect(JSON.parse(empty.seen.stdout)).toMatchObject({ device: null, ranks: 0, hosts: 1, file: null, rows: [] });
+  });
+});
+
+describe('what is stored', () => {
+  test.each<[string, boolean, boolean, boolean]>([
+    ['a job that failed', false, true, true],
+    ['a job without rows', true, false, true],
+    ['a job whose host planned nothing', true, true, false],
+  ])('%s stores nothing', async (_what, ok, rows, plans) => {
+    const { reporter, stored, seen, say } = rig();
+    if (plans) reporter.event(planned);
+    if (rows) await say([head, measured(8, 2)]);
+    await reporter.result({ ...okay, ok });
+    expect([stored, seen.stdout.includes('stored')]).toEqual([[], false]);
+  });
+
+  test('a table that cannot be stored fails a job that ended well', async () => {
+    const failure = { type: 'usage', message: 'full', remedy: null } as const;
+    const { reporter, inner, say } = rig(false, () => {
+      throw new FailureError(failure);
+    });
+    reporter.event(planned);
+    await say([head, measured(8, 2)]);
+    await reporter.result(okay);
+    expect(inner.results).toMatchObject([{ ok: false, reason: 'usage', exitCode: 2, failures: [failure] }]);
+    expect(inner.events.at(-1)).toMatchObject({ type: 'failure', primary: true, failure });
+  });
+
+  test('of a variant that was measured twice the later time counts, and no time is nothing', () => {
+    const row = { ...measured(8, 0), collective: 'all_reduce', algorithm: 'ring', protocol: 'll' } as const;
+    const rows = [
+      { ...row, bytes: 16, timeUs: 5 },
+      row,
+      { ...row, bytes: 16, timeUs: 4 },
+      { ...row, channels: 4, timeUs: 9 },
+    ];
+    const key = JSON.stringify({
+      device: 'host',
+      ranks: 2,
+      topology: null,
+      processor: null,
+      cores: 2,
+      gpu: null,
+      computeCapability: null,
+      driver: null,
+    });
+    expect(tableOfMeasured({ rows, key, measuredAt: new Date(0), version: '1' })).toMatchObject({
+      measuredAt: '1970-01-01T00:00:00.000Z',
+      collectives: [
+        {
+          collective: 'allReduce',
+          variants: [
+            {
+              channels: 2,
+              times: [
+                [8, 0.001],
+                [16, 4],
+              ],
+            },
+            { channels: 4, times: [[8, 9]] },
+          ],
+        },
+      ],
+    });
+  });
+});
+
+describe('where it is measured', () => {
+  const refused = async (map: RankMap) => {
+    const failure = await rig()
+      .reporter.prepare(map)
+      .then(() => null, failureOf);
+    return failure?.type === 'usage' ? `${failure.message}; ${failure.remedy}` : failure;
+  };
+
+  test('one host with at least two ranks is needed', async () => {
+    expect(await refused(mapOn(4, 'a', 'b'))).toBe(
+      'variants are measured inside one host, and the ranks are on a, b; name one host, or give fewer ranks',
+    );
+    expect(await refused(mapOn(1, 'a'))).toBe('one rank has nobody to talk to; give at least two: -n 2');
+    expect(await refused(mapOn(2, 'a'))).toBeNull();
+  });
+
+  test.each([
+    ['localhost', true],
+    ['node1', false],
+  ])('a table of %s is of this machine: %s', async (name, isHere) => {
+    const { reporter, stored, inner, say } = rig();
+    await reporter.prepare(mapOn(2, name));
+    reporter.event(planned);
+    await say([head, measured(8, 2)]);
+    await reporter.result(okay);
+    expect([inner.prepared, stored]).toMatchObject([1, [[[[8, 2]], '/f', isHere]]]);
+  });
+});
+
+describe('the command line', () => {
+  const usual =
+    '--collectives all_reduce,all_gather,reduce_scatter,broadcast,reduce,alltoall,gather,scatter,sendrecv --begin 8 --end 0 --factor 4 --rounds 7';
+
+  test.each<[string[], string, RegExp | null]>([
+    [['-n', '2'], `${usual} --device auto`, /^variants device host: all_reduce [1-9][0-9]*, all_gather /mu],
+    [
+      [
+        '-n',
+        '2',
+        '--device',
+        'host',
+        '--collective',
+        'all_reduce',
+        '-b',
+        '4',
+        '-e',
+        '1M',
+        '-f',
+        '2',
+        '--iters',
+        '3',
+        '--rounds',
+        '2',
+      ],
+      '--collectives all_reduce --begin 4 --end 1048576 --factor 2 --iters 3 --rounds 2 --device host',
+      /^variants device host: all_reduce [1-9][0-9]*$/mu,
+    ],
+    [['-n', '1'], `${usual} --device auto`, null],
+    [['-n', '2', '-H', 'elsewhere:2'], `${usual} --device auto`, null],
+  ])('%j would measure', async (argv, words, variants) => {
+    vi.stubEnv('XDG_CONFIG_HOME', '/nonexistent');
+    const { status, stdout } = await captured(() => tune(['--dry-run', ...argv]));
+    expect([status, stdout.split('\n')[0]?.split(' variants ')[1]]).toEqual([0, words]);
+    if (variants === null) expect(stdout).not.toContain('variants device');
+    else expect(stdout).toMatch(variants);
+  });
+
+  test.each([
+    [['x'], '"x" after tune has no meaning; write: ncclrun tune [options]'],
+    [['-b', '0'], '-b 0; a variant takes at least one byte'],
+    [['-b', '8', '-e', '4'], '-e 4 is less than -b 8; sizes go from -b up to -e'],
+    [['--collective', 'x'], 'no collective is called x; '],
+  ])('%j is refused', async (argv, message) => {
+    vi.stubEnv('XDG_CONFIG_HOME', '/nonexistent');
+    expect(await refusal(() => tune(argv))).toContain(message);
+  });
+
+  test('with --json a refused command line prints a document too', async () => {
+    vi.stubEnv('XDG_CONFIG_HOME', '/nonexistent');
+    let status = 0;
+    const { stdout } = await captured(async () => {
+      await tune(['--json', '-b', '0']).catch(() => (status = 2));
+      return status;
+    });
+    expect([status, JSON.parse(stdout)]).toMatchObject([2, { ok: false, reason: 'usage', exitCode: 2, rows: [] }]);
+  });
+});
