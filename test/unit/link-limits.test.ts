@@ -187,7 +187,9 @@ describe('messages', () => {
   });
 
   test('the message names its first problem only', () => {
-    expect(() => parseBranchEnd(text({ status: 'a', remarks: 1 }))).toThrow(/^end of a branch: status: Invalid type: [^:]+$/);
+    expect(() => parseBranchEnd(text({ status: 'a', remarks: 1 }))).toThrow(
+      /^end of a branch: status: Invalid type: [^:]+$/,
+    );
     expect(() => parseBranchOrder(text([]))).toThrow(/^branch order: words: /);
     expect(() => parseBranchOrder(text(1))).toThrow(/^branch order: the message: /);
   });
