@@ -3,6 +3,8 @@ import { COLLECTIVES } from '../../control/plan/layout.ts';
 import type { CommPlan, TuningRow, Variant } from '../../control/plan/types.ts';
 import type { Cluster, Neighbour } from '../../control/planner/cluster/cluster.ts';
 import type { HostShape } from '../../control/planner/cluster/host-shape.ts';
+import { Collnet } from '../../control/planner/cluster/collnet.ts';
+import { Hierarchy } from '../../control/planner/cluster/hierarchy.ts';
 import { pointToPoint } from '../../control/planner/cluster/point-to-point.ts';
 import type { MachineNode } from '../../control/planner/machine/node.ts';
 import type { MachineRoutes } from '../../control/planner/machine/routes.ts';
@@ -81,7 +83,32 @@ export function clusterText(cluster: Cluster): string[] {
       const trees = ranks.map((rank) => neighbourText(cluster.treeNeighbours(rank, channel).parent));
       return `${channel}: ${rings.join(' ')} | ${trees.join(' ')}`;
     }),
+    ...collnetText(cluster),
+    ...hierarchyText(cluster),
   ];
+}
+
+function collnetText(cluster: Cluster): string[] {
+  const collnet = Collnet.of(cluster);
+  if (collnet === null) return [];
+  return Array.from({ length: collnet.channels }, (_, channel) => {
+    const all = Array.from({ length: cluster.ranks }, (__, rank) => {
+      const { direction, up, down, depth, receiveMaster, sendMaster, nic } = collnet.positionOf(rank, channel);
+      return `${up}/${down}/${direction}${depth}/${receiveMaster}/${sendMaster}/${nic}`;
+    });
+    return `collnet ${channel}: ${all.join(' ')}`;
+  });
+}
+
+function hierarchyText(cluster: Cluster): string[] {
+  const hierarchy = Hierarchy.of(cluster);
+  if (hierarchy === null) return [];
+  const all = Array.from({ length: cluster.ranks }, (_, rank) => {
+    const ring = neighbourText(hierarchy.ringNeighbours(rank).next);
+    const trees = ([0, 1] as const).map((which) => neighbourText(hierarchy.treeNeighbours(rank, which).parent));
+    return `${hierarchy.railOf(rank)}/${ring}/${trees.join('/')}`;
+  });
+  return [`rails ${hierarchy.rails} ${hierarchy.bandwidth} ${hierarchy.type}: ${all.join(' ')}`];
 }
 
 function predictionText({ microseconds, bytesPerMicrosecond, fill }: Prediction): string {

@@ -5,8 +5,10 @@
 import { expect, it } from 'vitest';
 import { validatePlan } from '../../control/plan/validate.ts';
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
+import { gpuBuffersFor } from '../../control/planner/device/gpu-buffers.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
+import { speedsFor } from '../../control/planner/search/speeds.ts';
 import { generationOf } from '../../control/planner/tuning/constants.ts';
 import type { Situation } from '../../control/planner/tuning/network.ts';
 import { bridgedGpus } from '../rig/bridged-gpus.ts';
@@ -188,4 +190,26 @@ it('all generations, processors and numbers of hosts have the recorded predictio
       ...situationText(situation),
     ]),
   );
+});
+
+it('GPUs have the recorded slots, and searches the recorded speeds', async () => {
+  const slots = [2, 3, 4, 5, 8, 12, 16].flatMap((ranks) =>
+    [4, 16, 32, 64].flatMap((channels) =>
+      [true, false].map((isLater) => {
+        const { ringBuffer, pairBuffer, gpuBuffers } = gpuBuffersFor({
+          ranks,
+          hosts: isLater ? 1 : 2,
+          channels,
+          messageChannels: 8,
+          isLater,
+        });
+        const sizes = [ringBuffer, pairBuffer].map(({ steps, stepBytes }) => `${steps}x${stepBytes}`);
+        return `${ranks} ranks, ${channels} channels${isLater ? ', later' : ''}: ${sizes.join(' ')} ${JSON.stringify(gpuBuffers)}`;
+      }),
+    ),
+  );
+  const speeds = [70, 89, 90, 99, 100].flatMap((capability) =>
+    [true, false].map((out) => `${capability} ${out ? 'out' : 'in'}: ${speedsFor(capability, out).join(' ')}`),
+  );
+  await recorded('slots-and-speeds', [...slots, ...speeds]);
 });
