@@ -35,7 +35,7 @@ export function operatorOf(operator: ReduceOperator, type: number): EngineOperat
     return { operator: 0, factor: factorBytes(operator.preMulSum, typeName) };
   }
   const number = named.findIndex((name) => name === operator);
-  if (number >= 0) return { operator: number, factor: null };
+  if (number !== -1) return { operator: number, factor: null };
   const known = `${named.join(', ')}, { preMulSum: factor }`;
   throw new UsageError(`operator ${JSON.stringify(operator)} is unknown; known are ${known}`);
 }

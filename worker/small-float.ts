@@ -17,18 +17,13 @@ export function smallFloatBits(value: number, { significandBits, exponentBits }:
   const infinity = isE4m3 ? allOnes : allOnes - (2 ** fractionBits - 1);
   const magnitude = Math.abs(value);
   if (magnitude === Infinity) return sign + infinity;
-  const normal = Math.max(magnitude === 0 ? -Infinity : exponentOf(magnitude), 1 - bias);
+  // Just below a power of two log2 may yield its exponent: the number is rounded up to it anyway.
+  const normal = Math.max(Math.floor(Math.log2(magnitude)), 1 - bias);
   const steps = roundToEven(magnitude / 2 ** (normal - fractionBits));
   const hidden = 2 ** fractionBits;
   // Rounding up to the next power of two carries into the exponent, as it should.
   const bits = steps < hidden ? steps : (normal + bias) * hidden + (steps - hidden);
   return sign + Math.min(bits, infinity);
-}
-
-/** Of the power of two at or below a positive number. */
-function exponentOf(magnitude: number): number {
-  const guess = Math.floor(Math.log2(magnitude));
-  return 2 ** guess > magnitude ? guess - 1 : 2 ** (guess + 1) <= magnitude ? guess + 1 : guess;
 }
 
 function roundToEven(value: number): number {

@@ -8,6 +8,11 @@ const bfloat16 = { significandBits: 8, exponentBits: 8 };
 const e4m3 = { significandBits: 4, exponentBits: 4 };
 const e5m2 = { significandBits: 3, exponentBits: 5 };
 
+test('zeros and numbers just below a power of two become the nearest ones', () => {
+  const bits = [0, -0, 1 - 2 ** -53, 2 - 2 ** -52, 2 ** -14 * (1 - 2 ** -53), 65_536 * (1 - 2 ** -53)];
+  expect(bits.map((value) => smallFloatBits(value, half))).toEqual([0, 0x8000, 0x3c00, 0x4000, 0x0400, 0x7c00]);
+});
+
 test('smallFloatBits rounds like Float16Array', () => {
   const bits = Uint16Array.from({ length: 0x7c00 }, (_, index) => index);
   const numbers = new Float16Array(bits.buffer);

@@ -4,13 +4,16 @@
  * A control group counts its own (memory.events of version 2, memory.oom_control of version 1: Linux, Documentation/admin-guide/cgroup-v2.rst
  * and cgroup-v1/memory.rst); where it cannot be read the whole machine's count serves (oom_kill in /proc/vmstat).
  */
-import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readText } from '../topology/system-files.ts';
 
 export class MemoryKills {
-  readonly #file = counterFile();
+  readonly #file: string;
   #known: number;
 
-  constructor() {
+  /** `root` is `/`, or a test's directory. */
+  constructor(root = '/') {
+    this.#file = counterFile(root);
     this.#known = count(this.#file) ?? 0;
   }
 
@@ -22,25 +25,18 @@ export class MemoryKills {
   }
 }
 
-function counterFile(): string {
-  const groups = read('/proc/self/cgroup')?.split('\n') ?? [];
+function counterFile(root: string): string {
+  const groups = readText(root, 'proc/self/cgroup').split('\n');
   const candidates = groups.flatMap((line) => {
     const [, controllers = '', path = ''] = /^\d+:([^:]*):(.*)$/u.exec(line) ?? [];
-    if (controllers === '') return [`/sys/fs/cgroup${path}/memory.events`];
-    return controllers.split(',').includes('memory') ? [`/sys/fs/cgroup/memory${path}/memory.oom_control`] : [];
+    if (controllers === '') return [`sys/fs/cgroup${path}/memory.events`];
+    return controllers.split(',').includes('memory') ? [`sys/fs/cgroup/memory${path}/memory.oom_control`] : [];
   });
-  return candidates.find((file) => count(file) !== null) ?? '/proc/vmstat';
+  const files = candidates.map((file) => join(root, file));
+  return files.find((file) => count(file) !== null) ?? join(root, 'proc/vmstat');
 }
 
 function count(file: string): number | null {
-  const found = /^oom_kill (\d+)$/mu.exec(read(file) ?? '');
+  const found = /^oom_kill (\d+)$/mu.exec(readText('/', file));
   return found === null ? null : Number(found[1]);
-}
-
-function read(file: string): string | null {
-  try {
-    return readFileSync(file, 'latin1');
-  } catch {
-    return null;
-  }
 }

@@ -1,30 +1,31 @@
 /** What hosts of one job should have in common, as this host has it; for people, and cheap: a few small files. */
 import { statfsSync } from 'node:fs';
+import { join } from 'node:path';
 import { listDirectory, readText } from '../topology/system-files.ts';
 
-/** By what it is; what a host does not have is left out. */
-export function preflightFacts(): Record<string, string> {
-  const limits = readText('/', 'proc/self/limits');
+/** By what it is; what a host does not have is left out. `root` is `/`, or a test's directory. */
+export function preflightFacts(root = '/'): Record<string, string> {
+  const limits = readText(root, 'proc/self/limits');
   const facts = {
-    'NVIDIA driver': readText('/', 'sys/module/nvidia/version'),
+    'NVIDIA driver': readText(root, 'sys/module/nvidia/version'),
     CUDA:
-      /"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"([\d.]+)"/s.exec(readText('/', 'usr/local/cuda/version.json'))?.[1] ?? '',
-    'InfiniBand ports': infiniBandPorts(),
+      /"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"([\d.]+)"/s.exec(readText(root, 'usr/local/cuda/version.json'))?.[1] ?? '',
+    'InfiniBand ports': infiniBandPorts(root),
     'lockable memory': limitOf(limits, 'Max locked memory', bytesText),
     'open files': limitOf(limits, 'Max open files', String),
-    '/dev/shm': sharedMemory(),
+    '/dev/shm': sharedMemory(root),
   };
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== ''));
 }
 
 /** `8 active`, `7 active, mlx5_3 port 1 down`. */
-function infiniBandPorts(): string {
-  const ports = listDirectory('/', 'sys/class/infiniband')
+function infiniBandPorts(root: string): string {
+  const ports = listDirectory(root, 'sys/class/infiniband')
     .toSorted()
     .flatMap((device) =>
-      listDirectory('/', `sys/class/infiniband/${device}/ports`).map((port) => {
+      listDirectory(root, `sys/class/infiniband/${device}/ports`).map((port) => {
         // "4: ACTIVE"
-        const state = readText('/', `sys/class/infiniband/${device}/ports/${port}/state`).replace(/^\d+: /, '');
+        const state = readText(root, `sys/class/infiniband/${device}/ports/${port}/state`).replace(/^\d+: /, '');
         return { name: `${device} port ${port}`, state: state.toLowerCase() };
       }),
     );
@@ -39,9 +40,9 @@ function limitOf(limits: string, name: string, text: (value: number) => string):
   return value === 'unlimited' ? value : text(Number(value));
 }
 
-function sharedMemory(): string {
+function sharedMemory(root: string): string {
   try {
-    const { blocks, bsize } = statfsSync('/dev/shm');
+    const { blocks, bsize } = statfsSync(join(root, 'dev/shm'));
     return bytesText(blocks * bsize);
   } catch {
     return 'none';

@@ -66,8 +66,8 @@ const ofArray: Readonly<Record<string, ElementType | null>> = {
   Float64Array: 'float64',
 };
 
-const numbers: Readonly<Record<string, number>> = Object.fromEntries(
-  Object.entries(ofArray).map(([name, type]) => [name, type === null ? -1 : elementTypes.indexOf(type)]),
+const numbers: Readonly<Partial<Record<string, number>>> = Object.fromEntries(
+  Object.entries(ofArray).flatMap(([name, type]) => (type === null ? [] : [[name, elementTypes.indexOf(type)]])),
 );
 
 /** The number of the type of an array that is copied to or from elements of `type`, whose bits it may hold where no array has such elements. */
@@ -99,7 +99,7 @@ export function elementType(array: NcclArray, role: Role, asked?: ElementType, b
     buffer instanceof ArrayBuffer
       ? !buffer.resizable && !buffer.detached
       : !(buffer instanceof SharedArrayBuffer && buffer.growable);
-  if (asked === undefined && fixed && number !== undefined && number >= 0) return number;
+  if (asked === undefined && fixed && number !== undefined) return number;
   return unusualType(array, roleName(role), asked);
 }
 

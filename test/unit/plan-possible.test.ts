@@ -1,0 +1,181 @@
+/** Which variants and transports each device has, and where what lies in a host segment. */
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { encodeHostPlan } from '../../control/plan/encode.ts';
+import { COLLECTIVES } from '../../control/plan/layout.ts';
+import { canBeMessages, isVariantBetweenGpuHosts, isVariantOf, TRANSPORTS_OF } from '../../control/plan/possible.ts';
+import { connectionBytes, layOutSegment } from '../../control/plan/segment.ts';
+import type { AlgorithmName, DeviceName, ProtocolName, Precondition } from '../../control/plan/types.ts';
+import { gpuPlan, samplePlan } from '../rig/plans.ts';
+
+const ALGORITHMS: readonly AlgorithmName[] = [
+  'ring',
+  'tree',
+  'directTwoShot',
+  'directOneShot',
+  'copyEngine',
+  'collnet',
+];
+const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll', 'll128'];
+
+/** By collective: its algorithms, each with its protocols. */
+function variants(device: DeviceName, requires: readonly Precondition[]): string[] {
+  return COLLECTIVES.map((collective) => {
+    const all = ALGORITHMS.map((algorithm) => {
+      const protocols = PROTOCOLS.filter((protocol) =>
+        isVariantOf(device, collective, { algorithm, protocol, requires: [...requires] }),
+      );
+      return protocols.length === 0 ? [] : [`${algorithm}.${protocols.join('+')}`];
+    });
+    return `${collective}: ${all.flat().join(' ')}`;
+  });
+}
+
+const messages = 'ring.P tree.P directTwoShot.P directOneShot.P copyEngine.P collnet.P';
+
+describe('the variants that exist', () => {
+  test.each<readonly [DeviceName, string, readonly Precondition[], string]>([
+    ['host', 'simple+ll', [], ''],
+    ['host', 'simple+ll', ['publishedAddresses'], ''],
+    ['cuda', 'simple+ll+ll128', ['registeredBuffers'], ''],
+    ['cuda', 'simple+ll+ll128', ['publishedAddresses'], ' copyEngine.P'],
+  ])('the %s device has %s with requirements %j', (device, protocols, requires, copies) => {
+    const sendRecv = device === 'host' ? messages.replaceAll('P', 'simple') : messages.replaceAll('P', protocols);
+    const withCopies = sendRecv.split(' ').filter((one) => copies !== '' || !one.startsWith('copyEngine'));
+    const rows = [
+      `allReduce: ring.P tree.P directTwoShot.P directOneShot.P${copies}`,
+      `allGather: ring.P directOneShot.P${copies}`,
+      `reduceScatter: ring.P directOneShot.P${copies}`,
+      `broadcast: ring.P tree.P directOneShot.P${copies}`,
+      'reduce: ring.P tree.P directOneShot.P',
+      `allToAll: directOneShot.P${copies}`,
+      `gather: directOneShot.P${copies}`,
+      `scatter: directOneShot.P${copies}`,
+      `sendRecv: ${withCopies.join(' ')}`,
+      'barrier: ring.P directOneShot.P',
+    ];
+    expect(variants(device, requires)).toEqual(rows.map((row) => row.replaceAll('P', protocols)));
+  });
+
+  test('operations that move data can be messages on GPUs, directly and by protocol Simple', () => {
+    const all = (device: DeviceName, algorithm: AlgorithmName, protocol: ProtocolName): string[] =>
+      COLLECTIVES.filter((collective) => canBeMessages(device, collective, { algorithm, protocol }));
+    expect(all('cuda', 'directOneShot', 'simple')).toEqual(['allGather', 'broadcast', 'allToAll', 'gather', 'scatter']);
+    expect(all('host', 'directOneShot', 'simple')).toEqual([]);
+    expect(all('cuda', 'ring', 'simple')).toEqual([]);
+    expect(all('cuda', 'directOneShot', 'll')).toEqual([]);
+  });
+
+  test('GPUs of several hosts have variants on the channels that their pairs have', () => {
+    const algorithms = (collective: (typeof COLLECTIVES)[number], ranks: number, channels: number): string[] =>
+      ALGORITHMS.filter((algorithm) => {
+        const variant = { algorithm, protocol: 'simple', asMessages: false, channels } as const;
+        return isVariantBetweenGpuHosts(collective, variant, { ranks, pairChannels: 4 });
+      });
+    const direct = ['directTwoShot', 'directOneShot'];
+    expect(algorithms('allReduce', 16, 4)).toEqual(['ring', 'tree', ...direct]);
+    expect(algorithms('allReduce', 17, 4)).toEqual(['ring', 'tree']);
+    expect(algorithms('allReduce', 16, 5)).toEqual(['ring']);
+    expect(algorithms('allGather', 16, 4)).toEqual(['ring', 'directOneShot']);
+    expect(algorithms('sendRecv', 17, 5)).toEqual(['directOneShot']);
+    expect(algorithms('allToAll', 8, 1)).toEqual([]);
+    expect(algorithms('barrier', 8, 1)).toEqual(ALGORITHMS);
+    const bulk = { algorithm: 'directOneShot', protocol: 'simple', asMessages: true, channels: 1 } as const;
+    expect(isVariantBetweenGpuHosts('allToAll', bulk, { ranks: 65, pairChannels: 1 })).toBe(true);
+    expect(isVariantBetweenGpuHosts('allToAll', { ...bulk, algorithm: 'ring' }, { ranks: 8, pairChannels: 1 })).toBe(
+      false,
+    );
+    expect(isVariantBetweenGpuHosts('allReduce', bulk, { ranks: 8, pairChannels: 1 })).toBe(false);
+    expect(isVariantBetweenGpuHosts('allToAll', { ...bulk, protocol: 'll' }, { ranks: 8, pairChannels: 1 })).toBe(
+      false,
+    );
+  });
+
+  test('processors have shared memory and sockets, GPUs peer access, shared memory and sockets', () => {
+    expect(TRANSPORTS_OF).toEqual({
+      host: { sameHost: ['shm', 'socket'], otherHost: ['socket'] },
+      cuda: { sameHost: ['p2p', 'shm'], otherHost: ['socket'] },
+    });
+  });
+});
+
+describe('the host segment', () => {
+  test('every part has its offset and its size', () => {
+    const sample = samplePlan();
+    const overSockets = { ...sample, transports: { sameHost: 'socket', otherHost: 'socket' } } as const;
+    expect([
+      layOutSegment(sample, 3, 2),
+      layOutSegment(overSockets, 3, 0),
+      layOutSegment(gpuPlan(2), 2, 0),
+      layOutSegment(gpuPlan(4), 4, 1),
+    ]).toMatchInlineSnapshot(`
+      [
+        {
+          "abortOffset": 0,
+          "barrierOffset": 704,
+          "doorbellOffset": 512,
+          "pairOffset": 4096,
+          "pairStride": 36864,
+          "ringOffset": 335872,
+          "ringStride": 69632,
+          "totalBytes": 475136,
+        },
+        {
+          "abortOffset": 0,
+          "barrierOffset": 704,
+          "doorbellOffset": 512,
+          "pairOffset": 4096,
+          "pairStride": 36864,
+          "ringOffset": 4096,
+          "ringStride": 69632,
+          "totalBytes": 4096,
+        },
+        {
+          "abortOffset": 0,
+          "barrierOffset": 640,
+          "doorbellOffset": 512,
+          "pairOffset": 8192,
+          "pairStride": 96501760,
+          "ringOffset": 386015232,
+          "ringStride": 1085440,
+          "totalBytes": 386015232,
+        },
+        {
+          "abortOffset": 0,
+          "barrierOffset": 768,
+          "doorbellOffset": 512,
+          "pairOffset": 24576,
+          "pairStride": 67141632,
+          "ringOffset": 1074290688,
+          "ringStride": 1085440,
+          "totalBytes": 1075376128,
+        },
+      ]
+    `);
+    expect(connectionBytes({ steps: 2, stepBytes: 64 })).toMatchInlineSnapshot(`36864`);
+    expect(connectionBytes({ steps: 8, stepBytes: 4160 })).toMatchInlineSnapshot(`69632`);
+  });
+
+  test('a segment whose size is no safe number is refused', () => {
+    const huge = { ...samplePlan(), ringBuffer: { steps: 16, stepBytes: 2 ** 26 } };
+    expect(() => layOutSegment(huge, 5, 2 ** 24)).toThrow(
+      /^the shared memory of 5 ranks of one host would have \d+ bytes$/,
+    );
+  });
+});
+
+test('the engines get the same bytes for the same plan', () => {
+  const digest = (bytes: Uint8Array): string => `${bytes.length} ${createHash('sha256').update(bytes).digest('hex')}`;
+  const plans = [samplePlan(), gpuPlan(3), gpuPlan(4, 2)];
+  expect(
+    plans.flatMap((plan) => plan.hosts.map((_, host) => digest(encodeHostPlan(plan, host)))),
+  ).toMatchInlineSnapshot(`
+    [
+      "1992 c9229067420066ae3c631b1da1446b3dc447809a2615318cab3dad0703e11d68",
+      "1784 30a63d039698cbdccadf5831ebe14a8652b782b6eaf6ec5257c4dfa4b9155327",
+      "11904 82ac8e0cd308ed82e616b8c9f3a02856d725873be46339bf5ae5f67ff82b8791",
+      "3544 2aec1bc4ac039a98932299c852554c445d6b3ab127452731d8792f2c43bf35fa",
+      "3544 0d3cd7d80cf14e3a5925b86e4591f511d37a6ecba6a8e67045290104dd178aa4",
+    ]
+  `);
+});
