@@ -141,11 +141,11 @@ describe('an engine without progress', () => {
   test.each([
     [{ state: WAITING, agoMs: 400 }, true, true, true],
     [{ state: WAITING, agoMs: 100 }, true, false, false],
-    [{ state: RUNNING, operation: 8, agoMs: 400 }, true, true, true],
+    [{ state: RUNNING, operation: 8n, agoMs: 400 }, true, true, true],
     [{ state: IDLE, agoMs: 400 }, false, false, false],
-    [{ state: FAILED, operation: 8, agoMs: 400 }, false, false, true],
+    [{ state: FAILED, operation: 8n, agoMs: 400 }, false, false, true],
     [{ state: FAILED, agoMs: 0 }, false, false, true],
-  ])('%j is in an operation: %s, stalled: %s, stuck: %s', (state, busy, stalled, stuck) => {
+  ])('%o is in an operation: %s, stalled: %s, stuck: %s', (state, busy, stalled, stuck) => {
     const pages = [page(state)];
     expect(isInOperation(pages, key)).toBe(busy);
     expect(isStalled(pages, key)).toBe(stalled);

@@ -174,6 +174,7 @@ it('all generations, processors and numbers of hosts have the recorded predictio
         processors: (['amd', 'intel', 'other', 'amd'] as const)[(index + capability / 10) % 4] ?? 'other',
         hosts,
         ranks: hosts * 4,
+        ranksOfEachHost: 4,
         ring: hosts === 3 ? far : graph,
         tree: hosts === 2 ? far : graph,
         hasPlainTree: hosts === 9,
@@ -199,6 +200,8 @@ it('GPUs have the recorded slots, and searches the recorded speeds', async () =>
         const { ringBuffer, pairBuffer, gpuBuffers } = gpuBuffersFor({
           ranks,
           hosts: isLater ? 1 : 2,
+          localRanks: isLater ? ranks : Math.ceil(ranks / 2),
+          rails: !isLater && ranks % 4 === 0,
           channels,
           messageChannels: 8,
           isLater,
