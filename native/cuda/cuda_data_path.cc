@@ -98,10 +98,11 @@ CudaDataPath::CudaDataPath(const Setup& setup, const Gpu& gpu)
       resources_(new Resources(gpu, setup.telemetry), freeSoon),
       telemetry_(setup.telemetry.get()),
       calls_(resources_->plan, resources_->segment, setup.rank),
+      remoteCalls_(resources_->plan, setup.rank),
       copyTimeout_(configuredTimeout()) {}
 
 CudaDataPath::~CudaDataPath() {
-  if (resources_->netRegions != nullptr) resources_->netRegions->tell(nullptr);
+  if (resources_->netRegions != nullptr) resources_->netRegions->tell(nullptr, nullptr);
   const bool mayBeReplayed = resources_->order != nullptr && resources_->order->everCaptured();
   if (!idle())
     abort({ncclInvalidUsage, "the communicator was destroyed while operations were under way"}, FailureScope::alone);

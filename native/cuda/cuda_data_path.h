@@ -19,6 +19,7 @@
 #include "datapath/data_path.h"
 #include "datapath/gone_peers.h"
 #include "datapath/interrupt.h"
+#include "datapath/remote_calls.h"
 #include "datapath/telemetry.h"
 #include "dl/gpu_memory.h"
 #include "net/proxy/net_transport.h"
@@ -154,6 +155,8 @@ class CudaDataPath final : public DataPath {
   void logCopies(const Task& first) const;
   void tidyBuffers();
   Status retainForGraph(Stream stream, uint64_t capture);
+  Status compareRemotely();
+  void failAll(const Status& why);
   uint64_t deadline(std::span<const Task> tasks, bool captured) const;
   Interrupt& interrupt() const { return *resources_->interrupt; }
   const PlanView& plan() const { return resources_->plan; }
@@ -163,6 +166,7 @@ class CudaDataPath final : public DataPath {
   std::shared_ptr<Resources> resources_;
   Telemetry telemetry_;
   CallCheck calls_;  // guarded by mutex_
+  RemoteCalls remoteCalls_;
   const double copyTimeout_;
   std::future<Status> loading_;  // result of loading the kernels
   std::unique_ptr<Launcher> launcher_;

@@ -126,11 +126,16 @@ Status CudaDataPath::addCalls(std::span<const Operation> operations) {
   for (const Operation& one : operations) {
     telemetry_.called(one, deciding(one, plan().header().ranks));
     if (status.ok()) status = calls_.add(one);
+    const bool isCollective = one.collective != plan::Collective::sendRecv;
+    if (status.ok() && isCollective && resources_->net != nullptr) status = compareRemotely();
   }
-  if (status.ok()) return status;
-  abort(status, FailureScope::all);
-  if (setup_.failed) setup_.failed(status, FailureScope::all);
+  if (!status.ok()) failAll(status);
   return status;
+}
+
+void CudaDataPath::failAll(const Status& why) {
+  abort(why, FailureScope::all);
+  if (setup_.failed) setup_.failed(why, FailureScope::all);
 }
 
 Status CudaDataPath::compareCalls() {

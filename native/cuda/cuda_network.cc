@@ -16,14 +16,27 @@ Status CudaDataPath::startNetwork(Descriptor listening) {
                                                  [&activity = mine.activity] { return activity.isBusy(); });
   NCCLRUN_TRY(mine.netRegions->allocate());
   NCCLRUN_TRY(mine.barrierWord.allocate(mine.gpu, sizeof(int32_t), mine.stream));
-  mine.netRegions->tell([this](uint32_t peer, const Status& why, bool hasAborted) {
-    resources_->gonePeers.add(peer, why);  // calls that need it are refused from now on
-    if (!hasAborted) peerLost(peer, why);
-  });
+  mine.netRegions->tell(
+      [this](uint32_t peer, const Status& why, bool hasAborted) {
+        resources_->gonePeers.add(peer, why);  // calls that need it are refused from now on
+        if (!hasAborted) peerLost(peer, why);
+      },
+      [this](uint32_t peer, const StepCall& call) {
+        if (const Status status = remoteCalls_.addFrom(peer, call); !status.ok()) failAll(status);
+      });
   mine.net = std::make_unique<NetTransport>(plan(), setup_.rank, mine.call, interrupt(), ownBell(), mine.gonePeers,
                                             listening.release(), mine.netRegions.get());
   NCCLRUN_TRY(mine.net->start());
   return connectRings();
+}
+
+// Tells the rank of another host that compares its calls with this one's.
+Status CudaDataPath::compareRemotely() {
+  const std::optional<uint32_t> listener = remoteCalls_.listener();
+  const StepCall& call = calls_.last();
+  if (!listener.has_value() || !CallCheck::isLookedAt(call.number)) return {};
+  resources_->net->tellCall(*listener, call);
+  return remoteCalls_.add(call);
 }
 
 void CudaDataPath::peerLost(uint32_t peer, const Status& why) {

@@ -24,11 +24,15 @@ class CallCheck {
   // The same of all so far, when the rank leaves.
   Status end() const { return last_.number == 0 ? Status{} : compare(); }
 
- private:
+  // The last collective added.
+  const StepCall& last() const { return last_; }
+  // All ranks look at the same collectives.
   static bool isLookedAt(uint64_t number) {
     constexpr uint64_t kEach = 16, kInterval = 4096;
     return number <= kEach || (number & (number - 1)) == 0 || number % kInterval == 0;
   }
+
+ private:
   Status compare() const;
 
   const PlanView& plan_;

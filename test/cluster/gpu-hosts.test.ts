@@ -58,6 +58,19 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
     expect({ status, stderr, lines: stdout.trim().split('\n').toSorted() }).toEqual({ status: 0, stderr: '', lines });
   });
 
+  it('GPUs of different hosts that call all_reduce with unlike operators are told, though nobody waits', async () => {
+    const perf = join(repository, 'build/ncclrun-perf');
+    const size =
+      '--begin 1024 --end 1024 --factor 2 --iters 100 --warmup 5 --blocking 0 --check 0 --root 0 --type float';
+    const script = `exec ${perf} all_reduce ${size} --device cuda --op $([ $RANK = 0 ] && echo sum || echo max)`;
+    const words = ['-H', 'h1:1,h2:1', ...exported, 'sh', '-c', script];
+    const { status, stderr } = await Command.run(words, { cluster });
+    expect(stderr).toMatch(
+      /rank [01] on host h[12] called allReduce of 256 float32 with (sum|max); rank [01] on host h[12] called allReduce of 256 float32 with (sum|max)/u,
+    );
+    expect(status).toBe(1);
+  });
+
   it('a GPU whose peer on another host dies ends its wait with the name of that peer', async () => {
     const perf = join(repository, 'build/ncclrun-perf');
     const size = '--begin 65536 --end 65536 --factor 2 --iters 100000000 --warmup 5 --blocking 0 --check 0';

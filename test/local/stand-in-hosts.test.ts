@@ -23,6 +23,8 @@ describeIf(noCompiler, 'GPU test programs on several hosts', () => {
     ['abort_alone 4', 'abort_alone: 4 ranks: those who did not wait went on'],
     ['leave 2', 'leave: 2 ranks: who needed it was told, and nobody else'],
     ['leave 4', 'leave: 4 ranks: who needed it was told, and nobody else'],
+    ['slots 2 3 2', 'slots: 2 ranks, 3 communicators, 2 aborts: right'],
+    ['slots 4 3 2', 'slots: 4 ranks, 3 communicators, 2 aborts: right'],
     ...inFull([
       ['two_streams 4 20 64 collectives', 'two_streams: 4 ranks, 20 rounds of collectives: right'],
       ['unlike_groups 4 1048576', 'unlike_groups: 4 ranks, up to 1048576 bytes: right'],

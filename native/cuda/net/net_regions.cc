@@ -93,9 +93,15 @@ DeviceRing NetRegions::ringOf(uint32_t peer, uint32_t channel, bool sends) {
           .bytes = uint64_t(steps) * stride - unused};
 }
 
-void NetRegions::tell(OnGone onGone) {
+void NetRegions::tell(OnGone onGone, OnCall onCall) {
   std::lock_guard lock(mutex_);
   onGone_ = std::move(onGone);
+  onCall_ = std::move(onCall);
+}
+
+void NetRegions::onCall(uint32_t peer, const StepCall& call) {
+  std::lock_guard lock(mutex_);
+  if (onCall_) onCall_(peer, call);
 }
 
 void NetRegions::pass(uint32_t peer, const Status& why, bool hasAborted) {

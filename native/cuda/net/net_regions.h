@@ -38,9 +38,10 @@ class NetRegions final : public DeviceRings {
   Pointer ringOut(uint32_t peer) const { return pointerTo(of(peer).ringOut); }
   Pointer ringIn(uint32_t peer) const { return pointerTo(of(peer).ringIn); }
 
-  // Receives lost peers from now on; null: nobody does, and no call is under way.
+  // Receives lost peers, and what peers have called, from now on; null: nobody does, and no call is under way.
   using OnGone = std::function<void(uint32_t peer, const Status& why, bool hasAborted)>;
-  void tell(OnGone onGone);
+  using OnCall = std::function<void(uint32_t peer, const StepCall& call)>;
+  void tell(OnGone onGone, OnCall onCall);
   // Of a peer that has left in order, as Doorbell::left has it; 0: it is there. Any thread.
   uint64_t leftAt(uint32_t peer) const;
   bool anyLeft() const { return anyLeft_.load(std::memory_order_acquire); }
@@ -50,6 +51,7 @@ class NetRegions final : public DeviceRings {
   void onGone(uint32_t peer, const Status& why) override { pass(peer, why, false); }
   void onAborted(uint32_t peer, const Status& why) override { pass(peer, why, true); }
   void onLeft(uint32_t peer, uint64_t collectives) override;
+  void onCall(uint32_t peer, const StepCall& call) override;
 
  private:
   struct Peer {
@@ -77,6 +79,7 @@ class NetRegions final : public DeviceRings {
   std::atomic<bool> anyLeft_{false};
   mutable std::mutex mutex_;  // of what follows
   OnGone onGone_;
+  OnCall onCall_;
   std::map<uint32_t, uint64_t> left_;
 };
 

@@ -16,6 +16,7 @@ enum class OobKind : uint32_t {
   goodbye = 5,   // this rank has left the communicator
   end = 6,       // this rank has sent its last message on `channel`
   endTaken = 7,  // that message has arrived: the other rank may close the connection
+  call = 8,      // of ranks on GPUs: the StepCall of a collective that this rank has called, in `handle`
 };
 
 struct OobMessage {

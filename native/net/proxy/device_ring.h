@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "datapath/step_call.h"
 #include "plan/launch_format.h"
 #include "plan/segment_format.h"
 
@@ -57,6 +58,8 @@ class DeviceRings {
   // It has aborted the communicator. What it had sent before may be on its way, and be all that kernels want of it: the
   // agents say who waits in vain.
   virtual void onAborted(uint32_t peer, const Status& why) = 0;
+  // It has called a collective. On the proxy's thread.
+  virtual void onCall(uint32_t peer, const StepCall& call) = 0;
   // It has left in order. collectives: as Doorbell::left has it.
   virtual void onLeft(uint32_t peer, uint64_t collectives) = 0;
 

@@ -40,6 +40,8 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   bool idle() const override;
   // Reads what a peer has said and the proxy has not read yet: it may have left. Any thread.
   void lookAt(uint32_t peer);
+  // Tells a rank of another host which collective this one has called. Any thread.
+  void tellCall(uint32_t peer, const StepCall& call);
   // The program has destroyed the communicator; its graphs may still run.
   void endAtExit() { proxy_.endAtExit(); }
   // This rank leaves in order, as Doorbell::left has it.

@@ -1,5 +1,7 @@
 // NetTransport: what peers say beside their data, who has left, and who is lost.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <charconv>
 #include <cstring>
 #include <utility>
@@ -92,6 +94,11 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
     if (device_ == nullptr && planned(peer, message.channel)) find(peer, message.channel, false);
     return;
   }
+  if (message.kind == net::OobKind::call && device_ != nullptr) {
+    std::array<std::byte, sizeof(StepCall)> call;
+    std::copy_n(message.handle.begin(), call.size(), call.begin());
+    device_->onCall(peer, std::bit_cast<StepCall>(call));
+  }
   if (message.kind != net::OobKind::offer) return;
   NetEndpoint* sender = nullptr;
   {
@@ -106,6 +113,14 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
   if (sender == nullptr) return;
   sender->connection().connectTo(message.handle);
   proxy_.wake();
+}
+
+void NetTransport::tellCall(uint32_t peer, const StepCall& call) {
+  net::OobMessage message{.kind = net::OobKind::call};
+  const auto bytes = std::bit_cast<std::array<std::byte, sizeof call>>(call);
+  static_assert(bytes.size() <= std::tuple_size_v<net::Handle>);
+  std::copy(bytes.begin(), bytes.end(), message.handle.begin());
+  send(peer, message);
 }
 
 bool NetTransport::isForeign(uint32_t peer) const {
