@@ -134,6 +134,8 @@ CUgraphNode_st* append(CUgraph_st& graph, std::vector<CUgraphNode_st*> after, La
 int currentDevice();
 
 // Ends when `met` says so: by polling, since other processes change what is looked at.
+// As NVIDIA's driver before it frees memory. Not by a thread that carries out what is queued.
+void awaitIdleGpu();
 void awaitUntil(const std::function<bool()>& met);
 
 }  // namespace stand_in

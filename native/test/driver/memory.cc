@@ -173,9 +173,9 @@ STAND_IN_EXPORT Result cuMemAlloc_v2(Pointer* pointer, size_t bytes) {
   allocations().bytes += bytes;
   return *pointer == 0 ? 2 : kSuccess;
 }
-// The driver frees memory only when the GPU is idle: NCCLRUN_STAND_IN_FREE_MS is how long that takes where the engine
-// frees what a communicator had, on a thread of its own.
-void awaitIdleGpu() {
+// NCCLRUN_STAND_IN_FREE_MS is how long it takes to free memory where the engine frees what a communicator had, on a
+// thread of its own.
+void delayFree() {
   const char* const said = std::getenv("NCCLRUN_STAND_IN_FREE_MS");
   char name[16] = "";
   if (said == nullptr || pthread_getname_np(pthread_self(), name, sizeof name) != 0) return;
@@ -183,7 +183,8 @@ void awaitIdleGpu() {
 }
 
 STAND_IN_EXPORT Result cuMemFree_v2(Pointer pointer) {
-  awaitIdleGpu();
+  delayFree();
+  stand_in::awaitIdleGpu();
   std::lock_guard lock(allocations().mutex);
   const auto found = allocations().all.find(pointer);
   if (found == allocations().all.end()) return kInvalidValue;
@@ -236,6 +237,7 @@ STAND_IN_EXPORT Result cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   return *memory == nullptr ? 2 : kSuccess;
 }
 STAND_IN_EXPORT Result cuMemFreeHost(void* memory) {
+  stand_in::awaitIdleGpu();
   std::free(memory);
   return kSuccess;
 }

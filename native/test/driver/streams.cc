@@ -92,10 +92,36 @@ void awaitUntil(const std::function<bool()>& met) {
 
 namespace {
 
+struct Queues {
+  std::mutex mutex;
+  std::vector<Queue*> all;
+  static Queues& get() {
+    static auto& queues = *new Queues;
+    return queues;
+  }
+};
+
 // Queues are never destroyed: their threads run until the process ends.
 std::shared_ptr<Queue> newQueue() {
-  return {new Queue, [](Queue*) {}};
+  auto* const queue = new Queue;
+  Queues& queues = Queues::get();
+  std::lock_guard lock(queues.mutex);
+  queues.all.push_back(queue);
+  return {queue, [](Queue*) {}};
 }
+
+}  // namespace
+
+void stand_in::awaitIdleGpu() {
+  std::vector<Queue*> queues;
+  {
+    std::lock_guard lock(Queues::get().mutex);
+    queues = Queues::get().all;
+  }
+  for (Queue* queue : queues) queue->await(queue->pushed());
+}
+
+namespace {
 
 std::shared_ptr<Queue> nextQueue() {
   static std::mutex mutex;
