@@ -193,6 +193,7 @@ void traceCall(const std::string& call) {
 }
 
 void logStartup(bool isFirstRank) {
+  constexpr std::string_view kUniqueId = "NCCLRUN_UNIQUE_ID";
   static std::atomic<bool> done{false};
   if (!debugs(DebugLevel::version) || done.exchange(true)) return;
   if (isFirstRank) {
@@ -203,8 +204,10 @@ void logStartup(bool isFirstRank) {
   if (!settings().note.empty()) logWarning(settings().note);
   for (const std::string& note : ncclConfigurationNotes()) logWarning(note);
   if (!debugs(DebugLevel::info)) return;
-  for (const auto& [name, value, source] : ncclVariables())
+  for (const auto& [name, value, source] : ncclVariables()) {
+    if (name == kUniqueId) continue;  // who reads the log need not know it
     logInfo(formatSentence("%s=%s, as %s says", name.c_str(), value.c_str(), source.c_str()), Subsystem::env);
+  }
 }
 
 void resetDebug() { current.store(nullptr, std::memory_order_release); }

@@ -50,6 +50,7 @@ describeIf(noCompiler, "NCCL's environment variables", () => {
   it('NCCL_DEBUG=INFO writes the device, the transports and the algorithms', async () => {
     const { stderr } = await run({ NCCL_DEBUG: 'INFO', NCCL_ALGO: 'ring' });
     expect(stderr).toContain('NCCL INFO NCCL_ALGO=ring, as the environment says');
+    expect(stderr).not.toContain('NCCLRUN_UNIQUE_ID');
     for (const rank of [0, 1]) {
       expect(stderr).toContain(`NCCL INFO rank ${rank} of 2 is on the host device, because NCCLRUN_DEVICE=host`);
       expect(stderr).toMatch(
