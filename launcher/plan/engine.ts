@@ -36,23 +36,27 @@ export function enginePlanText(cluster: Cluster, environment: Environment, here:
   });
 }
 
-/** Of each GPU, for one of a program's first communicators; null: not on GPUs. */
+/** Of more ranks, what a job would get takes too long to work out. */
+const MOST_RANKS = 1024;
+
+/** Of each GPU, for one of a program's first communicators; null: not on GPUs, or of a very large job. */
 export function engineMemory(cluster: Cluster, environment: Environment, here: MeasuredHere): PlannedGpuMemory | null {
-  const gpus = isOnGpus(cluster, environment) ? gpuPlanOf(enginePlan(cluster, environment, here)) : null;
+  const isWanted = isOnGpus(environment) && cluster.ranks <= MOST_RANKS;
+  const gpus = isWanted ? gpuPlanOf(enginePlan(cluster, environment, here)) : null;
   return gpus === null ? null : gpuMemoryOf(gpus);
 }
 
-/** Of one host on its GPUs, of several or with NCCLRUN_DEVICE=host on processors. Addresses and the token are filled in when a job starts. */
+/** On the hosts' GPUs, or with NCCLRUN_DEVICE=host on processors. Addresses and the token are filled in when a job starts. */
 function enginePlan(cluster: Cluster, environment: Environment, here: MeasuredHere): CommPlan {
   return new Planner(null, environment).plan(inputOf(cluster, environment, here), true);
 }
 
-function isOnGpus({ hosts }: Cluster, environment: Environment): boolean {
-  return hosts.length === 1 && environment['NCCLRUN_DEVICE'] !== 'host';
+function isOnGpus(environment: Environment): boolean {
+  return environment['NCCLRUN_DEVICE'] !== 'host';
 }
 
 export function inputOf(cluster: Cluster, environment: Environment, { tables, busIds }: MeasuredHere): PlanInput {
-  const onGpus = isOnGpus(cluster, environment);
+  const onGpus = isOnGpus(environment);
   const hosts = cluster.hosts.map(({ shape, ranks }, host) => ({
     name: `host${host}`,
     address: '127.0.0.1',

@@ -11,10 +11,20 @@ interface Wanted {
   readonly topologies: readonly string[];
   readonly nodes: number | null;
   readonly ranks: number | null;
+  /** Hosts that one machine plays. */
+  readonly simulated?: number | null;
 }
 
 /** `own`: the topology of this machine, where no file is given. Throws a FailureError (usage). */
-export function hostGroups({ topologies, nodes, ranks }: Wanted, own: Element | null): HostGroup[] {
+export function hostGroups({ topologies, nodes, ranks, simulated = null }: Wanted, own: Element | null): HostGroup[] {
+  if (simulated !== null) {
+    if (nodes !== null)
+      throw usageError('--nodes and --simulate-hosts both say how many hosts there are', 'leave one of them out');
+    const [machine, ...others] = hostGroups({ topologies, nodes, ranks: null }, own);
+    if (machine === undefined || machine.hosts > 1 || others.length > 0)
+      throw usageError('--simulate-hosts with several hosts', 'give one topology, of the machine that plays hosts');
+    return spread([{ ...machine, hosts: simulated }], ranks ?? gpuElements(machine.system).length);
+  }
   const given = topologies.map((word) => {
     const [, path = word, count] = /^(.+):([0-9]{1,7})$/u.exec(word) ?? [];
     if (count !== undefined && Number(count) === 0)

@@ -117,7 +117,9 @@ describe('ncclrun plan', () => {
     expect(Object.values(parts).reduce((sum, bytes) => sum + bytes, 0)).toBe(total);
     const text = `memory of each GPU: ${(total / 2 ** 20).toFixed(1)} MiB: rings 64.0, pairs `;
     expect(await prints('--topo', switches, '--explain')).toContain(text);
-    expect((await planned('--topo', switches, '--nodes', '2')).memory).toBeNull();
+    // Between hosts, slots are memory of the host.
+    const between = (await planned('--topo', switches, '--simulate-hosts', '3')).memory;
+    expect(between).toMatchObject({ simple: 0 });
   });
 
   it('--full prints the rings over all ranks', async () => {
@@ -160,7 +162,7 @@ describe('ncclrun plan', () => {
     const words = ['-n', String(plan.peers.length), '--plan', file, join(repository, 'examples/all-reduce.ts')];
     expect(await Command.run(words)).toMatchObject({ status: 0, stderr: '' });
     const several = planFromJson(await prints('--topo', switches, '--nodes', '2', '--format', 'engine'), 'plan.json');
-    expect({ device: several.device, hosts: several.hosts.length }).toEqual({ device: 'host', hosts: 2 });
+    expect({ device: several.device, hosts: several.hosts.length }).toEqual({ device: 'cuda', hosts: 2 });
   });
 
   it('--format svg draws a picture', async () => {

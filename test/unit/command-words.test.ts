@@ -83,16 +83,16 @@ describe('what a command prints about itself', () => {
   it.each(['bash', 'zsh', 'fish'])('the completion script for %s is the expected one', async (shell) => {
     const { stdout } = await captured(() => completion([shell]));
     const lines = stdout.split('\n').filter((line) => /\bhosts\b|tag-output|--from|\bchoices\b|^\S+ *\(\)/u.test(line));
-    expectText(`words/completion.${shell}`, `${lines.join('\n')}\n`);
+    await expectText(`words/completion.${shell}`, `${lines.join('\n')}\n`);
   });
 
   it('the manual page is the expected one', async () => {
-    expectText('words/manual.roff', (await captured(() => man([]))).stdout.replaceAll(installedVersion(), 'VERSION'));
+    await expectText('words/manual.roff', (await captured(() => man([]))).stdout.replaceAll(installedVersion(), 'VERSION'));
   });
 
   it.each(['hosts', 'ps'] as const)('the help of %s is the expected one', async (command) => {
     const { stdout } = await captured(() => helpCommand([command]));
-    expectText(`words/help-${command}.txt`, stdout);
+    await expectText(`words/help-${command}.txt`, stdout);
     expect(stdout).toBe(helpText(command, 120));
   });
 

@@ -43,14 +43,14 @@ describe('ncclrun plan', () => {
     ['one-host-explained', ['--topo', `${switches}:1`, '--ranks', '2', '--explain', '--bytes', '1M']],
     ['unlike-hosts-explained', [...unlike, '--explain', '--bytes', '1M', '--collective', 'all_reduce,all_gather']],
   ])('the text of %s is the expected one', async (name, argv) => {
-    expectText(`plan/${name}.txt`, withoutTimes(await printed(argv)));
+    await expectText(`plan/${name}.txt`, withoutTimes(await printed(argv)));
   });
 
   it.each([
     ['two-hosts', [switches, '--nodes', '2']],
     ['one-host', [superchips]],
   ])('the picture of %s is the expected one', async (name, [topology = '', ...rest]) => {
-    expectText(`plan/${name}.svg`, await printed(['--topo', topology, ...rest, '--format', 'svg']));
+    await expectText(`plan/${name}.svg`, await printed(['--topo', topology, ...rest, '--format', 'svg']));
   });
 
   it.each([
@@ -61,11 +61,11 @@ describe('ncclrun plan', () => {
     const document: unknown = JSON.parse(text, (key, value: unknown) =>
       /predicted|^(bw|total|hardware|latency)?Microseconds/u.test(key) ? 0 : value,
     );
-    expectText(`plan/${name}.json`, `${JSON.stringify(document, null, 1)}\n`);
+    await expectText(`plan/${name}.json`, `${JSON.stringify(document, null, 1)}\n`);
   });
 
   it('--verify prints the fullest links of each kind of host', async () => {
-    expectText('plan/verify.txt', await printed([...unlike, '--verify']));
+    await expectText('plan/verify.txt', await printed([...unlike, '--verify']));
   });
 
   it('--diff prints what differs, and exits with 1 only then', async () => {
@@ -137,7 +137,7 @@ describe('ncclrun topo', () => {
     ] as const) {
       const { status, stdout, stderr } = await captured(() => topo(['--from', path, '--format', format]));
       expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-      expectText(`topo/${name}.${format}`, stdout);
+      await expectText(`topo/${name}.${format}`, stdout);
     }
   });
 

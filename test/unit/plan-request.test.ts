@@ -48,6 +48,25 @@ describe('the hosts of a plan', () => {
     expect(refusal([file, file], 3, null)).toBe('--nodes 3 with 2 topologies');
   });
 
+  it('one machine plays hosts that share its GPUs', () => {
+    const groups = hostGroups({ topologies: [file], nodes: null, ranks: null, simulated: 4 }, null);
+    expect(groups.map(({ hosts, ranksPerHost }) => [hosts, ranksPerHost])).toEqual([[4, 2]]);
+    const uneven = hostGroups({ topologies: [], nodes: null, ranks: 5, simulated: 2 }, own);
+    expect(uneven.map(({ hosts, ranksPerHost }) => [hosts, ranksPerHost])).toEqual([
+      [1, 3],
+      [1, 2],
+    ]);
+  });
+
+  it.each([
+    [{ topologies: [file], nodes: 2 }, '--nodes and --simulate-hosts both say how many hosts there are'],
+    [{ topologies: [`${file}:2`], nodes: null }, '--simulate-hosts with several hosts'],
+    [{ topologies: [file, file], nodes: null }, '--simulate-hosts with several hosts'],
+  ])('played hosts beside %o are refused', (given, sentence) => {
+    const failure = failureFrom(() => hostGroups({ ...given, ranks: null, simulated: 2 }, null));
+    expect(failure).toMatchObject({ message: sentence });
+  });
+
   it('a host without GPUs is refused', () => {
     const bare = element('system', { version: 1 }, [element('cpu', { numaid: 0 })]);
     const failure = failureFrom(() => hostGroups({ topologies: [], nodes: null, ranks: null }, bare));

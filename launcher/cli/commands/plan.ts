@@ -45,7 +45,7 @@ export async function plan(argv: readonly string[]): Promise<number> {
   const ranks = settings.integer('ranks');
   if (topologies.length === 0 && ranks !== null && process.env['NCCLRUN_DEVICE'] === 'host')
     return print(await readingVariablesAsync(() => planOnProcessors(ranks, formatOf(settings))), 0);
-  const wanted = { topologies, nodes: settings.integer('nodes'), ranks };
+  const wanted = { topologies, nodes: settings.integer('nodes'), ranks, simulated: settings.integer('simulate-hosts') };
   const own = topologies.length === 0 ? (await localTopology()).system : null;
   const groups = hostGroups(wanted, own);
   const variables = planVariables(process.env);

@@ -26,6 +26,16 @@ export const planOptions = [
     default: null,
   },
   {
+    name: 'simulate-hosts',
+    flags: ['--simulate-hosts'],
+    environment: [],
+    kind: { type: 'integer', minimum: 1, maximum: 1000 },
+    argument: 'K',
+    group: 'command',
+    help: 'as jobs with --simulate-hosts: one machine plays K hosts, each with its share of the ranks',
+    default: null,
+  },
+  {
     name: 'ranks',
     flags: ['--ranks', '-n', '-np'],
     environment: [],
