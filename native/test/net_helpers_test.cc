@@ -17,10 +17,8 @@ constexpr size_t kBytes = 4u << 20;
 // One communicator's two ends in this process.
 struct Communicator {
   explicit Communicator(uint8_t number) {
-    const net::SocketConfig config{.devices = {{.interface = "lo", .address = "127.0.0.1"}},
-                                   .token = {number},
-                                   .sockets = 2,
-                                   .helpers = kHelpers};
+    const net::SocketConfig config{
+        .devices = {{.interface = "lo", .address = "127.0.0.1"}}, .token = {number}, .sockets = 2, .helpers = kHelpers};
     EXPECT(net::SocketNetwork::make(config, sending).ok() && net::SocketNetwork::make(config, receiving).ok());
     std::unique_ptr<net::Listener> listener;
     std::unique_ptr<net::Connector> connector;
