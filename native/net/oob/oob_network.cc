@@ -216,8 +216,9 @@ std::string OobNetwork::silenceOf(uint32_t rank, const Peer& peer, uint64_t now)
     isPeerTraced = isPeerTraced || socket.isPeerTraced();
   }
   if (now - lastReceived <= timeout) return {};
-  // A host acknowledges what a stopped process does not receive.
-  const bool isHostSilent = peer.sockets.empty() || peer.sockets.front().isUnacknowledgedFor(timeout);
+  // A host acknowledges what a stopped process does not receive: the last heartbeat was sent a quarter of the timeout
+  // ago.
+  const bool isHostSilent = peer.sockets.empty() || peer.sockets.front().isUnacknowledgedFor(timeout / 2);
   if (isPeerTraced && !isHostSilent) return {};
   Address address;
   const std::string at = setup_.addressOf(rank, address).ok() ? " at " + address.textWithPort() : "";
