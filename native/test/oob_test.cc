@@ -25,7 +25,8 @@ constexpr uint64_t kLimit = 20'000 * kMillisecond;
 // Ranks 0 and 1 in one process.
 class Pair {
  public:
-  Pair() {
+  // longer: rank 1's timeout, in those of rank 0.
+  explicit Pair(uint64_t longer = 1) {
     int listeners[2];
     for (uint32_t rank : {0u, 1u}) listeners[rank] = makeListener(ports_[rank]);
     for (uint32_t rank : {0u, 1u}) {
@@ -41,7 +42,7 @@ class Pair {
                                          return Status{};
                                        },
                                    .network = rank == 0 ? "One" : "Other",
-                                   .timeoutNanoseconds = kTimeout};
+                                   .timeoutNanoseconds = rank == 0 ? kTimeout : longer * kTimeout};
       EXPECT(net::OobNetwork::make(std::move(setup), ranks_[rank]).ok());
     }
   }
@@ -110,6 +111,15 @@ TEST(peers_that_only_send_heartbeats_stay_connected) {
   for (const auto& heard : pair.heard) {
     for (const auto& event : heard) EXPECT_MORE(!event.lost, event.why);
   }
+}
+
+// A rank with the longer timeout sends fewer heartbeats.
+TEST(where_ranks_have_different_timeouts_the_longer_holds_for_both) {
+  Pair pair(10);
+  pair.connect();
+  const uint64_t end = nowNanoseconds() + 4 * kTimeout;
+  EXPECT(pair.moveUntil({0, 1}, [&] { return nowNanoseconds() > end; }));
+  EXPECT_MORE(pair.heard[0].empty(), pair.heard[0].empty() ? "" : pair.heard[0].front().why);
 }
 
 TEST(a_peer_that_does_not_answer_a_new_connection_for_the_timeout_is_lost) {

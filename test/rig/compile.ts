@@ -32,10 +32,10 @@ export async function compileNetwork(source: string, directory: string): Promise
   const native = join(repository, 'native');
   const output = join(directory, basename(source, '.cc'));
   const folder = join(native, 'net/socket');
-  const layer = readdirSync(folder).filter((name) =>
-    /^(socket_.*|address|acceptor|helper_thread|wire)\.cc$/.test(name),
+  const layer = readdirSync(folder).filter((name) => name.endsWith('.cc'));
+  const base = ['sha256', 'limits', 'thread', 'error', 'fork', 'variables', 'trusted_path'].map((name) =>
+    join(native, `base/${name}.cc`),
   );
-  const base = ['sha256', 'limits', 'thread', 'error', 'fork'].map((name) => join(native, `base/${name}.cc`));
   const sources = [join(repository, source), ...layer.map((name) => join(folder, name)), ...base];
   const options = ['-std=c++20', '-O2', '-Wall', '-Wextra', '-Werror', `-I${native}`, `-I${join(native, 'include')}`];
   await execFileAsync('c++', [...options, '-o', output, ...sources, '-pthread']);

@@ -81,3 +81,18 @@ write(
     chunk(5, 1, 'hhhh', 0, 4),
   ]),
 );
+
+/** As native/net/oob/message.h has it. */
+function outOfBand(kind: number, from: number, sentence = ''): Buffer {
+  const message = Buffer.alloc(512);
+  message.writeUInt32LE(kind, 0);
+  message.writeUInt32LE(from, 4);
+  message.write(sentence, 152, 'latin1');
+  return message;
+}
+const INTRODUCTION = 1;
+const OFFER = 3;
+const GOODBYE = 5;
+write('net_oob', 'offer', Buffer.concat([outOfBand(INTRODUCTION, 2, 'Socket'), outOfBand(OFFER, 2)]));
+write('net_oob', 'goodbye', Buffer.concat([outOfBand(INTRODUCTION, 0), outOfBand(GOODBYE, 0, 'x'.repeat(360))]));
+write('net_oob', 'stranger', outOfBand(OFFER, 3));

@@ -26,7 +26,9 @@ struct OobMessage {
   // Of a goodbye: the ncclResult_t with which waits for this rank end; success: it left in order. Of a heartbeat: 1 if
   // a debugger traces this rank, which may then be silent for as long as its user likes.
   uint32_t result = 0;
-  uint64_t collectives = 0;  // of a goodbye in order: as Doorbell::left has it; 0: not said
+  // Of a goodbye in order: as Doorbell::left has it; 0: not said. Of an introduction: the sender's timeout in
+  // nanoseconds, in which it sends several heartbeats.
+  uint64_t collectives = 0;
   Handle handle = {};
   // NUL-terminated. Of a goodbye: how the ranks' calls differ, or which error was the reason; of an introduction: the
   // network that carries its data. An introduction is the first message of each direction of a socket.

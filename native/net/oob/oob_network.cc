@@ -14,6 +14,8 @@ namespace {
 
 // How often a heartbeat is sent within the timeout.
 constexpr uint64_t kHeartbeatsPerTimeout = 4;
+// Of a peer's timeout: as NCCLRUN_NET_TIMEOUT is bounded.
+constexpr uint64_t kLongestTimeout = 86'400'000'000'000;
 
 // The number of a rank's listener, which its peers know and a stranger does not.
 uint64_t listenerOf(const Token& token, uint32_t rank) {
@@ -110,6 +112,7 @@ OobMessage OobNetwork::introduction() const {
   OobMessage message;
   message.kind = OobKind::introduction;
   message.from = setup_.rank;
+  message.collectives = setup_.timeoutNanoseconds;
   setup_.network.copy(message.sentence.data(), message.sentence.size() - 1);
   return message;
 }
@@ -206,19 +209,21 @@ std::string OobNetwork::silenceOf(uint32_t rank, const Peer& peer, uint64_t now)
   if (peer.sockets.empty() && peer.connector == nullptr) return {};
   uint64_t lastReceived = peer.connector != nullptr ? peer.connectingSince : 0;
   bool isPeerTraced = false;
+  uint64_t timeout = setup_.timeoutNanoseconds;  // where ranks have different ones, the longer holds
   for (const OobSocket& socket : peer.sockets) {
+    timeout = std::max(timeout, std::min(socket.peerTimeout(), kLongestTimeout));
     lastReceived = std::max(lastReceived, socket.lastReceived());
     isPeerTraced = isPeerTraced || socket.isPeerTraced();
   }
-  if (now - lastReceived <= setup_.timeoutNanoseconds) return {};
-  // A host acknowledges what a stopped process does not receive.
-  const bool isHostSilent = peer.sockets.empty() || peer.sockets.front().isUnacknowledgedFor(setup_.timeoutNanoseconds);
+  if (now - lastReceived <= timeout) return {};
+  // A host acknowledges what a stopped process does not receive: the last heartbeat was sent a quarter of the timeout
+  // ago.
+  const bool isHostSilent = peer.sockets.empty() || peer.sockets.front().isUnacknowledgedFor(timeout / 2);
   if (isPeerTraced && !isHostSilent) return {};
   Address address;
   const std::string at = setup_.addressOf(rank, address).ok() ? " at " + address.textWithPort() : "";
   const std::string by = ", reached from " + setup_.address + interfaceOf(setup_.address) + ",";
-  const std::string span =
-      " for " + std::to_string(setup_.timeoutNanoseconds / 1'000'000'000) + " s (NCCLRUN_NET_TIMEOUT): ";
+  const std::string span = " for " + std::to_string(timeout / 1'000'000'000) + " s (NCCLRUN_NET_TIMEOUT): ";
   if (peer.sockets.empty())
     return "it" + at + by + " has not answered" + span +
            "its process is stopped or hangs, or the host or the network between is down";

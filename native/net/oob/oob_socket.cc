@@ -67,6 +67,7 @@ bool OobSocket::receive(uint32_t ranks, std::vector<OobMessage>& out, std::strin
       why = "it sends what this protocol does not have";
       return false;
     }
+    if (incoming_.kind == OobKind::introduction) peerTimeout_ = incoming_.collectives;
     if (incoming_.kind == OobKind::heartbeat) isPeerTraced_ = incoming_.result != 0;
     out.push_back(incoming_);
   }

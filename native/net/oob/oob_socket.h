@@ -20,6 +20,8 @@ class OobSocket {
   // Nanoseconds of the monotonic clock.
   uint64_t lastReceived() const { return lastReceived_; }
   uint64_t lastSent() const { return lastSent_; }
+  // As the peer has introduced itself, in nanoseconds; 0: it has not.
+  uint64_t peerTimeout() const { return peerTimeout_; }
   // The last heartbeat says that a debugger traces the peer.
   bool isPeerTraced() const { return isPeerTraced_; }
   // The other host has acknowledged nothing of what was sent for so long. One whose process is stopped does.
@@ -43,6 +45,7 @@ class OobSocket {
   OobMessage incoming_;
   size_t received_ = 0;  // bytes of incoming_
   bool isPeerTraced_ = false;
+  uint64_t peerTimeout_ = 0;
   std::deque<OobMessage> unsent_;
   size_t sent_ = 0;  // bytes of the first of them
   uint64_t lastReceived_, lastSent_;
