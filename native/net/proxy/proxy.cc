@@ -130,7 +130,7 @@ int Proxy::sleep(std::span<epoll_event> events) {
     constexpr uint64_t kShare = 20, kShortest = 2'000;
     constexpr uint32_t kPollsPerLook = 8;
     // After so long the next move may be a little later: an idle thread is to take next to nothing of its core.
-    constexpr uint64_t kLong = 1'000'000'000, kTimesLonger = 3;
+    constexpr uint64_t kLong = 1'000'000'000, kTimesLonger = 7;
     const uint64_t idle = now - movedAt_;
     const uint64_t pause = std::min(idle / kShare, setup_.pauseNanoseconds * (idle > kLong ? kTimesLonger : 1));
     const timespec rest{.tv_sec = 0, .tv_nsec = long(pause)};

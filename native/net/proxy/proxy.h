@@ -40,7 +40,7 @@ class Proxy {
     int outOfBand;  // event descriptor
     int network;    // event descriptor; -1: the network has none, what is watched is polled
     uint64_t tickNanoseconds;
-    uint64_t pauseNanoseconds;   // between polls that have found nothing, at most; after a second three times as long
+    uint64_t pauseNanoseconds;   // between polls that have found nothing, at most; after a second seven times as long
     uint64_t lingerNanoseconds;  // polls go on for so long after something has moved
   };
   explicit Proxy(Work& work) : work_(work) {}
