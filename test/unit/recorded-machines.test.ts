@@ -8,7 +8,8 @@ import { positionInDoubleTree } from '../../control/planner/cluster/double-tree.
 import { shapeOf } from '../../control/planner/cluster/host-shape.ts';
 import { buildMachine } from '../../control/planner/machine/build.ts';
 import { distance } from '../../control/planner/machine/path.ts';
-import { MachineRoutes } from '../../control/planner/machine/routes.ts';
+import { DEFAULT_ROUTES, MachineRoutes } from '../../control/planner/machine/routes.ts';
+import type { RouteOptions } from '../../control/planner/machine/routes.ts';
 import { type Attempt, ChannelSearch } from '../../control/planner/search/channels.ts';
 import { SearchContext } from '../../control/planner/search/context.ts';
 import { isOverloaded } from '../../control/planner/verify/link-loads.ts';
@@ -74,6 +75,28 @@ it('hosts of different machines have the recorded neighbours', async () => {
     return [`seeds ${seeds.join(' ')}`, ...clusterText(new Cluster(shapes, hosts))];
   });
   await expect(`${text.join('\n')}\n`).toMatchFileSnapshot('fixtures/recorded/mixed.txt');
+});
+
+const options: Readonly<Record<string, Partial<RouteOptions>>> = {
+  'all peers': { p2pLevel: 'SYS' },
+  'no peers': { p2pLevel: 'LOC' },
+  'NICs far away': { gpuDirectLevel: 'SYS' },
+  'no GPUDirect': { gpuDirectLevel: 'LOC' },
+  reads: { gpuDirectRead: true },
+  'no reads': { gpuDirectRead: false },
+  'not through GPUs': { throughGpus: false },
+  'not through other NICs': { throughOtherNics: false },
+};
+
+it('variables restrict the paths as recorded', async () => {
+  const systems = [1, 5, 10, 23].map((seed) => randomTopology(seededRandom(seed)));
+  const text = Object.entries(options).flatMap(([name, changes]) =>
+    [...systems, crossedGpus(true)].flatMap((system) => [
+      name,
+      ...routesText(new MachineRoutes(buildMachine(system), { ...DEFAULT_ROUTES, ...changes })),
+    ]),
+  );
+  await expect(`${text.join('\n')}\n`).toMatchFileSnapshot('fixtures/recorded/route-options.txt');
 });
 
 const patterns = ['ring', 'balancedTree', 'splitTree', 'tree', 'collnetDirect'] as const;

@@ -119,12 +119,21 @@ it('later communicators, small GPUs and GPUs without NVLinks have the recorded p
 it('jobs on processors have the recorded plans', async () => {
   const jobs: readonly (readonly [readonly number[], number])[] = [
     [[0, 0], 4],
+    [[0], 8],
     [[0, 0, 0], 1],
+    [[0, 0, 0, 0, 0], 8],
+    [Array.from({ length: 32 }, () => 0), 8],
     [[0, 0, 0, 0, 0, 0, 0, 0], 16],
     [Array.from({ length: 40 }, () => 0), 8],
     [[0, 1], 4],
     [[0, 1, 0, 1], 64],
     [[0, 1, 2, 0, 1, 2, 0], 2],
+    [[0, 1, 2], 8],
+    [Array.from({ length: 8 }, (_, rank) => rank), 8],
+    [Array.from({ length: 9 }, (_, rank) => rank), 8],
+    [Array.from({ length: 32 }, (_, rank) => rank % 3), 8],
+    [Array.from({ length: 33 }, (_, rank) => rank % 3), 8],
+    [Array.from({ length: 200 }, (_, rank) => rank % 2), 8],
   ];
   const variables: readonly Variables[] = [{}, { NCCL_ALGO: 'ring', NCCL_MAX_NCHANNELS: '2' }];
   await recorded(
