@@ -113,8 +113,8 @@ const WAITS_FOR_NOBODY = 0xffff_ffff;
 /** A page as an engine writes it, with one communicator in its first slot. */
 function page({
   state = 1,
-  operation = 7n,
-  completed = 7n,
+  operation = 7,
+  completed = 7,
   agoMs = 0,
   waitingFor = WAITS_FOR_NOBODY,
   epoch = key.epoch,
