@@ -14,10 +14,12 @@ import { type Attempt, ChannelSearch } from '../../control/planner/search/channe
 import { SearchContext } from '../../control/planner/search/context.ts';
 import { isOverloaded } from '../../control/planner/verify/link-loads.ts';
 import type { Element } from '../../control/topology/element.ts';
+import { readXml } from '../../control/topology/read-xml.ts';
 import { bridgedGpus } from '../rig/bridged-gpus.ts';
 import { crossedGpus } from '../rig/crossed-gpus.ts';
 import { eightGpus } from '../rig/eight-gpus.ts';
 import { channelText, clusterText, routesText, shapeText } from '../rig/plan-text.ts';
+import { powerTopology } from '../rig/power.ts';
 import { seededRandom } from '../rig/random.ts';
 import { randomTopology } from '../rig/random-topology.ts';
 import { ownMachine } from '../rig/topologies.ts';
@@ -41,6 +43,8 @@ const machines: Readonly<Record<string, () => Element>> = {
   crossed: () => crossedGpus(true),
   switches: () => ownMachine('switches'),
   superchips: () => ownMachine('superchips'),
+  power: () => readXml(powerTopology('ppc64', 70), 'power').root,
+  'power-like': () => readXml(powerTopology('x86_64', 86), 'power').root,
   bridged: () => bridgedGpus(pairs),
 };
 
