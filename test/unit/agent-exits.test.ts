@@ -12,6 +12,18 @@ function engine(jobRank: number, telemetry: Uint8Array[] = []): Engine {
   return { connection: jobRank, pid: 7, hello, jobRank, telemetry, gone: false, goodbye: null };
 }
 
+const status = (exitCode: number) => ({ exitCode, signalNumber: null, time: 0 });
+
+function exits(isRank: boolean) {
+  const seen: string[] = [];
+  const all = new ProcessExits({
+    gone: ({ jobRank }, { phrase, cleanly }) => seen.push(`${jobRank} ${phrase}, cleanly ${cleanly}`),
+    closed: ({ jobRank }) => seen.push(`${jobRank} closed`),
+    isRank: () => isRank,
+  });
+  return { all, seen };
+}
+
 describe('the end of a process', () => {
   beforeEach(() => {
     vi.useFakeTimers();
@@ -20,16 +32,6 @@ describe('the end of a process', () => {
     vi.useRealTimers();
   });
 
-  function exits(isRank: boolean) {
-    const seen: string[] = [];
-    const all = new ProcessExits({
-      gone: ({ jobRank }, { phrase, cleanly }) => seen.push(`${jobRank} ${phrase}, cleanly ${cleanly}`),
-      closed: ({ jobRank }) => seen.push(`${jobRank} closed`),
-      isRank: () => isRank,
-    });
-    return { all, seen };
-  }
-  const status = (exitCode: number) => ({ exitCode, signalNumber: null, time: 0 });
   const lost = '1 ended without leaving the communicator, cleanly null';
 
   test.each([
@@ -165,18 +167,18 @@ describe('an engine without progress', () => {
   });
 });
 
-describe('the calls of a rank', () => {
-  function called(hashed: number, [collective, call, bytes]: readonly [number, number, number] = [0, 0, 0]) {
-    const bytes_ = page({});
-    const slot = bytes_.subarray(512);
-    slot.writeBigUInt64LE(BigInt(hashed), SLOT.hashed);
-    for (let index = 0; index < 36; index++) slot.writeUInt16LE(100 + index, SLOT.recentHashes + 2 * index);
-    slot.writeUInt32LE(collective, SLOT.hashedCollective);
-    slot.writeUInt32LE(call, SLOT.hashedCall);
-    slot.writeBigUInt64LE(BigInt(bytes), SLOT.hashedBytes);
-    return readCalls(engine(2, [bytes_]), key, 2);
-  }
+function called(hashed: number, [collective, call, bytes]: readonly [number, number, number] = [0, 0, 0]) {
+  const whole = page({});
+  const slot = whole.subarray(512);
+  slot.writeBigUInt64LE(BigInt(hashed), SLOT.hashed);
+  for (let index = 0; index < 36; index++) slot.writeUInt16LE(100 + index, SLOT.recentHashes + 2 * index);
+  slot.writeUInt32LE(collective, SLOT.hashedCollective);
+  slot.writeUInt32LE(call, SLOT.hashedCall);
+  slot.writeBigUInt64LE(BigInt(bytes), SLOT.hashedBytes);
+  return readCalls(engine(2, [whole]), key, 2);
+}
 
+describe('the calls of a rank', () => {
   test.each([
     [0, [0, 0, 0], 'no collective'],
     [1, [0, 7, 64], 'allReduce of 16 float32 with sum'],

@@ -253,11 +253,13 @@ describe('calls of ranks', () => {
   });
 });
 
+const signal = (signalNumber: number, time = 100) => ({ exitCode: null, signalNumber, time });
+
+const status = (exitCode: number, time = 100) => ({ exitCode, signalNumber: null, time });
+
 describe('whom a failing rank may blame', () => {
   const [key, other] = [newKey(), newKey()];
   const missed = (blame: number): BlameRecord => ({ type: 'missed', key, rank: 3, blame, sentence: 's' });
-  const status = (exitCode: number, time = 100) => ({ exitCode, signalNumber: null, time });
-  const signal = (signalNumber: number, time = 100) => ({ exitCode: null, signalNumber, time });
 
   test('a rank that fails after its communicator broke blames the first who broke one', () => {
     const records = new BlameRecords();

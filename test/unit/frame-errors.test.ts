@@ -21,7 +21,7 @@ test('a frame has zeros and no payload where nothing is given', () => {
 
 test('header and payload have their layout', () => {
   const frame = makeFrame(FrameKind.output, { flags: 0x201, subject: 3, request: 4, payload: Buffer.from('ab') });
-  const bytes = Buffer.from('02000000' + '01' + '14' + '0102' + '03000000' + '04000000' + '6162', 'hex');
+  const bytes = Buffer.from('020000000114010203000000040000006162', 'hex');
   expect(encodeFrame(frame)).toEqual(bytes);
   expect(encodeHeader(frame)).toEqual(bytes.subarray(0, 16));
   expect(decodeFrame(bytes)).toEqual({ ...frame, payload: bytes.subarray(16) });

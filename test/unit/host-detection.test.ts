@@ -150,16 +150,16 @@ describe('ports of cards', () => {
   });
 });
 
-describe('interfaces as nets', () => {
-  function withInterfaces(states: Readonly<Record<string, string>>): FakeSysfs {
-    const host = new FakeSysfs();
-    Object.entries(states).forEach(([name, state], index) => {
-      host.write(`sys/class/net/${name}/operstate`, state);
-      host.write(`sys/class/net/${name}/ifindex`, String(index + 1));
-    });
-    return host;
-  }
+function withInterfaces(states: Readonly<Record<string, string>>): FakeSysfs {
+  const host = new FakeSysfs();
+  Object.entries(states).forEach(([name, state], index) => {
+    host.write(`sys/class/net/${name}/operstate`, state);
+    host.write(`sys/class/net/${name}/ifindex`, String(index + 1));
+  });
+  return host;
+}
 
+describe('interfaces as nets', () => {
   test('those that are up come in the order of the kernel, without bridges and loopback', () => {
     using host = withInterfaces({
       lo: 'unknown',
@@ -224,20 +224,31 @@ test.each([
   expect(parseCpuList(text)).toEqual(expected);
 });
 
-describe('GPUs', () => {
-  const nvml = (index: number, computeCapability: number, links = 0): NvmlGpu => ({
-    busId: `00000000:${index}B:00.0`,
-    index,
-    computeCapability,
-    links: Array.from({ length: links }, () => ({ active: true, remote: null })),
-    c2c: null,
-  });
-  const cuda = (index: number, gpuDirect = true): CudaGpu => ({
-    busId: `0000:${index}b:00.0`,
-    computeCapability: 90,
-    gpuDirect,
-  });
+function withGpus(): FakeSysfs {
+  const host = new FakeSysfs();
+  for (const [bus, uuid] of [
+    ['2b', 'GPU-bb22'],
+    ['1b', 'GPU-aa11'],
+  ] as const)
+    host.write(`proc/driver/nvidia/gpus/0000:${bus}:00.0/information`, `Model: \t\t NVIDIA H100\nGPU UUID: \t ${uuid}`);
+  return host;
+}
 
+const cuda = (index: number, gpuDirect = true): CudaGpu => ({
+  busId: `0000:${index}b:00.0`,
+  computeCapability: 90,
+  gpuDirect,
+});
+
+const nvml = (index: number, computeCapability: number, links = 0): NvmlGpu => ({
+  busId: `00000000:${index}B:00.0`,
+  index,
+  computeCapability,
+  links: Array.from({ length: links }, () => ({ active: true, remote: null })),
+  c2c: null,
+});
+
+describe('GPUs', () => {
   test.each([
     [59, 0],
     [60, 4],
@@ -275,18 +286,6 @@ describe('GPUs', () => {
     expect((await gpuFacts({ nvmlGpus: () => [nvml(1, 90)], cudaGpus: () => [cuda(1)] })).notes).toEqual([]);
   });
 
-  function withGpus(): FakeSysfs {
-    const host = new FakeSysfs();
-    for (const [bus, uuid] of [
-      ['2b', 'GPU-bb22'],
-      ['1b', 'GPU-aa11'],
-    ] as const)
-      host.write(
-        `proc/driver/nvidia/gpus/0000:${bus}:00.0/information`,
-        `Model: \t\t NVIDIA H100\nGPU UUID: \t ${uuid}`,
-      );
-    return host;
-  }
   const [one, two] = [
     { name: '0', index: 0, address: '0000:1b:00.0' },
     { name: '1', index: 1, address: '0000:2b:00.0' },

@@ -25,6 +25,14 @@ import {
 import { Hub } from '../../control/rendezvous/hub.ts';
 import { entry, merged, newKey } from '../rig/rendezvous.ts';
 
+const textOf = ({ kind, subject, flags, payload }: Frame): string => {
+  if (kind === FrameKind.keyFailed) return `failed ${decodeKeyFailed(payload).sentence}`;
+  if (kind === FrameKind.completed) return `completed ${decodeCompleted(payload).key.round}`;
+  if (kind !== FrameKind.broken) return `kind ${kind}`;
+  const { rank, sentence } = decodeBroken(payload);
+  return `broken by ${rank}, ${subject}, ${flags}: ${sentence}`;
+};
+
 /** Two ranks on each host; its clock goes on when the test says so. */
 function hubOf(hosts: number, initTimeoutMs: number | null = null) {
   const seen: string[] = [];
@@ -44,13 +52,6 @@ function hubOf(hosts: number, initTimeoutMs: number | null = null) {
       if (timer.at > now || !timers.delete(timer)) continue;
       timer.run();
     }
-  };
-  const textOf = ({ kind, subject, flags, payload }: Frame): string => {
-    if (kind === FrameKind.keyFailed) return `failed ${decodeKeyFailed(payload).sentence}`;
-    if (kind === FrameKind.completed) return `completed ${decodeCompleted(payload).key.round}`;
-    if (kind !== FrameKind.broken) return `kind ${kind}`;
-    const { rank, sentence } = decodeBroken(payload);
-    return `broken by ${rank}, ${subject}, ${flags}: ${sentence}`;
   };
   const hub = new Hub({
     epoch: 0,
@@ -77,6 +78,11 @@ function left(key: Key, rank: number, how: LeftHow, { reason = 'why', flags = 0,
 const gathers = newKey(3);
 const joins: Key = { ...gathers, round: JOIN_ROUND };
 const name = describeKey(joins);
+
+const callsOf = (rank: number, hash: number) =>
+  makeFrame(FrameKind.calls, {
+    payload: encodeCalls(joins, [{ rank, pid: 1, count: 1, hashes: [hash], last: `call ${hash}`, waitingFor: null }]),
+  });
 
 /** All four ranks of two hosts have joined. */
 function live() {
@@ -183,15 +189,9 @@ describe('evidence about ranks', () => {
 
   test('calls that differ break the communicator for all hosts', () => {
     const { hub, take } = live();
-    const calls = (rank: number, hash: number) =>
-      makeFrame(FrameKind.calls, {
-        payload: encodeCalls(joins, [
-          { rank, pid: 1, count: 1, hashes: [hash], last: `call ${hash}`, waitingFor: null },
-        ]),
-      });
     hub.receive(0, merged(gathers, 4, [entry(0)]));
-    hub.receive(0, calls(1, 5));
-    hub.receive(1, calls(2, 6));
+    hub.receive(0, callsOf(1, 5));
+    hub.receive(1, callsOf(2, 6));
     const sentence =
       'the ranks’ calls differ from the communicator’s collective number 1: rank 1 (n0, pid 1) called call 5; rank 2 (n1, pid 1) called call 6';
     const broken = `broken by ${NO_RANK}, ${ALL_RANKS}, 0: ${sentence}`;
@@ -212,11 +212,10 @@ describe('limits', () => {
 
   test('a table has at most 15 MiB with 4 bytes for each rank', () => {
     const { hub, take } = hubOf(1);
-    const half = (bytes: number): Uint8Array => new Uint8Array(bytes);
     const limit = 15 * 2 ** 20 - 8;
-    hub.receive(0, merged(gathers, 2, [entry(0, half(limit / 2)), entry(1, half(limit / 2))]));
+    hub.receive(0, merged(gathers, 2, [entry(0, new Uint8Array(limit / 2)), entry(1, new Uint8Array(limit / 2))]));
     expect(take()).toEqual(['0: completed 3']);
-    hub.receive(0, merged(gathers, 2, [entry(0, half(limit / 2)), entry(1, half(limit / 2 + 1))]));
+    hub.receive(0, merged(gathers, 2, [entry(0, new Uint8Array(limit / 2)), entry(1, new Uint8Array(limit / 2 + 1))]));
     expect(take()).toEqual([
       `0: failed 2 ranks gather 15728641 bytes in round 3 of ${name}, at most 15728640 are possible`,
     ]);

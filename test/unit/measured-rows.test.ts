@@ -278,9 +278,10 @@ test('variants that not every call can have are followed by one that it can', ()
   expect(withFallback({ ...plain, requires: ['notCaptured'] }, tree)).toEqual([plain]);
 });
 
+const read = (variant: MeasuredVariant) => () => parseTable(printTable(table(variant)));
+
 test('a table has rising sizes, and variants that can be', () => {
   const usual = measured({}, [1, 5], [2, 5]);
-  const read = (variant: MeasuredVariant) => () => parseTable(printTable(table(variant)));
   for (const fine of [usual, { ...usual, threads: 1024 }]) expect(read(fine)()).toEqual(table(fine));
   expect(read(measured({}, [2, 5], [2, 5]))).toThrow('collectives.0.variants.0.times: sizes must rise');
   expect(read(measured({}, [3, 5], [2, 5]))).toThrow('sizes must rise');

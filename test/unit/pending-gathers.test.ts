@@ -38,9 +38,10 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+const requests = (all: readonly Requester[]): string => all.map(({ request }) => request).join();
+
 function host({ localRanks = 2, here = false, gone = null as ReadonlyMap<number, string> | null } = {}) {
   const seen: string[] = [];
-  const requests = (all: readonly Requester[]): string => all.map(({ request }) => request).join();
   const gathers = new PendingGathers({
     hostIndex: 0,
     hostName: 'h',

@@ -33,6 +33,9 @@ function variants(device: DeviceName, requires: readonly Precondition[]): string
 
 const messages = 'ring.P tree.P directTwoShot.P directOneShot.P copyEngine.P collnet.P';
 
+const all = (device: DeviceName, algorithm: AlgorithmName, protocol: ProtocolName): string[] =>
+  COLLECTIVES.filter((collective) => canBeMessages(device, collective, { algorithm, protocol }));
+
 describe('the variants that exist', () => {
   test.each<readonly [DeviceName, string, readonly Precondition[], string]>([
     ['host', 'simple+ll', [], ''],
@@ -58,8 +61,6 @@ describe('the variants that exist', () => {
   });
 
   test('operations that move data can be messages on GPUs, directly and by protocol Simple', () => {
-    const all = (device: DeviceName, algorithm: AlgorithmName, protocol: ProtocolName): string[] =>
-      COLLECTIVES.filter((collective) => canBeMessages(device, collective, { algorithm, protocol }));
     expect(all('cuda', 'directOneShot', 'simple')).toEqual(['allGather', 'broadcast', 'allToAll', 'gather', 'scatter']);
     expect(all('host', 'directOneShot', 'simple')).toEqual([]);
     expect(all('cuda', 'ring', 'simple')).toEqual([]);
@@ -164,8 +165,9 @@ describe('the host segment', () => {
   });
 });
 
+const digest = (bytes: Uint8Array): string => `${bytes.length} ${createHash('sha256').update(bytes).digest('hex')}`;
+
 test('the engines get the same bytes for the same plan', () => {
-  const digest = (bytes: Uint8Array): string => `${bytes.length} ${createHash('sha256').update(bytes).digest('hex')}`;
   const plans = [samplePlan(), gpuPlan(3), gpuPlan(4, 2)];
   expect(
     plans.flatMap((plan) => plan.hosts.map((_, host) => digest(encodeHostPlan(plan, host)))),

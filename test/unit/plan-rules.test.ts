@@ -243,10 +243,11 @@ describe('a plan for processors', () => {
   });
 });
 
+const buffers =
+  (changes: Partial<NonNullable<CommPlan['gpuBuffers']>>): Change =>
+  (plan) => ({ ...plan, gpuBuffers: plan.gpuBuffers === null ? null : { ...plan.gpuBuffers, ...changes } });
+
 describe('a plan for GPUs', () => {
-  const buffers =
-    (changes: Partial<NonNullable<CommPlan['gpuBuffers']>>): Change =>
-    (plan) => ({ ...plan, gpuBuffers: plan.gpuBuffers === null ? null : { ...plan.gpuBuffers, ...changes } });
   const messages = variant({ algorithm: 'directOneShot', asMessages: true });
   const count = gpuPlan(3).channels.length;
 

@@ -65,9 +65,9 @@ describe('what links carry', () => {
   });
 });
 
-describe('variables', () => {
-  const routes = (environment: Readonly<Record<string, string>>) => plannerVariables(environment).routes;
+const routes = (environment: Readonly<Record<string, string>>) => plannerVariables(environment).routes;
 
+describe('variables', () => {
   test.each([
     [{}, {}],
     [{ NCCL_P2P_DISABLE: '0', NCCL_NVB_DISABLE: '0', NCCL_PXN_DISABLE: '0' }, {}],
@@ -179,12 +179,13 @@ describe('jobs that no plan can mend', () => {
     expect(() => checkGiven({ source: 'p.json', plan }, input)).not.toThrow();
   });
 
+  const small = (smCount: number, busId?: string) => () =>
+    checkGiven(
+      { source: 'p.json', plan },
+      changed((peer, rank) => ({ smCount: rank === 1 ? smCount : 1000, busId: busId ?? peer.busId })),
+    );
+
   test('a given plan must not have more channels than a GPU has SMs', () => {
-    const small = (smCount: number, busId?: string) => () =>
-      checkGiven(
-        { source: 'p.json', plan },
-        changed((peer, rank) => ({ smCount: rank === 1 ? smCount : 1000, busId: busId ?? peer.busId })),
-      );
     expect(small(count)).not.toThrow();
     expect(small(count - 1)).toThrow(
       `the plan in p.json has ${count} channels, one SM each, and the GPU of rank 1 (n0) has ${count - 1}: give a plan of at most ${count - 1} channels, or leave --plan out`,

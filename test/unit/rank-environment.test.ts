@@ -135,6 +135,8 @@ describe('the environment of a rank', () => {
   });
 });
 
+const own = (argv: string[], theirs: string) => fromOwnInstallation(argv, theirs);
+
 describe('the program of a rank', () => {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'ncclrun program-')));
   afterAll(() => {
@@ -147,7 +149,6 @@ describe('the program of a rank', () => {
   };
 
   test('a program of the installation of the launcher is taken from ours', () => {
-    const own = (argv: string[], theirs: string) => fromOwnInstallation(argv, theirs);
     expect(own(['/theirs/bin/x', 'a'], '/theirs')).toEqual([`${installationRoot}/bin/x`, 'a']);
     expect(own(['/theirs-too/bin/x'], '/theirs')).toEqual(['/theirs-too/bin/x']);
     expect(own([`${installationRoot}/none`], installationRoot)).toEqual([`${installationRoot}/none`]);
@@ -161,8 +162,9 @@ describe('the program of a rank', () => {
     for (const name of ['a.ts', 'a.mts', 'a.js', 'a.mjs']) expect(nodeProgram([name], directory)).not.toBeNull();
   });
 
+  const argvOf = (program: string): readonly string[] => nodeProgram([program, 'b'], directory)?.argv ?? [];
+
   test('a program finds ncclrun by itself only where it is installed beside it', () => {
-    const argvOf = (program: string): readonly string[] => nodeProgram([program, 'b'], directory)?.argv ?? [];
     const start = [process.execPath, '--disable-warning=ExperimentalWarning'];
     write('alone/a.ts');
     const [, , option, resolver] = argvOf('alone/a.ts');

@@ -164,11 +164,11 @@ function routesOf(system: Element): MachineRoutes {
 function describeMachine(system: Element): string[] {
   const routes = routesOf(system);
   const count = routes.machine.gpus.length;
+  const ranks = (host: number) => Array.from({ length: count }, (_, gpu) => host * count + gpu);
   return [
     ...routesText(routes),
     ...[1, 3].flatMap((hosts) => {
       const shape = shapeOf(routesOf(system), hosts > 1);
-      const ranks = (host: number) => Array.from({ length: count }, (_, gpu) => host * count + gpu);
       const cluster = new Cluster(
         [shape],
         Array.from({ length: hosts }, (_, host) => ({ shape: 0, ranks: ranks(host) })),

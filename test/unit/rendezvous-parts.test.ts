@@ -40,6 +40,18 @@ function collector(epoch = 0): Collector {
   return new Collector({ epoch, hostName: (host) => `n${host}` });
 }
 
+const differenceOf = (one: Uint8Array, other: Uint8Array): string => {
+  const all = collector();
+  all.add(shrink(1), 4, entry(0, one));
+  const outcome = all.add(shrink(1), 4, entry(2, other));
+  return outcome.type === 'failed' ? outcome.failure.sentence : outcome.type;
+};
+
+const sentenceOf = (epoch: number): string => {
+  const outcome = collector(5).add({ ...gathers, epoch }, 2, entry(0));
+  return outcome.type === 'failed' ? outcome.failure.sentence : outcome.type;
+};
+
 describe('a collector', () => {
   test('a key completes with the last contribution', () => {
     const all = collector();
@@ -73,10 +85,6 @@ describe('a collector', () => {
   });
 
   test('ranks of another epoch are told of the epoch', () => {
-    const sentenceOf = (epoch: number): string => {
-      const outcome = collector(5).add({ ...gathers, epoch }, 2, entry(0));
-      return outcome.type === 'failed' ? outcome.failure.sentence : outcome.type;
-    };
     expect(sentenceOf(4)).toBe('restarted: rank 0 (n0, pid 10) speaks of epoch 4, the job is in epoch 5 now');
     expect(sentenceOf(6)).toBe('rank 0 (n0, pid 10) speaks of epoch 6, the job is in epoch 5');
     expect(sentenceOf(5)).toBe('waiting');
@@ -99,19 +107,13 @@ describe('a collector', () => {
   });
 
   test('ranks that leave out different ranks are told of each other', () => {
-    const sentenceOf = (one: Uint8Array, other: Uint8Array): string => {
-      const all = collector();
-      all.add(shrink(1), 4, entry(0, one));
-      const outcome = all.add(shrink(1), 4, entry(2, other));
-      return outcome.type === 'failed' ? outcome.failure.sentence : outcome.type;
-    };
     const differ = `the ranks left out differ in shrink 1 of ${short}: rank 2 (n2, pid 12) leaves out`;
-    expect(sentenceOf(leavingOut(1), leavingOut(3))).toBe(`${differ} 3, rank 0 (n0, pid 10) leaves out 1`);
-    expect(sentenceOf(leavingOut(1), leavingOut())).toBe(`${differ} nobody, rank 0 (n0, pid 10) leaves out 1`);
-    expect(sentenceOf(leavingOut(null), leavingOut())).toBe(
+    expect(differenceOf(leavingOut(1), leavingOut(3))).toBe(`${differ} 3, rank 0 (n0, pid 10) leaves out 1`);
+    expect(differenceOf(leavingOut(1), leavingOut())).toBe(`${differ} nobody, rank 0 (n0, pid 10) leaves out 1`);
+    expect(differenceOf(leavingOut(null), leavingOut())).toBe(
       `${differ} nobody, rank 0 (n0, pid 10) leaves out all that are gone`,
     );
-    expect(sentenceOf(leavingOut(1), leavingOut(1))).toBe('waiting');
+    expect(differenceOf(leavingOut(1), leavingOut(1))).toBe('waiting');
   });
 
   test('a shrink without all that are gone completes when it waits for them alone', () => {
@@ -168,9 +170,9 @@ function gathering(size: number, jobRanks: readonly number[], leftOut: readonly 
   return { key: gathers, size, entries, leftOut, withoutGone: false, hosts: new Set(), since };
 }
 
-describe('the roster', () => {
-  const roster = (): Roster => new Roster([0, 0, 1, 1], (host) => `n${host}`);
+const roster = (): Roster => new Roster([0, 0, 1, 1], (host) => `n${host}`);
 
+describe('the roster', () => {
   test('a key is doomed when too few ranks are left', () => {
     const all = roster();
     expect([all.anyOver, all.isDoomed(gathering(9, []), [])]).toEqual([false, false]);
@@ -215,9 +217,11 @@ describe('the roster', () => {
   });
 });
 
+const bytes = (value: number, length = 1) => new Uint8Array(length).fill(value);
+
+const message = (tag: number) => ({ key: gathers, from: 0, to: 1, tag });
+
 describe('messages before there is a data path', () => {
-  const message = (tag: number) => ({ key: gathers, from: 0, to: 1, tag });
-  const bytes = (value: number, length = 1) => new Uint8Array(length).fill(value);
   const MAX = 64 * 2 ** 20;
 
   test('they keep their order by sender, receiver and tag', () => {
@@ -336,6 +340,11 @@ test('the rules of a round', () => {
   });
 });
 
+const own = (length: number, of: number): boolean => {
+  const bytes = new Uint8Array(new ArrayBuffer(of), 0, length);
+  return ownBytes(bytes) !== bytes;
+};
+
 test('a map of recent entries forgets the oldest, and bytes of large buffers are copied', () => {
   const recent = new RecentMap<number>(2);
   for (const [name, value] of [
@@ -346,10 +355,6 @@ test('a map of recent entries forgets the oldest, and bytes of large buffers are
   ] as const)
     recent.set(name, value);
   expect(['a', 'b', 'c'].map((name) => recent.get(name))).toEqual([3, undefined, 4]);
-  const own = (length: number, of: number): boolean => {
-    const bytes = new Uint8Array(new ArrayBuffer(of), 0, length);
-    return ownBytes(bytes) !== bytes;
-  };
   expect([own(10, 16_404), own(10, 16_405), own(10_000, 36_384)]).toEqual([false, true, false]);
 });
 

@@ -92,10 +92,13 @@ describe('attributes', () => {
   });
 });
 
+const pci = (busid: string, inside = ''): string => `<pci busid="${busid}">${inside}</pci>`;
+
+const system = (...inside: string[]): string => `<system version="1">${inside.join('')}</system>`;
+
+const cpu = (inside: string, hash = ''): string => `<cpu numaid="0"${hash}>${inside}</cpu>`;
+
 describe('elements', () => {
-  const cpu = (inside: string, hash = ''): string => `<cpu numaid="0"${hash}>${inside}</cpu>`;
-  const system = (...inside: string[]): string => `<system version="1">${inside.join('')}</system>`;
-  const pci = (busid: string, inside = ''): string => `<pci busid="${busid}">${inside}</pci>`;
   const gpu = '<gpu dev="0"/>';
 
   test.each([
@@ -130,19 +133,19 @@ describe('elements', () => {
   });
 });
 
-describe('what a plan puts on links', () => {
-  const graph = (pattern: Graph['pattern'], nets: readonly [number, number] | null): Graph => ({
-    pattern,
-    channels: [{ order: [0, 1], nets }],
-    inside: 1000,
-    between: 800,
-    typeInside: 'SYS',
-    typeBetween: 'SYS',
-    sameChannels: true,
-    crossNic: 0,
-    latencyBetween: 0,
-  });
+const graph = (pattern: Graph['pattern'], nets: readonly [number, number] | null): Graph => ({
+  pattern,
+  channels: [{ order: [0, 1], nets }],
+  inside: 1000,
+  between: 800,
+  typeInside: 'SYS',
+  typeBetween: 'SYS',
+  sameChannels: true,
+  crossNic: 0,
+  latencyBetween: 0,
+});
 
+describe('what a plan puts on links', () => {
   test.each([
     ['ppc64', 70],
     ['x86_64', 70],

@@ -49,6 +49,8 @@ function expectConsecutive(numbers: readonly number[], first: number): void {
   expect(numbers).toEqual(Array.from(numbers, (_, index) => first + index));
 }
 
+const group = (high: number): number[] => Object.values(FrameKind).filter((kind) => kind >> 4 === high);
+
 describe('frames', () => {
   test('the engine and the guardian number the kinds of frames as we do', () => {
     const { standardInput, ...native } = enumerated('base/frame.h', 'FrameKind');
@@ -57,7 +59,6 @@ describe('frames', () => {
   });
 
   test('the kinds between two processes are numbered without gaps', () => {
-    const group = (high: number): number[] => Object.values(FrameKind).filter((kind) => kind >> 4 === high);
     expectConsecutive(group(1), 0x10);
     expectConsecutive(group(3), 0x30);
     expectConsecutive(group(5), 0x50);
