@@ -57,7 +57,7 @@ describe('the end of a process', () => {
   test.each([
     [true, 500],
     [false, 20],
-  ])('without a report a process is gone in time (a rank: %s, after %d ms)', (isRank, ms) => {
+  ])('a process without a report is gone in time (a rank: %s, after %d ms)', (isRank, ms) => {
     const { all, seen } = exits(isRank);
     all.engineDied(engine(1));
     vi.advanceTimersByTime(ms - 1);

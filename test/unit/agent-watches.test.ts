@@ -101,7 +101,7 @@ describe('ranks without progress', () => {
     ['outside of operations', { completed: 8 }, 0],
     ['that has failed', { state: 'failed' }, 0],
     ['in a kernel', { state: 'waiting', completed: 8, startedNs: nowNs() + 60e9 }, 1],
-  ])('of a rank %s %j reports come: %i', (_, slot, count) => {
+  ])('the reporter says of a rank %s (%j) so many reports: %i', (_, slot, count) => {
     const { hangs, reports } = reporter(slot, 60_000);
     vi.advanceTimersByTime(999);
     expect(reports).toHaveLength(0);

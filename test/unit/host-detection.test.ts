@@ -65,7 +65,7 @@ describe('ports of cards', () => {
     ]);
   });
 
-  test('ports of one card are told apart, and NCCL_IB_HCA chooses among those that are active', () => {
+  test('ports of one card have different numbers, and NCCL_IB_HCA chooses among those that are active', () => {
     using host = new FakeSysfs();
     for (const [name, address] of [
       ['mlx5_0', '0000:1b:00.0'],
@@ -94,7 +94,7 @@ describe('ports of cards', () => {
     ['sys/kernel/mm/memory_peers/nv_mem_nc/version', true],
     ['sys/module/nv_peer_mem/version', true],
     ['sys/module/nvidia/version', false],
-  ])('with %s cards reach the memory of GPUs: %s', (file, gpuDirect) => {
+  ])('the file %s means that cards reach the memory of GPUs: %s', (file, gpuDirect) => {
     using host = new FakeSysfs();
     host.write(file, '1');
     expect(verbsNets(host.root, [port()], undefined)[0]?.gpuDirect).toBe(gpuDirect);
@@ -306,7 +306,7 @@ describe('GPUs', () => {
     expect(visibleGpus(visible, host.root)).toEqual(expected);
   });
 
-  test('without the files of the driver the device files count', () => {
+  test('the device files count where the driver has none', () => {
     using host = new FakeSysfs();
     for (const name of ['nvidia0', 'nvidia11', 'nvidiactl', 'nvidia-uvm', 'xnvidia0']) host.write(`dev/${name}`, '');
     expect(allGpus(host.root)).toEqual([null, null]);

@@ -152,7 +152,7 @@ describe('evidence about ranks', () => {
     hub.close();
   });
 
-  test('a rank that leaves alone is told to the hosts whose ranks wait for it', () => {
+  test('the hub reports a rank that leaves alone to the hosts whose ranks wait for it', () => {
     const { hub, take } = live();
     const stalled = { rank: 2, pid: 1, count: 1, hashes: [1], last: 'x', waitingFor: 0 };
     const calls = (waitingFor: number | null) =>

@@ -34,7 +34,7 @@ describe('times', () => {
     [[[100, 7]], 99, 7],
     [[[100, 7]], 101, 7],
     [[], 1, Infinity],
-  ])('of %j at %i bytes %d us are expected', (times, bytes, expected) => {
+  ])('timeAt predicts of %j at %i bytes %d us', (times, bytes, expected) => {
     expect(timeAt(times, bytes)).toBeCloseTo(expected, 9);
   });
 
@@ -242,7 +242,7 @@ describe('rows', () => {
     [{ min: 3 }, '100 ring 4 1 0'],
     [{ min: 5 }, '100 ring 4 1 0'],
     [{ lacks: 'ring' }, '1000 ring 1 0 0'],
-  ])('with limits %j the row at 100 bytes is %j', (limits, expected) => {
+  ])('the limits %j make the row at 100 bytes %j', (limits, expected) => {
     expect(rows([fast(1, 3), fast(2, 2), fast(4, 1)], limits)[1]).toBe(expected);
   });
 

@@ -120,7 +120,7 @@ describe('the environment of a rank', () => {
     [[], null, 0, {}, { CUDA_VISIBLE_DEVICES: '' }],
     [null, null, 1, { CUDA_VISIBLE_DEVICES: '' }, {}],
     [[1], null, 1, { CUDA_VISIBLE_DEVICES: '0' }, { NCCLRUN_LOCAL_DEVICE: '0', CUDA_VISIBLE_DEVICES: 'GPU-b' }],
-  ])('with GPUs %j, its own %j, local rank %i has with -x %j: %j', (visibleGpus, gpu, localRank, program, expected) => {
+  ])('the GPUs %j, its own %j, give local rank %i with -x %j: %j', (visibleGpus, gpu, localRank, program, expected) => {
     expect(gpuEnvironment({ visibleGpus, gpu }, localRank, gpus, program)).toEqual(expected);
   });
 

@@ -84,7 +84,7 @@ describe('a collector', () => {
     expect(collector().add(gathers, 2 ** 20, entry(2 ** 20 - 1)).type).toBe('waiting');
   });
 
-  test('ranks of another epoch are told of the epoch', () => {
+  test('ranks of another epoch learn of the epoch', () => {
     expect(sentenceOf(4)).toBe('restarted: rank 0 (n0, pid 10) speaks of epoch 4, the job is in epoch 5 now');
     expect(sentenceOf(6)).toBe('rank 0 (n0, pid 10) speaks of epoch 6, the job is in epoch 5');
     expect(sentenceOf(5)).toBe('waiting');
@@ -106,7 +106,7 @@ describe('a collector', () => {
     expect(all.add(gathers, 3, entry(0)).type).toBe('waiting');
   });
 
-  test('ranks that leave out different ranks are told of each other', () => {
+  test('ranks that leave out different ranks learn of each other', () => {
     const differ = `the ranks left out differ in shrink 1 of ${short}: rank 2 (n2, pid 12) leaves out`;
     expect(differenceOf(leavingOut(1), leavingOut(3))).toBe(`${differ} 3, rank 0 (n0, pid 10) leaves out 1`);
     expect(differenceOf(leavingOut(1), leavingOut())).toBe(`${differ} nobody, rank 0 (n0, pid 10) leaves out 1`);

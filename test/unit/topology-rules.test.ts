@@ -150,7 +150,7 @@ describe('what a plan puts on links', () => {
     ['ppc64', 70],
     ['x86_64', 70],
     ['x86_64', 80],
-  ])('on %s with compute capability %i each flow has its load', async (architecture, sm) => {
+  ])('each flow has its load on %s with compute capability %i', async (architecture, sm) => {
     const routes = new MachineRoutes(buildMachine(readXml(powerTopology(architecture, sm), 'p.xml').root));
     const text = (['ring', 'balancedTree', 'splitTree', 'tree', 'collnetDirect'] as const).flatMap((pattern) =>
       ([null, [0, 1]] as const).map((nets) => {
