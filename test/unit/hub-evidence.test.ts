@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../control/clock.ts';
 import { NO_RANK } from '../../control/messages/bootstrap.ts';
+import { ByteWriter } from '../../control/messages/bytes.ts';
 import { encodeCalls } from '../../control/messages/calls.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, type Frame, FrameKind } from '../../control/messages/frame.ts';
@@ -20,10 +21,12 @@ import {
   LeftHow,
   NAMES_JOB_RANK,
   RANK_GONE,
+  SHRINK_ROUND,
   ROUTED_WANTED,
 } from '../../control/messages/rendezvous.ts';
+import { ALL_GONE } from '../../control/messages/split.ts';
 import { Hub } from '../../control/rendezvous/hub.ts';
-import { entry, merged, newKey } from '../rig/rendezvous.ts';
+import { entry, merged, newKey, peerInfo } from '../rig/rendezvous.ts';
 
 const textOf = ({ kind, subject, flags, payload }: Frame): string => {
   if (kind === FrameKind.keyFailed) return `failed ${decodeKeyFailed(payload).sentence}`;
@@ -196,6 +199,50 @@ describe('evidence about ranks', () => {
       'the ranks’ calls differ from the communicator’s collective number 1: rank 1 (n0, pid 1) called call 5; rank 2 (n1, pid 1) called call 6';
     const broken = `broken by ${NO_RANK}, ${ALL_RANKS}, 0: ${sentence}`;
     expect(take()).toEqual([`0: ${broken}`, `1: ${broken}`, `0: failed ${sentence}`]);
+    hub.close();
+  });
+});
+
+describe('shrinks', () => {
+  const shrink: Key = { ...gathers, round: SHRINK_ROUND };
+  const without = (...ranks: number[]): Uint8Array => {
+    const writer = new ByteWriter().i32(0).i32(0).bytes(peerInfo()).u32(ranks.length);
+    for (const rank of ranks) writer.u32(rank);
+    return writer.finish();
+  };
+  const withoutGone = new ByteWriter().i32(0).i32(0).bytes(peerInfo()).u32(ALL_GONE).finish();
+
+  test('a shrink that needs a rank which has ended fails after a moment', () => {
+    const { hub, take, advance } = live();
+    hub.receive(0, merged(shrink, 4, [entry(0, without(1))]));
+    hub.rankEnded(1, 'rank 1 ended');
+    advance(250);
+    expect(take()).toEqual([]);
+    hub.rankEnded(3, 'rank 3 ended');
+    advance(250);
+    const sentence = `rank 3 ended without joining ${describeKey(shrink)}: of its 4 ranks 0 has come`;
+    expect(take()).toEqual([`0: failed ${sentence}`, `missing 3: ${sentence}`]);
+    hub.close();
+  });
+
+  test('a shrink without all that are gone completes when the others have come', () => {
+    const { hub, take, advance } = live();
+    hub.receive(0, merged(shrink, 4, [entry(0, withoutGone), entry(1, withoutGone)]));
+    hub.rankEnded(3, 'rank 3 ended');
+    advance(250);
+    expect(take()).toEqual([]);
+    hub.receive(1, left(joins, 2, LeftHow.failedAlone, { subject: ALL_RANKS }));
+    expect(take()).toEqual(['0: completed 3221225472', 'join 2']);
+    hub.close();
+  });
+
+  test('a rank that has left in order is still awaited', () => {
+    const { hub, take } = live();
+    hub.receive(1, left(joins, 2, LeftHow.failedAlone, { subject: ALL_RANKS }));
+    hub.receive(0, merged(shrink, 4, [entry(0, withoutGone), entry(1, withoutGone)]));
+    expect(take()).toEqual([]);
+    hub.receive(1, merged(shrink, 4, [entry(3, withoutGone)]));
+    expect(take()).toEqual(['0: completed 3221225472', '1: completed 3221225472', 'join 3']);
     hub.close();
   });
 });

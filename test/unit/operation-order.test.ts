@@ -6,6 +6,7 @@ import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { configurationNotes, takeNcclConfiguration } from '../../control/nccl-configuration.ts';
 import { ExchangeQueue } from '../../worker/exchange.ts';
 import { addToGroup, group, inGroup } from '../../worker/group.ts';
+import { allocate, Memory } from '../../worker/memory.ts';
 import { OperationPromises } from '../../worker/operation-promises.ts';
 import type { CommHandle, Native, Operation } from '../../worker/engine/native.ts';
 
@@ -142,6 +143,26 @@ describe('operations that begin together', () => {
     await Promise.resolve();
     promises.watcher(4, [[4, new Error('lost')]]);
     await expect(waiting).rejects.toThrow('lost');
+  });
+});
+
+describe('memory of the engine', () => {
+  test.each([-1, 0.5, Number.NaN, 2 ** 53])('%d is no number of bytes', (bytes) => {
+    expect(() => allocate(bytes)).toThrow(`allocate: ${bytes} is no number of bytes; it must be a whole number from 0`);
+  });
+
+  test('memory is freed once, and has no buffer then', () => {
+    const freed: ArrayBuffer[] = [];
+    const native: Native = Object.assign(Object.create(null), {
+      memoryFree: (buffer: ArrayBuffer) => void freed.push(buffer),
+    });
+    const buffer = new ArrayBuffer(12);
+    const memory = new Memory(native, buffer);
+    expect([memory.byteLength, memory.buffer]).toEqual([12, buffer]);
+    memory.close();
+    memory[Symbol.dispose]();
+    expect(freed).toEqual([buffer]);
+    expect(() => memory.buffer).toThrow('memory of 12 bytes was closed before');
   });
 });
 

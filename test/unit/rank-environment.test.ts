@@ -3,7 +3,10 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
+import { makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
 import type { AgentOrder, OrderedProgram } from '../../control/messages/link.ts';
+import { decodeKeyFailed } from '../../control/messages/rendezvous-codec.ts';
 import {
   gpuEnvironment,
   type HostEnvironment,
@@ -15,6 +18,8 @@ import {
 import { installationRoot, libraryPath } from '../../worker/agent/installation.ts';
 import { preloadEnvironment, preloadProblem } from '../../worker/agent/preload.ts';
 import { fromOwnInstallation, nodeProgram } from '../../worker/agent/program.ts';
+import { refuseSpread, spreadOf } from '../../worker/agent/spread.ts';
+import { merged, newKey } from '../rig/rendezvous.ts';
 
 const order: AgentOrder = {
   schemaVersion: 1,
@@ -191,5 +196,38 @@ describe('the program of a rank', () => {
     expect(preloadProblem(write('engine.so'))?.message).toContain('its path has a space, a colon or a semicolon');
     expect(preloadProblem('/absent/engine.so')?.message).toContain('the engine cannot be read: ENOENT');
     expect(preloadProblem('/proc/self/exe')).toBeNull();
+  });
+});
+
+describe('a job of another launcher', () => {
+  test.each([
+    [{}, null],
+    [{ WORLD_SIZE: '4', LOCAL_WORLD_SIZE: '4' }, null],
+    [{ WORLD_SIZE: '4', LOCAL_WORLD_SIZE: '0' }, null],
+    [{ WORLD_SIZE: '4' }, null],
+    [
+      { WORLD_SIZE: '2', LOCAL_WORLD_SIZE: '1' },
+      { all: 2, here: 1, source: 'LOCAL_WORLD_SIZE' },
+    ],
+    [
+      { OMPI_COMM_WORLD_SIZE: '8', OMPI_COMM_WORLD_LOCAL_SIZE: '4' },
+      { all: 8, here: 4, source: 'OMPI_COMM_WORLD_LOCAL_SIZE' },
+    ],
+  ])('the variables %j show processes on other hosts: %j', (environment, expected) => {
+    expect(spreadOf(environment)).toEqual(expected);
+  });
+
+  test('ranks that join a communicator of all processes are refused', () => {
+    const key = newKey();
+    const sentenceOf = (here: number, size: number, of = key): string | null => {
+      const refused = refuseSpread({ all: 4, here, source: 'X' }, merged(of, size, []));
+      return refused === null ? null : decodeKeyFailed(refused.payload).sentence;
+    };
+    const rest =
+      'on this host (X): without ncclrun the ranks of a communicator are on one host. Start the program with: ncclrun -H HOST1:N,HOST2:N PROGRAM';
+    expect(sentenceOf(1, 4)).toBe(`4 ranks, of which 1 is ${rest}`);
+    expect(sentenceOf(2, 5)).toBe(`5 ranks, of which 2 are ${rest}`);
+    expect([sentenceOf(2, 3), sentenceOf(2, 4, newKey(3))]).toEqual([null, null]);
+    expect(refuseSpread({ all: 4, here: 1, source: 'X' }, makeFrame(FrameKind.heartbeat))).toBeNull();
   });
 });
