@@ -122,8 +122,9 @@ test('every decoder accepts its message, and says the recorded sentences of dama
   await expect(`${lines.join('\n')}\n`).toMatchFileSnapshot('fixtures/recorded/damaged-bytes.txt');
 });
 
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex').replace('6b'.repeat(128), 'ID ');
+
 test('answers to engines have their layout', () => {
-  const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex').replace('6b'.repeat(128), 'ID ');
   const welcome = { hostIndex: 1, hostCount: 2, rankCount: 3, epoch: 4, jobId: 'j', hostName: 'h' };
   expect(hex(bootstrap.encodeWelcome(welcome))).toBe('01000000020000000300000004000000010000006a0100000068');
   expect(hex(bootstrap.encodePlanAnswer(1, key, 4, 2))).toBe('01000000ID 030000000400000002000000');
@@ -136,9 +137,10 @@ test('answers to engines have their layout', () => {
   );
 });
 
+const stampOf = (time: number): number => time % 2 ** 32;
+
 test('the time of output is the last one with that stamp', () => {
   const now = 2 ** 40 + 1000;
-  const stampOf = (time: number): number => time % 2 ** 32;
   expect([0, 1, 5000, 2 ** 31 - 1].map((ago) => payload.outputTime(stampOf(now - ago), now))).toEqual(
     [0, 1, 5000, 2 ** 31 - 1].map((ago) => now - ago),
   );

@@ -203,13 +203,14 @@ describe('evidence about ranks', () => {
   });
 });
 
+const without = (...ranks: number[]): Uint8Array => {
+  const writer = new ByteWriter().i32(0).i32(0).bytes(peerInfo()).u32(ranks.length);
+  for (const rank of ranks) writer.u32(rank);
+  return writer.finish();
+};
+
 describe('shrinks', () => {
   const shrink: Key = { ...gathers, round: SHRINK_ROUND };
-  const without = (...ranks: number[]): Uint8Array => {
-    const writer = new ByteWriter().i32(0).i32(0).bytes(peerInfo()).u32(ranks.length);
-    for (const rank of ranks) writer.u32(rank);
-    return writer.finish();
-  };
   const withoutGone = new ByteWriter().i32(0).i32(0).bytes(peerInfo()).u32(ALL_GONE).finish();
 
   test('a shrink that needs a rank which has ended fails after a moment', () => {

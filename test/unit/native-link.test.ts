@@ -31,16 +31,16 @@ function linked(gatherMs = 0, stopped = 0) {
     childKill: (_: LocalServer, group: boolean) => void calls.push(`kill ${group ? 'group' : 'child'}`),
     childStopped: () => stopped,
   });
-  let tell: (event: LocalServerEvent) => void = () => undefined;
+  const events: ((event: LocalServerEvent) => void)[] = [];
   const link = new NativeLink(
     native,
     (onEvent) => {
-      tell = onEvent;
+      events.push(onEvent);
       return server;
     },
     gatherMs,
   );
-  const event = (one: LocalServerEvent): void => tell(one);
+  const event = (one: LocalServerEvent): void => events.forEach((tell) => tell(one));
   const take = (): string[] => calls.splice(0);
   return { link, take, event, written };
 }
@@ -103,6 +103,10 @@ describe('frames', () => {
   });
 });
 
+const refuse = (error: Error) => () => {
+  throw error;
+};
+
 describe('the other side', () => {
   test('its frames reach the handler, and an unknown kind or a refused frame ends the link', () => {
     const problems: (string | null)[] = [];
@@ -121,9 +125,6 @@ describe('the other side', () => {
       ["the frame's kind, 127, is unknown"],
       ['disconnect 1'],
     ]);
-    const refuse = (error: Error) => () => {
-      throw error;
-    };
     const strict = linked();
     strict.link.open({ frame: refuse(new ProtocolError('odd')), closed });
     strict.event(received(FrameKind.output));
@@ -136,7 +137,7 @@ describe('the other side', () => {
   test.each([
     ['', null],
     ['reset', 'reset'],
-  ])('the end of the stream with the reason %j is told once', (reason, expected) => {
+  ])('the handler gets the end of the stream with the reason %j once', (reason, expected) => {
     const problems: (string | null)[] = [];
     const { link, event } = linked();
     link.open({ frame: () => undefined, closed: (problem) => problems.push(problem) });

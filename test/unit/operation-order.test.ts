@@ -26,17 +26,17 @@ function engine(numbers: number[] | Error) {
   return { native, groups };
 }
 
-describe('promises of operations', () => {
-  function pending(promises: OperationPromises, numbers: number[]) {
-    const settled: string[] = [];
-    for (const number of numbers)
-      void promises.of(number, operation(number))?.then(
-        () => settled.push(`${number} ended`),
-        (error: unknown) => settled.push(`${number} failed: ${String(error)}`),
-      );
-    return settled;
-  }
+function pending(promises: OperationPromises, numbers: number[]) {
+  const settled: string[] = [];
+  for (const number of numbers)
+    void promises.of(number, operation(number))?.then(
+      () => settled.push(`${number} ended`),
+      (error: unknown) => settled.push(`${number} failed: ${String(error)}`),
+    );
+  return settled;
+}
 
+describe('promises of operations', () => {
   test('they settle in the order of their numbers, as far as operations have ended', async () => {
     const promises = new OperationPromises();
     const settled = pending(promises, [1, 2, 3, 5]);
@@ -166,6 +166,8 @@ describe('memory of the engine', () => {
   });
 });
 
+const found = (): (string | undefined)[] => ['A', 'B', 'C'].map((name) => process.env[`NCCL_TEST_${name}`]);
+
 describe('the configuration of NCCL', () => {
   const directory = mkdtempSync(join(tmpdir(), 'ncclrun-configuration-'));
   afterAll(() => {
@@ -182,7 +184,6 @@ describe('the configuration of NCCL', () => {
     for (const name of ['A', 'C']) vi.stubEnv(`NCCL_TEST_${name}`, undefined);
     vi.stubEnv('NCCL_TEST_B', undefined);
     expect(takeNcclConfiguration()).toEqual([]);
-    const found = (): (string | undefined)[] => ['A', 'B', 'C'].map((name) => process.env[`NCCL_TEST_${name}`]);
     expect(found()).toEqual(['1', 'two words', undefined]);
     vi.stubEnv('NCCL_TEST_A', 'own');
     takeNcclConfiguration();
