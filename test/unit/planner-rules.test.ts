@@ -122,6 +122,16 @@ describe('variables', () => {
   });
 });
 
+test('a planner remembers later communicators beside the first ones', () => {
+  const planner = new Planner(null);
+  const input = gpuInput(4);
+  const buffersOf = (communicators: number) =>
+    planner.plan({ ...input, peers: input.peers.map((peer) => ({ ...peer, communicators })) }, true).gpuBuffers;
+  const [first, later] = [buffersOf(3), buffersOf(4)];
+  expect(later).not.toEqual(first);
+  expect([buffersOf(0), buffersOf(9)]).toEqual([first, later]);
+});
+
 describe('jobs that no plan can mend', () => {
   const input = gpuInput(4);
   const changed = (change: (peer: PlannedPeer, rank: number) => Partial<PlannedPeer>): PlanInput => ({
