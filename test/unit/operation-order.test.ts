@@ -7,6 +7,7 @@ import { configurationNotes, takeNcclConfiguration } from '../../control/nccl-co
 import { ExchangeQueue } from '../../worker/exchange.ts';
 import { addToGroup, group, inGroup } from '../../worker/group.ts';
 import { allocate, Memory } from '../../worker/memory.ts';
+import { init } from '../../worker/init.ts';
 import { OperationPromises } from '../../worker/operation-promises.ts';
 import type { CommHandle, Native, Operation } from '../../worker/engine/native.ts';
 
@@ -143,6 +144,27 @@ describe('operations that begin together', () => {
     await Promise.resolve();
     promises.watcher(4, [[4, new Error('lost')]]);
     await expect(waiting).rejects.toThrow('lost');
+  });
+});
+
+describe('init', () => {
+  afterEach(() => {
+    vi.unstubAllEnvs();
+  });
+
+  test.each([-1, 0.5, 2 ** 31])('%d is no number of a GPU', async (gpu) => {
+    const message = `init: gpu ${gpu} is no number of a GPU; it must be a whole number from 0`;
+    await expect(init({ device: 'cuda', gpu })).rejects.toThrow(message);
+    vi.stubEnv('NCCLRUN_LOCAL_RANK', String(gpu));
+    await expect(init({ device: 'cuda' })).rejects.toThrow(message);
+  });
+
+  test('a GPU is for the device cuda', async () => {
+    await expect(init({ gpu: 1 })).rejects.toThrow("init: gpu 1 is given, but not device: 'cuda'");
+  });
+
+  test('a signal that is aborted already ends it', async () => {
+    await expect(init({ signal: AbortSignal.abort(new Error('no more')) })).rejects.toThrow('no more');
   });
 });
 

@@ -7,6 +7,7 @@ import { validatePlan } from '../../control/plan/validate.ts';
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import { gpuBuffersFor } from '../../control/planner/device/gpu-buffers.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
+import { measuringRows } from '../../control/planner/measured/candidates.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { speedsFor } from '../../control/planner/search/speeds.ts';
 import { generationOf } from '../../control/planner/tuning/constants.ts';
@@ -221,4 +222,20 @@ it('GPUs have the recorded slots, and searches the recorded speeds', async () =>
     [true, false].map((out) => `${capability} ${out ? 'out' : 'in'}: ${speedsFor(capability, out).join(' ')}`),
   );
   await recorded('slots-and-speeds', [...slots, ...speeds]);
+});
+
+it('plans for measuring have the recorded variants', async () => {
+  const { situation } = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 4 }]);
+  const budget = { ranks: 4, channels: 6, minChannels: 1, copyChannels: 3, pairChannels: 5 };
+  const jobs = { cuda: gpuInput(4), host: hostInput([0, 0, 0, 0], 8) } as const;
+  const text = (['cuda', 'host'] as const).flatMap((device) => {
+    const { tuning } = new Planner(null).plan(jobs[device], true);
+    return measuringRows(tuning, { ...budget, device, situation }).map(
+      ({ collective, upToBytes, variants }) =>
+        `${device} ${collective} ${upToBytes ?? 'more'}: ${variants
+          .map((one) => `${one.algorithm}.${one.protocol} ${one.channels}x${one.threads} ${one.requires.join()}`)
+          .join(' / ')}`,
+    );
+  });
+  await recorded('measuring', text);
 });

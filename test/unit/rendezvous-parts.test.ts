@@ -1,4 +1,5 @@
 /** The parts of the rendezvous, each by itself: who has contributed, who is missing, which messages wait. */
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../control/clock.ts';
 import { NcclResult } from '../../control/messages/bootstrap.ts';
@@ -14,6 +15,7 @@ import { Mailbox } from '../../control/rendezvous/mailbox.ts';
 import { ownBytes, RecentMap } from '../../control/rendezvous/memory.ts';
 import { Roster } from '../../control/rendezvous/roster.ts';
 import { desertion, resultOf } from '../../control/rendezvous/rules.ts';
+import { splitParts } from '../../control/rendezvous/split.ts';
 import { newKey, peerInfo } from '../rig/rendezvous.ts';
 
 const gathers = newKey(3);
@@ -362,4 +364,34 @@ test('lists of ranks name the first eight', () => {
   const ranks = [0, 1, 2, 3, 4, 5, 6, 7];
   expect([listRanks([]), listRanks([4]), listRanks(ranks)]).toEqual(['nobody', '4', '0, 1, 2, 3, 4, 5, 6, 7']);
   expect(listRanks([...ranks, 8, 9])).toBe('0, 1, 2, 3, 4, 5, 6, 7 and 2 more');
+});
+
+test('a split makes a communicator of each colour, in the order that the ranks want', () => {
+  const parent = {
+    id: Array.from({ length: 128 }, (_, at) => String.fromCodePoint(at)).join(''),
+    epoch: 2,
+    round: SPLIT_ROUND,
+  };
+  const wants = (colour: number, order: number): Uint8Array =>
+    new ByteWriter().i32(colour).i32(order).bytes(peerInfo()).u32(0).finish();
+  const parts = splitParts(parent, [
+    wants(7, 1),
+    wants(-1, 0),
+    wants(7, 0),
+    wants(3, 0),
+    new Uint8Array(0),
+    wants(7, 1),
+  ]);
+  expect(parts.map(({ ranks }) => ranks)).toEqual([[2, 0, 5], [3]]);
+  const seed = Buffer.alloc(12);
+  seed.writeUInt32LE(2, 0);
+  seed.writeUInt32LE(SPLIT_ROUND, 4);
+  seed.writeInt32LE(7, 8);
+  const random = createHash('sha256').update(Buffer.from(parent.id, 'latin1')).update(seed).digest().subarray(0, 16);
+  const [first] = parts;
+  expect(first?.key).toEqual({
+    id: parent.id.slice(0, 16) + random.toString('latin1') + parent.id.slice(32),
+    epoch: 2,
+    round: JOIN_ROUND,
+  });
 });
