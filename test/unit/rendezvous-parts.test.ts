@@ -366,14 +366,15 @@ test('lists of ranks name the first eight', () => {
   expect(listRanks([...ranks, 8, 9])).toBe('0, 1, 2, 3, 4, 5, 6, 7 and 2 more');
 });
 
+const wants = (colour: number, order: number): Uint8Array =>
+  new ByteWriter().i32(colour).i32(order).bytes(peerInfo()).u32(0).finish();
+
 test('a split makes a communicator of each colour, in the order that the ranks want', () => {
   const parent = {
     id: Array.from({ length: 128 }, (_, at) => String.fromCodePoint(at)).join(''),
     epoch: 2,
     round: SPLIT_ROUND,
   };
-  const wants = (colour: number, order: number): Uint8Array =>
-    new ByteWriter().i32(colour).i32(order).bytes(peerInfo()).u32(0).finish();
   const parts = splitParts(parent, [
     wants(7, 1),
     wants(-1, 0),
