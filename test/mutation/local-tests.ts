@@ -49,6 +49,7 @@ const byPath: Readonly<Record<string, readonly string[]>> = {
   'worker/agent/program': ['command', 'environment'],
   'worker/agent/rank-gpu': ['gpu-memory', 'xid', 'device-choice'],
   'worker/agent/runtime-directory': ['runtime-directory'],
+  'worker/agent/serve': ['private-agent', 'exit-status', 'rsh-command', 'watchdog'],
   'worker/agent/stall': ['mismatch', 'hang', 'lose-peer'],
   'worker/agent/hang': ['hang'],
   'worker/agent/invited': ['strangers', 'private-agent'],
