@@ -3,10 +3,114 @@ import type { Accepted } from './acceptance.ts';
 
 export const accepted: readonly Accepted[] = [
   {
+    file: 'control/link/call.ts',
+    source: 'const pauseMs = max / 2 + Math.random() * (max / 2);',
+    change: '2 -> 3',
+    reason: 'A random pause between attempts: a sixth of its limit more or less.',
+  },
+  {
     file: 'control/link/stream-link.ts',
     source: 'if (this.#closed || this.#ending || !this.#writable.writable) return;',
     change: '|| -> &&',
     reason: 'Equivalent: a link that ends or has closed has ended its stream, which is not writable any more.',
+  },
+  {
+    file: 'control/messages/bytes.ts',
+    source: 'this.#length = this.#room(8).writeBigUInt64LE(BigInt(value), this.#length);',
+    change: '8 -> 9',
+    reason: 'Equivalent: one byte of room more than needed.',
+  },
+  {
+    file: 'control/messages/rendezvous.ts',
+    source: 'export const ROUTED_WANTED = 1;',
+    change: '1 -> 2',
+    reason: 'Equivalent: one bit of the flags of a frame that our own code writes and reads by this name.',
+  },
+  {
+    file: 'control/plan/u64.ts',
+    source: 'view.setUint32(at, value % 2 ** 32, true);',
+    change: '32 -> 33',
+    reason: 'Equivalent: setUint32 takes its number modulo 2^32 itself.',
+  },
+  {
+    file: 'control/planner/channel-set.ts',
+    source: 'if (parent !== -1 && top !== undefined) tree[top] = members[parent]?.[0] ?? top;',
+    change: '1 -> 2',
+    reason: 'Equivalent: there is no host -1, and the top stays its own parent.',
+  },
+  {
+    file: 'control/planner/cluster/agreement.ts',
+    source: 'crossNic: one.crossNic > other.crossNic ? one.crossNic : other.crossNic,',
+    change: '> -> >=',
+    reason: 'Equivalent: of two equal numbers either one.',
+  },
+  {
+    file: 'control/planner/cluster/hierarchy.ts',
+    source:
+      "this.type = all.reduce<PathType>((far, { type }) => (distance(type) > distance(far) ? type : far), 'LOC');",
+    change: '> -> >=',
+    reason: 'Equivalent: types at one distance are one type.',
+  },
+  {
+    file: 'control/planner/device/gpu-tuning.ts',
+    source: 'const LARGEST = 2 ** 36;',
+    change: '36 -> 37',
+    reason: 'The size up to which variants are compared: 64 GiB, which no GPU sends at once.',
+  },
+  {
+    file: 'control/planner/device/gpu-tuning.ts',
+    source: 'if (size > LARGEST) return null;',
+    change: '> -> >=',
+    reason: 'One size of the comparison more or less, at 64 GiB.',
+  },
+  {
+    file: 'control/planner/search/attempts.ts',
+    source: 'for (let i = 0; i < one.length; i++) if (one[i] !== other[i]) return false;',
+    change: '< -> <=',
+    reason: 'Equivalent: behind their ends both lists have nothing.',
+  },
+  {
+    file: 'control/planner/search/attempts.ts',
+    source: 'for (let i = 0; i < this.#tried.length; i++) {',
+    change: '0 -> 1',
+    reason: 'Equivalent but for time: the first attempt is searched again, and finds the same.',
+  },
+  {
+    file: 'control/planner/search/search.ts',
+    source: 'const STEPS = 1 << 14;',
+    change: '1 -> 2',
+    reason: 'A budget that no known machine uses up: twice as many steps find the same channels.',
+  },
+  {
+    file: 'control/planner/search/search.ts',
+    source: 'const STEPS_WHEN_LATE = 1 << 9;',
+    change: '1 -> 2',
+    reason:
+      'A budget for searches that are late already: twice as many steps find the same channels on known machines.',
+  },
+  {
+    file: 'control/planner/search/step-budget.ts',
+    source: 'export const STEP_BUDGET = 6 << 10;',
+    change: '6 -> 7',
+    reason: 'A budget: a sixth more of it finds the same channels on known machines.',
+  },
+  {
+    file: 'control/planner/tuning/constants.ts',
+    source: 'collnet: { ll: 0, ll128: 0, simple: 2.8 },',
+    change: '0 -> 1',
+    reason: 'Equivalent: CollNet has protocol Simple alone.',
+  },
+  {
+    file: 'control/planner/tuning/constants.ts',
+    source: 'collnet: { ll: 0, ll128: 0, simple: 30 },',
+    change: '0 -> 1',
+    reason: 'Equivalent: CollNet has protocol Simple alone.',
+  },
+  {
+    file: 'control/printable.ts',
+    source: "if (character < ' ') return String.raw`\\x${hexadecimal(character.charCodeAt(0), 2)}`;",
+    change: '< -> <=',
+    reason: 'Equivalent: a space is no controlling character.',
   },
   {
     file: 'control/topology/read-xml.ts',
@@ -32,5 +136,11 @@ export const accepted: readonly Accepted[] = [
     source: 'if (this.#heldBytes <= heldLimit) resolve();',
     change: '<= -> <',
     reason: 'One byte more or less of 16 MiB that a lane holds for a rank that is not finished with its line.',
+  },
+  {
+    file: 'worker/topology/verbs.ts',
+    source: 'return bits === 0 ? -1 : 31 - Math.clz32(bits & -bits);',
+    change: '1 -> 2',
+    reason: 'Equivalent: no list has an entry at -1 or at -2.',
   },
 ];

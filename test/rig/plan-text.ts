@@ -61,7 +61,7 @@ export function graphText(graph: Graph | null): string {
 export function shapeText({ routes, ring, tree, collnetChain, collnetDirect }: HostShape): string[] {
   const graphs = { ring, tree, chain: collnetChain, direct: collnetDirect };
   return Object.entries(graphs).flatMap(([name, graph]) => {
-    const loads = graph === null ? [] : linkLoads(routes, graph).map((load) => `${figure(shareOf(load))}`);
+    const loads = graph === null ? [] : linkLoads(routes, graph).map((load) => figure(shareOf(load)));
     return [`${name} = ${graphText(graph)}`, ...(graph === null ? [] : [`  loads ${runs(loads)}`])];
   });
 }

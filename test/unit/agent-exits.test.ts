@@ -12,6 +12,18 @@ function engine(jobRank: number, telemetry: Uint8Array[] = []): Engine {
   return { connection: jobRank, pid: 7, hello, jobRank, telemetry, gone: false, goodbye: null };
 }
 
+const status = (exitCode: number) => ({ exitCode, signalNumber: null, time: 0 });
+
+function exits(isRank: boolean) {
+  const seen: string[] = [];
+  const all = new ProcessExits({
+    gone: ({ jobRank }, { phrase, cleanly }) => seen.push(`${jobRank} ${phrase}, cleanly ${cleanly}`),
+    closed: ({ jobRank }) => seen.push(`${jobRank} closed`),
+    isRank: () => isRank,
+  });
+  return { all, seen };
+}
+
 describe('the end of a process', () => {
   beforeEach(() => {
     vi.useFakeTimers();
@@ -20,16 +32,6 @@ describe('the end of a process', () => {
     vi.useRealTimers();
   });
 
-  function exits(isRank: boolean) {
-    const seen: string[] = [];
-    const all = new ProcessExits({
-      gone: ({ jobRank }, { phrase, cleanly }) => seen.push(`${jobRank} ${phrase}, cleanly ${cleanly}`),
-      closed: ({ jobRank }) => seen.push(`${jobRank} closed`),
-      isRank: () => isRank,
-    });
-    return { all, seen };
-  }
-  const status = (exitCode: number) => ({ exitCode, signalNumber: null, time: 0 });
   const lost = '1 ended without leaving the communicator, cleanly null';
 
   test.each([
@@ -55,7 +57,7 @@ describe('the end of a process', () => {
   test.each([
     [true, 500],
     [false, 20],
-  ])('without a report a process is gone in time (a rank: %s, after %d ms)', (isRank, ms) => {
+  ])('a process without a report is gone in time (a rank: %s, after %d ms)', (isRank, ms) => {
     const { all, seen } = exits(isRank);
     all.engineDied(engine(1));
     vi.advanceTimersByTime(ms - 1);
@@ -113,8 +115,8 @@ const WAITS_FOR_NOBODY = 0xffff_ffff;
 /** A page as an engine writes it, with one communicator in its first slot. */
 function page({
   state = 1,
-  operation = 7n,
-  completed = 7n,
+  operation = 7,
+  completed = 7,
   agoMs = 0,
   waitingFor = WAITS_FOR_NOBODY,
   epoch = key.epoch,
@@ -141,9 +143,9 @@ describe('an engine without progress', () => {
   test.each([
     [{ state: WAITING, agoMs: 400 }, true, true, true],
     [{ state: WAITING, agoMs: 100 }, true, false, false],
-    [{ state: RUNNING, operation: 8n, agoMs: 400 }, true, true, true],
+    [{ state: RUNNING, operation: 8, agoMs: 400 }, true, true, true],
     [{ state: IDLE, agoMs: 400 }, false, false, false],
-    [{ state: FAILED, operation: 8n, agoMs: 400 }, false, false, true],
+    [{ state: FAILED, operation: 8, agoMs: 400 }, false, false, true],
     [{ state: FAILED, agoMs: 0 }, false, false, true],
   ])('%o is in an operation: %s, stalled: %s, stuck: %s', (state, busy, stalled, stuck) => {
     const pages = [page(state)];
@@ -165,18 +167,18 @@ describe('an engine without progress', () => {
   });
 });
 
-describe('the calls of a rank', () => {
-  function called(hashed: number, [collective, call, bytes]: readonly [number, number, number] = [0, 0, 0]) {
-    const bytes_ = page({});
-    const slot = bytes_.subarray(512);
-    slot.writeBigUInt64LE(BigInt(hashed), SLOT.hashed);
-    for (let index = 0; index < 36; index++) slot.writeUInt16LE(100 + index, SLOT.recentHashes + 2 * index);
-    slot.writeUInt32LE(collective, SLOT.hashedCollective);
-    slot.writeUInt32LE(call, SLOT.hashedCall);
-    slot.writeBigUInt64LE(BigInt(bytes), SLOT.hashedBytes);
-    return readCalls(engine(2, [bytes_]), key, 2);
-  }
+function called(hashed: number, [collective, call, bytes]: readonly [number, number, number] = [0, 0, 0]) {
+  const whole = page({});
+  const slot = whole.subarray(512);
+  slot.writeBigUInt64LE(BigInt(hashed), SLOT.hashed);
+  for (let index = 0; index < 36; index++) slot.writeUInt16LE(100 + index, SLOT.recentHashes + 2 * index);
+  slot.writeUInt32LE(collective, SLOT.hashedCollective);
+  slot.writeUInt32LE(call, SLOT.hashedCall);
+  slot.writeBigUInt64LE(BigInt(bytes), SLOT.hashedBytes);
+  return readCalls(engine(2, [whole]), key, 2);
+}
 
+describe('the calls of a rank', () => {
   test.each([
     [0, [0, 0, 0], 'no collective'],
     [1, [0, 7, 64], 'allReduce of 16 float32 with sum'],

@@ -11,14 +11,14 @@ import { preflightFacts } from '../../worker/agent/preflight.ts';
 import type { NvmlMemory } from '../../worker/engine/native.ts';
 import { FakeSysfs } from '../rig/sysfs.ts';
 
-describe('what hosts should have in common', () => {
-  const limits = (locked: string, files = '1024'): string =>
-    [
-      'Limit                     Soft Limit           Hard Limit           Units     ',
-      `Max locked memory         ${locked}            1                    bytes     `,
-      `Max open files            ${files}             1048576              files     `,
-    ].join('\n');
+const limits = (locked: string, files = '1024'): string =>
+  [
+    'Limit                     Soft Limit           Hard Limit           Units     ',
+    `Max locked memory         ${locked}            1                    bytes     `,
+    `Max open files            ${files}             1048576              files     `,
+  ].join('\n');
 
+describe('what hosts should have in common', () => {
   test('a host has its driver, CUDA, ports, limits and shared memory', () => {
     using host = new FakeSysfs();
     host.write('proc/self/limits', limits('unlimited'));
@@ -66,15 +66,15 @@ describe('what hosts should have in common', () => {
   });
 });
 
-describe('kills for lack of memory', () => {
-  const grows = (host: FakeSysfs, file: string, more = ''): void => {
-    host.write(file, `${more}oom_kill 3`);
-    const kills = new MemoryKills(host.root);
-    expect(kills.another()).toBe(false);
-    host.write(file, `${more}oom_kill 5`);
-    expect([kills.another(), kills.another(), kills.another()]).toEqual([true, true, false]);
-  };
+const grows = (host: FakeSysfs, file: string, more = ''): void => {
+  host.write(file, `${more}oom_kill 3`);
+  const kills = new MemoryKills(host.root);
+  expect(kills.another()).toBe(false);
+  host.write(file, `${more}oom_kill 5`);
+  expect([kills.another(), kills.another(), kills.another()]).toEqual([true, true, false]);
+};
 
+describe('kills for lack of memory', () => {
   test('the control group of version 2 counts them', () => {
     using host = new FakeSysfs();
     host.write('proc/self/cgroup', '0::/user/job');
@@ -103,13 +103,14 @@ describe('kills for lack of memory', () => {
   });
 });
 
+const gpu = (busId: string, processes: NvmlMemory['processes']): NvmlMemory => ({
+  busId,
+  total: 100,
+  free: 10,
+  processes,
+});
+
 describe('the memory of GPUs', () => {
-  const gpu = (busId: string, processes: NvmlMemory['processes']): NvmlMemory => ({
-    busId,
-    total: 100,
-    free: 10,
-    processes,
-  });
   const nobody = 2 ** 22 + 1;
 
   test('NVML without an answer knows of no memory', async () => {
@@ -171,6 +172,8 @@ describe('the memory of GPUs', () => {
   });
 });
 
+const isV6 = (address: string): boolean => address.includes(':');
+
 describe('the facts of a host', () => {
   afterEach(() => {
     vi.unstubAllEnvs();
@@ -197,7 +200,6 @@ describe('the facts of a host', () => {
     vi.stubEnv('SSH_CONNECTION', '192.0.2.1 5000 203.0.113.77 22');
     const { addresses, nics, preflight } = hostFacts(false, false);
     const own = nics.map(({ address }) => address);
-    const isV6 = (address: string): boolean => address.includes(':');
     const inOrder = [...own.filter((one) => !isV6(one)), ...own.filter(isV6)];
     expect(addresses).toEqual(['203.0.113.77', ...new Set(inOrder)]);
     expect(Object.keys(preflight)).toContain('open files');

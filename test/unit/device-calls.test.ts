@@ -60,6 +60,13 @@ function queued(kind: CollectiveCall['kind'], buffers: Buffers, device = gpu, ra
   return [number, send, receive, count, elementTypes[type], operator, root];
 }
 
+const allGather = (send: Uint8Array, receive: Uint8Array) => () =>
+  collectiveOperation(member(host, 1), { kind: 'allGather', send, receive, options: {} });
+
+const call =
+  (send: Uint16Array | Float32Array, receive: Uint16Array | Float32Array, kind: CollectiveCall['kind']) => () =>
+    collectiveOperation(member(host), { kind, send, receive, options: {} });
+
 describe('operations on device buffers', () => {
   it('the engine gets addresses, counts and types', () => {
     const [send, receive] = [buffer(2), buffer(4)];
@@ -130,9 +137,6 @@ describe('operations on device buffers', () => {
   it('the array that a message names is the one at fault', () => {
     const words = new Uint16Array(2);
     const bytes = new Float32Array(2);
-    const call =
-      (send: Uint16Array | Float32Array, receive: Uint16Array | Float32Array, kind: CollectiveCall['kind']) => () =>
-        collectiveOperation(member(host), { kind, send, receive, options: {} });
     expect(call(words, bytes, 'allReduce')).toThrow('allReduce: the array to send is a Uint16Array');
     expect(call(bytes, words, 'allReduce')).toThrow('allReduce: the array to receive into is a Uint16Array');
     expect(call(words, bytes, 'reduceScatter')).toThrow('reduceScatter: the array to send is a Uint16Array');
@@ -142,8 +146,6 @@ describe('operations on device buffers', () => {
   it('one element in place elsewhere overlaps, and none never does', () => {
     const array = new Uint8Array(4);
     const at = (from: number, to: number) => array.subarray(from, to);
-    const allGather = (send: Uint8Array, receive: Uint8Array) => () =>
-      collectiveOperation(member(host, 1), { kind: 'allGather', send, receive, options: {} });
     expect(allGather(at(0, 1), at(0, 2))).toThrow(
       'allGather: a Uint8Array of 1 and a Uint8Array of 2 overlap; in place, the smaller must be part 1 of the larger',
     );

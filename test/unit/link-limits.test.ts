@@ -98,6 +98,8 @@ const invitation = { schemaVersion: 1, jobId: 'j', secret: 'AA==', addresses: ma
 
 type Parse = (payload: Uint8Array) => unknown;
 
+const padded = (bytes: number): Buffer => Buffer.from(`{"problem":null}${' '.repeat(bytes - 16)}`);
+
 describe('messages', () => {
   test.each<[Parse, object]>([
     [parseOrder, order],
@@ -195,7 +197,6 @@ describe('messages', () => {
   });
 
   test('an agent may send a mebibyte, and the launcher any payload', () => {
-    const padded = (bytes: number): Buffer => Buffer.from(`{"problem":null}${' '.repeat(bytes - 16)}`);
     expect(parseBranchProblem(padded(2 ** 20))).toEqual({ problem: null });
     expect(() => parseBranchProblem(padded(2 ** 20 + 1))).toThrow(
       'end of a branch: 1048577 bytes; 1048576 is the most',
@@ -204,6 +205,24 @@ describe('messages', () => {
   });
 });
 
+const closed = (sockets: readonly Socket[]): number[] =>
+  sockets.flatMap((socket, index) => (socket.destroyed ? [index] : []));
+
+function connection(remoteAddress: string, remotePort: number): Socket {
+  return Object.defineProperties(new Socket(), {
+    remoteAddress: { value: remoteAddress },
+    remotePort: { value: remotePort },
+  });
+}
+
+/** Which connections are closed when these have come, where two may wait. */
+function closedOf(...addresses: string[]): number[] {
+  const room = new WaitingRoom(2, 1000);
+  const sockets = addresses.map((address, port) => connection(address, port));
+  for (const socket of sockets) room.enter(socket);
+  return closed(sockets);
+}
+
 describe('connections before authentication', () => {
   beforeEach(() => {
     vi.useFakeTimers();
@@ -211,23 +230,6 @@ describe('connections before authentication', () => {
   afterEach(() => {
     vi.useRealTimers();
   });
-
-  function connection(remoteAddress: string, remotePort: number): Socket {
-    return Object.defineProperties(new Socket(), {
-      remoteAddress: { value: remoteAddress },
-      remotePort: { value: remotePort },
-    });
-  }
-  const closed = (sockets: readonly Socket[]): number[] =>
-    sockets.flatMap((socket, index) => (socket.destroyed ? [index] : []));
-
-  /** Which connections are closed when these have come, where two may wait. */
-  function closedOf(...addresses: string[]): number[] {
-    const room = new WaitingRoom(2, 1000);
-    const sockets = addresses.map((address, port) => connection(address, port));
-    for (const socket of sockets) room.enter(socket);
-    return closed(sockets);
-  }
 
   test.each<[string, string[], number[]]>([
     ['nobody is closed while there is room', ['10.0.0.1', '10.0.0.1'], []],

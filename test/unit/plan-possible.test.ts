@@ -1,10 +1,12 @@
 /** Which variants and transports each device has, and where what lies in a host segment. */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { isHostPlan } from '../../control/plan/decode.ts';
 import { encodeHostPlan } from '../../control/plan/encode.ts';
 import { COLLECTIVES } from '../../control/plan/layout.ts';
 import { canBeMessages, isVariantBetweenGpuHosts, isVariantOf, TRANSPORTS_OF } from '../../control/plan/possible.ts';
 import { connectionBytes, layOutSegment } from '../../control/plan/segment.ts';
+import { readU64, writeU64 } from '../../control/plan/u64.ts';
 import type { AlgorithmName, DeviceName, ProtocolName, Precondition } from '../../control/plan/types.ts';
 import { gpuPlan, samplePlan } from '../rig/plans.ts';
 
@@ -33,6 +35,9 @@ function variants(device: DeviceName, requires: readonly Precondition[]): string
 
 const messages = 'ring.P tree.P directTwoShot.P directOneShot.P copyEngine.P collnet.P';
 
+const all = (device: DeviceName, algorithm: AlgorithmName, protocol: ProtocolName): string[] =>
+  COLLECTIVES.filter((collective) => canBeMessages(device, collective, { algorithm, protocol }));
+
 describe('the variants that exist', () => {
   test.each<readonly [DeviceName, string, readonly Precondition[], string]>([
     ['host', 'simple+ll', [], ''],
@@ -58,8 +63,6 @@ describe('the variants that exist', () => {
   });
 
   test('operations that move data can be messages on GPUs, directly and by protocol Simple', () => {
-    const all = (device: DeviceName, algorithm: AlgorithmName, protocol: ProtocolName): string[] =>
-      COLLECTIVES.filter((collective) => canBeMessages(device, collective, { algorithm, protocol }));
     expect(all('cuda', 'directOneShot', 'simple')).toEqual(['allGather', 'broadcast', 'allToAll', 'gather', 'scatter']);
     expect(all('host', 'directOneShot', 'simple')).toEqual([]);
     expect(all('cuda', 'ring', 'simple')).toEqual([]);
@@ -164,8 +167,9 @@ describe('the host segment', () => {
   });
 });
 
+const digest = (bytes: Uint8Array): string => `${bytes.length} ${createHash('sha256').update(bytes).digest('hex')}`;
+
 test('the engines get the same bytes for the same plan', () => {
-  const digest = (bytes: Uint8Array): string => `${bytes.length} ${createHash('sha256').update(bytes).digest('hex')}`;
   const plans = [samplePlan(), gpuPlan(3), gpuPlan(4, 2)];
   expect(
     plans.flatMap((plan) => plan.hosts.map((_, host) => digest(encodeHostPlan(plan, host)))),
@@ -178,4 +182,18 @@ test('the engines get the same bytes for the same plan', () => {
       "3544 0d3cd7d80cf14e3a5925b86e4591f511d37a6ecba6a8e67045290104dd178aa4",
     ]
   `);
+});
+
+test('a host plan begins with its magic, and numbers have 64 bits', () => {
+  const bytes = encodeHostPlan(samplePlan(), 0);
+  const begins = [3, 4, bytes.length].map((length) => isHostPlan(bytes.subarray(0, length)));
+  expect(begins).toEqual([false, true, true]);
+  expect(isHostPlan(bytes.map((byte, at) => (at === 3 ? byte + 1 : byte)))).toBe(false);
+  const view = new DataView(new ArrayBuffer(16));
+  const values = [0, 5, 2 ** 32 - 1, 2 ** 32, 2 ** 33 + 7, Number.MAX_SAFE_INTEGER];
+  const numbers = values.map((value) => {
+    writeU64(view, 4, value);
+    return [view.getBigUint64(4, true), readU64(view, 4)];
+  });
+  expect(numbers).toEqual(values.map((value) => [BigInt(value), value]));
 });

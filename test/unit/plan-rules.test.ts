@@ -1,5 +1,7 @@
 /** What a plan must keep: each rule's limits, both sides of them, and its sentence. */
 import { describe, expect, test } from 'vitest';
+import { planFromJson } from '../../control/plan/json.ts';
+import { COPY_TIMEOUTS } from '../../control/plan/types.ts';
 import type { CommPlan, TuningRow, Variant } from '../../control/plan/types.ts';
 import { PlanError, validatePlan } from '../../control/plan/validate.ts';
 import { gpuPlan, samplePlan } from '../rig/plans.ts';
@@ -243,10 +245,11 @@ describe('a plan for processors', () => {
   });
 });
 
+const buffers =
+  (changes: Partial<NonNullable<CommPlan['gpuBuffers']>>): Change =>
+  (plan) => ({ ...plan, gpuBuffers: plan.gpuBuffers === null ? null : { ...plan.gpuBuffers, ...changes } });
+
 describe('a plan for GPUs', () => {
-  const buffers =
-    (changes: Partial<NonNullable<CommPlan['gpuBuffers']>>): Change =>
-    (plan) => ({ ...plan, gpuBuffers: plan.gpuBuffers === null ? null : { ...plan.gpuBuffers, ...changes } });
   const messages = variant({ algorithm: 'directOneShot', asMessages: true });
   const count = gpuPlan(3).channels.length;
 
@@ -296,5 +299,36 @@ describe('a plan for GPUs', () => {
     ],
   ])('case %#: a plan that breaks a rule is refused', (change, message) => {
     expect(() => validatePlan(change(gpuPlan(3)))).toThrow(new PlanError(message));
+  });
+});
+
+test('a written plan may leave out what has a default', () => {
+  const buffer = { steps: 2, stepBytes: 64 };
+  const { algorithm, protocol, channels: count, chunkBytes, threads } = plain;
+  const short = { algorithm, protocol, channels: count, chunkBytes, threads };
+  const written = {
+    formatVersion: 1,
+    peers: [{ host: 0 }],
+    hosts: [{ name: 'a', address: '' }],
+    channels: [{ ring: [0] }, { ring: [0] }],
+    transports: { sameHost: 'shm', otherHost: 'socket' },
+    ringBuffer: buffer,
+    pairBuffer: buffer,
+    tuning: [{ collective: 'allReduce', upToBytes: null, variants: [short] }],
+    spinNanoseconds: 5,
+  };
+  expect(planFromJson(JSON.stringify(written), 'p.json')).toEqual({
+    ...written,
+    peers: [{ host: 0, listenPort: 0, pairNic: null }],
+    hosts: [{ name: 'a', address: '', nics: [] }],
+    channels: Array.from({ length: 2 }, () => ({ ring: [0], tree: null, rail: null })),
+    device: 'host',
+    network: null,
+    gpuBuffers: null,
+    tuning: [{ collective: 'allReduce', upToBytes: null, variants: [plain] }],
+    copyChannels: 1,
+    smsPerLaunch: 2,
+    copyTimeouts: COPY_TIMEOUTS,
+    token: '0'.repeat(32),
   });
 });

@@ -8,15 +8,18 @@ import { positionInDoubleTree } from '../../control/planner/cluster/double-tree.
 import { shapeOf } from '../../control/planner/cluster/host-shape.ts';
 import { buildMachine } from '../../control/planner/machine/build.ts';
 import { distance } from '../../control/planner/machine/path.ts';
-import { MachineRoutes } from '../../control/planner/machine/routes.ts';
+import { DEFAULT_ROUTES, MachineRoutes } from '../../control/planner/machine/routes.ts';
+import type { RouteOptions } from '../../control/planner/machine/routes.ts';
 import { type Attempt, ChannelSearch } from '../../control/planner/search/channels.ts';
 import { SearchContext } from '../../control/planner/search/context.ts';
 import { isOverloaded } from '../../control/planner/verify/link-loads.ts';
 import type { Element } from '../../control/topology/element.ts';
+import { readXml } from '../../control/topology/read-xml.ts';
 import { bridgedGpus } from '../rig/bridged-gpus.ts';
 import { crossedGpus } from '../rig/crossed-gpus.ts';
 import { eightGpus } from '../rig/eight-gpus.ts';
 import { channelText, clusterText, routesText, shapeText } from '../rig/plan-text.ts';
+import { powerTopology } from '../rig/power.ts';
 import { seededRandom } from '../rig/random.ts';
 import { randomTopology } from '../rig/random-topology.ts';
 import { ownMachine } from '../rig/topologies.ts';
@@ -40,6 +43,8 @@ const machines: Readonly<Record<string, () => Element>> = {
   crossed: () => crossedGpus(true),
   switches: () => ownMachine('switches'),
   superchips: () => ownMachine('superchips'),
+  power: () => readXml(powerTopology('ppc64', 70), 'power').root,
+  'power-like': () => readXml(powerTopology('x86_64', 86), 'power').root,
   bridged: () => bridgedGpus(pairs),
 };
 
@@ -74,6 +79,28 @@ it('hosts of different machines have the recorded neighbours', async () => {
     return [`seeds ${seeds.join(' ')}`, ...clusterText(new Cluster(shapes, hosts))];
   });
   await expect(`${text.join('\n')}\n`).toMatchFileSnapshot('fixtures/recorded/mixed.txt');
+});
+
+const options: Readonly<Record<string, Partial<RouteOptions>>> = {
+  'all peers': { p2pLevel: 'SYS' },
+  'no peers': { p2pLevel: 'LOC' },
+  'NICs far away': { gpuDirectLevel: 'SYS' },
+  'no GPUDirect': { gpuDirectLevel: 'LOC' },
+  reads: { gpuDirectRead: true },
+  'no reads': { gpuDirectRead: false },
+  'not through GPUs': { throughGpus: false },
+  'not through other NICs': { throughOtherNics: false },
+};
+
+it('variables restrict the paths as recorded', async () => {
+  const systems = [1, 5, 10, 23].map((seed) => randomTopology(seededRandom(seed)));
+  const text = Object.entries(options).flatMap(([name, changes]) =>
+    [...systems, crossedGpus(true)].flatMap((system) => [
+      name,
+      ...routesText(new MachineRoutes(buildMachine(system), { ...DEFAULT_ROUTES, ...changes })),
+    ]),
+  );
+  await expect(`${text.join('\n')}\n`).toMatchFileSnapshot('fixtures/recorded/route-options.txt');
 });
 
 const patterns = ['ring', 'balancedTree', 'splitTree', 'tree', 'collnetDirect'] as const;
@@ -137,11 +164,11 @@ function routesOf(system: Element): MachineRoutes {
 function describeMachine(system: Element): string[] {
   const routes = routesOf(system);
   const count = routes.machine.gpus.length;
+  const ranks = (host: number) => Array.from({ length: count }, (_, gpu) => host * count + gpu);
   return [
     ...routesText(routes),
     ...[1, 3].flatMap((hosts) => {
       const shape = shapeOf(routesOf(system), hosts > 1);
-      const ranks = (host: number) => Array.from({ length: count }, (_, gpu) => host * count + gpu);
       const cluster = new Cluster(
         [shape],
         Array.from({ length: hosts }, (_, host) => ({ shape: 0, ranks: ranks(host) })),

@@ -7,6 +7,7 @@ import { validatePlan } from '../../control/plan/validate.ts';
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import { gpuBuffersFor } from '../../control/planner/device/gpu-buffers.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
+import { measuringRows } from '../../control/planner/measured/candidates.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { speedsFor } from '../../control/planner/search/speeds.ts';
 import { generationOf } from '../../control/planner/tuning/constants.ts';
@@ -119,12 +120,21 @@ it('later communicators, small GPUs and GPUs without NVLinks have the recorded p
 it('jobs on processors have the recorded plans', async () => {
   const jobs: readonly (readonly [readonly number[], number])[] = [
     [[0, 0], 4],
+    [[0], 8],
     [[0, 0, 0], 1],
+    [[0, 0, 0, 0, 0], 8],
+    [Array.from({ length: 32 }, () => 0), 8],
     [[0, 0, 0, 0, 0, 0, 0, 0], 16],
     [Array.from({ length: 40 }, () => 0), 8],
     [[0, 1], 4],
     [[0, 1, 0, 1], 64],
     [[0, 1, 2, 0, 1, 2, 0], 2],
+    [[0, 1, 2], 8],
+    [Array.from({ length: 8 }, (_, rank) => rank), 8],
+    [Array.from({ length: 9 }, (_, rank) => rank), 8],
+    [Array.from({ length: 32 }, (_, rank) => rank % 3), 8],
+    [Array.from({ length: 33 }, (_, rank) => rank % 3), 8],
+    [Array.from({ length: 200 }, (_, rank) => rank % 2), 8],
   ];
   const variables: readonly Variables[] = [{}, { NCCL_ALGO: 'ring', NCCL_MAX_NCHANNELS: '2' }];
   await recorded(
@@ -215,4 +225,20 @@ it('GPUs have the recorded slots, and searches the recorded speeds', async () =>
     [true, false].map((out) => `${capability} ${out ? 'out' : 'in'}: ${speedsFor(capability, out).join(' ')}`),
   );
   await recorded('slots-and-speeds', [...slots, ...speeds]);
+});
+
+it('plans for measuring have the recorded variants', async () => {
+  const { situation } = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 4 }]);
+  const budget = { ranks: 4, channels: 6, minChannels: 1, copyChannels: 3, pairChannels: 5 };
+  const jobs = { cuda: gpuInput(4), host: hostInput([0, 0, 0, 0], 8) } as const;
+  const text = (['cuda', 'host'] as const).flatMap((device) => {
+    const { tuning } = new Planner(null).plan(jobs[device], true);
+    return measuringRows(tuning, { ...budget, device, situation }).map(
+      ({ collective, upToBytes, variants }) =>
+        `${device} ${collective} ${upToBytes ?? 'more'}: ${variants
+          .map((one) => `${one.algorithm}.${one.protocol} ${one.channels}x${one.threads} ${one.requires.join()}`)
+          .join(' / ')}`,
+    );
+  });
+  await recorded('measuring', text);
 });

@@ -1,0 +1,313 @@
+/** What an agent notices about its ranks by itself: hangs, calls that differ, and whom a failing rank may blame. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { decodeCalls } from '../../control/messages/calls.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { HostRankPositions } from '../../control/messages/hang.ts';
+import type { Key } from '../../control/messages/key.ts';
+import { decodeLeft } from '../../control/messages/rendezvous-codec.ts';
+import { LeftHow } from '../../control/messages/rendezvous.ts';
+import { Leavers } from '../../control/rendezvous/leavers.ts';
+import { blameFrame, BlameRecords, type BlameRecord } from '../../worker/agent/blame-records.ts';
+import { CallWatch } from '../../worker/agent/call-watch.ts';
+import type { Engine } from '../../worker/agent/engine.ts';
+import { HangReporter } from '../../worker/agent/hang-reporter.ts';
+import { SLOT, TELEMETRY_BYTES } from '../../worker/agent/telemetry.ts';
+import type { TelemetryPage, TelemetrySlot } from '../../worker/agent/telemetry.ts';
+import { newKey } from '../rig/rendezvous.ts';
+
+const nowNs = (): number => Number(process.hrtime.bigint());
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe('ranks without progress', () => {
+  const usual: TelemetrySlot = {
+    communicator: 'aa',
+    rank: 1,
+    size: 4,
+    epoch: 2,
+    state: 'running',
+    operation: 8,
+    completed: 7,
+    collective: 'allReduce',
+    bytes: 64,
+    operationHash: '',
+    startedNs: 0,
+    lastProgressNs: 0,
+    waitingFor: 3,
+  };
+  function reporter(slot: Partial<TelemetrySlot>, hangAfterMs = 1000) {
+    const reports: HostRankPositions[] = [];
+    const pages: TelemetryPage[] = [{ pid: process.pid, jobRank: 5, slots: [{ ...usual, ...slot }] }];
+    const hangs = new HangReporter({
+      hangAfterMs,
+      telemetry: () => pages,
+      stalled: (where) => reports.push(where),
+      nicsBetween: (_, rank, peer) => ({ own: `nic of ${rank}`, peer: `nic of ${peer}` }),
+    });
+    return { hangs, reports, pages };
+  }
+  const ago = (ms: number): number => nowNs() - ms * 1e6;
+
+  test('a rank that hangs is reported once for each operation, with what it waits for', () => {
+    const { hangs, reports, pages } = reporter({ lastProgressNs: ago(5000) });
+    vi.advanceTimersByTime(124);
+    expect(reports).toHaveLength(0);
+    vi.advanceTimersByTime(1);
+    expect(reports).toMatchObject([
+      {
+        communicator: 'aa',
+        epoch: 2,
+        size: 4,
+        ranks: [
+          {
+            jobRank: 5,
+            rank: 1,
+            operation: 8,
+            inside: true,
+            collective: 'allReduce',
+            bytes: 64,
+            stopped: false,
+            waitsFor: { rank: 3, nics: { own: 'nic of 1', peer: 'nic of 3' } },
+          },
+        ],
+      },
+    ]);
+    const waited = reports[0]?.ranks[0]?.waitedMs ?? 0;
+    expect(Math.abs(waited - 5000)).toBeLessThan(1000);
+    vi.advanceTimersByTime(1000);
+    expect(reports).toHaveLength(1);
+    pages[0] = {
+      pid: 1,
+      jobRank: 5,
+      slots: [{ ...usual, operation: 9, collective: null, waitingFor: null, lastProgressNs: ago(5000) }],
+    };
+    vi.advanceTimersByTime(125);
+    expect(reports[1]?.ranks).toMatchObject([{ operation: 9, collective: 'an operation', waitsFor: null }]);
+    hangs.stop();
+    pages[0] = { pid: 1, jobRank: 5, slots: [{ ...usual, operation: 10 }] };
+    vi.advanceTimersByTime(1000);
+    expect(reports).toHaveLength(2);
+  });
+
+  test.each<[string, Partial<TelemetrySlot>, number]>([
+    ['with progress of late', { lastProgressNs: ago(500) }, 0],
+    ['that began of late', { lastProgressNs: 0, startedNs: nowNs() + 60e9 }, 0],
+    ['outside of operations', { completed: 8 }, 0],
+    ['that has failed', { state: 'failed' }, 0],
+    ['in a kernel', { state: 'waiting', completed: 8, startedNs: nowNs() + 60e9 }, 1],
+  ])('the reporter says of a rank %s (%j) so many reports: %i', (_, slot, count) => {
+    const { hangs, reports } = reporter(slot, 60_000);
+    vi.advanceTimersByTime(999);
+    expect(reports).toHaveLength(0);
+    vi.advanceTimersByTime(1);
+    expect(reports).toHaveLength(count);
+    hangs.stop();
+  });
+
+  test('hangs are not reported where nobody wants them, and positions are still told', () => {
+    const { hangs, reports } = reporter({}, 0);
+    vi.advanceTimersByTime(10_000);
+    expect(reports).toEqual([]);
+    expect(hangs.rankPositions({ communicator: 'aa', epoch: 2 }).ranks).toHaveLength(1);
+    expect(hangs.rankPositions({ communicator: 'aa', epoch: 1 })).toEqual({
+      communicator: 'aa',
+      epoch: 1,
+      size: 0,
+      ranks: [],
+    });
+    expect(hangs.rankPositions({ communicator: 'ab', epoch: 2 }).ranks).toEqual([]);
+    const { hangs: idle } = reporter({ completed: 8 }, 0);
+    expect(idle.rankPositions({ communicator: 'aa', epoch: 2 }).ranks).toMatchObject([{ inside: false, waitedMs: 0 }]);
+  });
+});
+
+describe('calls of ranks', () => {
+  const key = newKey();
+
+  /** An engine whose rank has called so many collectives, the last with this hash. */
+  function engine(rank: number, { count = 1, hash = 7, waiting = false, waitingFor = 0xffff_ffff } = {}): Engine {
+    const page = Buffer.alloc(TELEMETRY_BYTES);
+    page.writeUInt32LE(0x5054_434e, 0);
+    page.writeUInt32LE(3, 4);
+    const slot = page.subarray(512);
+    Buffer.from(key.id, 'latin1').copy(slot, 0, 16, 24);
+    slot.writeUInt32LE(rank, SLOT.rank);
+    slot.writeUInt32LE(waiting ? 4 : 1, SLOT.state);
+    slot.writeUInt32LE(waitingFor, 72);
+    slot.writeUInt32LE(key.epoch, SLOT.epoch);
+    slot.writeBigUInt64LE(BigInt(count), SLOT.hashed);
+    slot.writeUInt16LE(hash, SLOT.recentHashes + 2 * (count % 36));
+    slot.writeUInt32LE(9, SLOT.hashedCollective);
+    const hello = { protocol: 1, pid: 10 + rank, rank, jobId: 'j', engineVersion: '1' };
+    return { connection: rank, pid: 10 + rank, hello, jobRank: rank, telemetry: [page], gone: false, goodbye: null };
+  }
+
+  function watch(engines: readonly Engine[], { wide = false, broken = false, gone = new Leavers() } = {}) {
+    const seen: string[] = [];
+    const frames: Frame[] = [];
+    const members = new Map(engines.map((one) => [one.jobRank, { rank: one.jobRank, engine: one }]));
+    const communicator = { key, wide, broken, members, gone };
+    const all = [communicator];
+    const calls = new CallWatch<typeof communicator>({
+      hostName: 'h',
+      communicators: () => all,
+      sendUp: (frame) => frames.push(frame),
+      differ: (_, sentence) => seen.push(sentence),
+      stalled: (_, waiter, rank) => seen.push(`${waiter.rank} waits for ${rank}`),
+      checked: () => seen.push('checked'),
+    });
+    calls.start();
+    calls.start();
+    return { calls, seen, frames, all, communicator };
+  }
+  const differing =
+    'the ranks’ calls differ from the communicator’s collective number 1: rank 0 (h, pid 10) called a barrier; rank 1 (h, pid 11) called a barrier';
+
+  test('a contradiction that is seen twice is reported', () => {
+    const { calls, seen, communicator } = watch([engine(0), engine(1, { hash: 8 })]);
+    expect(calls.contradictionOf(communicator)).toBe(differing);
+    vi.advanceTimersByTime(250);
+    expect(seen).toEqual(['checked']);
+    vi.advanceTimersByTime(250);
+    expect(seen).toEqual(['checked', 'checked', differing]);
+    calls.stop();
+    vi.advanceTimersByTime(1000);
+    expect(seen).toHaveLength(3);
+  });
+
+  test('calls that agree, broken communicators and lone ranks are not reported', () => {
+    const agreeing = watch([engine(0), engine(1)]);
+    const broken = watch([engine(0), engine(1, { hash: 8 })], { broken: true });
+    const alone = watch([engine(0, { waiting: true })]);
+    vi.advanceTimersByTime(600);
+    expect(agreeing.seen).toEqual(['checked', 'checked']);
+    expect(broken.seen).toEqual([]);
+    expect(alone.seen).toEqual(['checked', 'checked']);
+    for (const { calls, frames } of [agreeing, broken, alone]) {
+      expect(frames).toEqual([]);
+      calls.stop();
+    }
+  });
+
+  test('the watch ends with the last communicator and starts again', () => {
+    const { calls, seen, all, communicator } = watch([engine(0), engine(1)]);
+    all.length = 0;
+    vi.advanceTimersByTime(250);
+    all.push(communicator);
+    vi.advanceTimersByTime(1000);
+    expect(seen).toEqual([]);
+    calls.start();
+    vi.advanceTimersByTime(250);
+    expect(seen).toEqual(['checked']);
+    calls.stop();
+  });
+
+  test('the launcher gets one stalled rank of each position, and again only what is new', () => {
+    const engines = [
+      engine(0, { waiting: true, waitingFor: 2 }),
+      engine(1, { waiting: true, waitingFor: 2 }),
+      engine(2, { waiting: true }),
+      engine(3),
+    ];
+    const { calls, frames } = watch(engines, { wide: true });
+    vi.advanceTimersByTime(1000);
+    expect(frames.map(({ kind, subject }) => ({ kind, subject }))).toEqual([
+      { kind: FrameKind.calls, subject: 0xffff_ffff },
+    ]);
+    const [frame] = frames;
+    const { all } = decodeCalls(frame?.payload ?? new Uint8Array(0));
+    expect(all.map(({ rank, waitingFor }) => [rank, waitingFor])).toEqual([
+      [1, 2],
+      [2, null],
+    ]);
+    calls.stop();
+  });
+
+  test('ranks that wait for one that is gone are notified', () => {
+    const gone = new Leavers();
+    const engines = [
+      engine(0, { waiting: true, waitingFor: 2 }),
+      engine(1, { waiting: true, waitingFor: 3 }),
+      engine(2, { waiting: true }),
+    ];
+    const { calls, seen, communicator } = watch(engines, { gone });
+    calls.goneNow(communicator);
+    expect(seen).toEqual([]);
+    gone.add(2, { result: 6, sentence: 'gone', blame: 2 });
+    gone.add(3, { result: 6, sentence: 'gone', blame: 3 });
+    calls.goneNow(communicator);
+    expect(seen).toEqual(['0 waits for 2', '1 waits for 3', '2 waits for 3']);
+    calls.goneNow({ ...communicator, broken: true });
+    expect(seen).toHaveLength(3);
+    calls.stop();
+    const alone = watch([engine(0, { waiting: true })], { gone });
+    vi.advanceTimersByTime(250);
+    expect(alone.seen).toEqual(['checked', '0 waits for 2', '0 waits for 3']);
+    alone.calls.stop();
+  });
+});
+
+const signal = (signalNumber: number, time = 100) => ({ exitCode: null, signalNumber, time });
+
+const status = (exitCode: number, time = 100) => ({ exitCode, signalNumber: null, time });
+
+describe('whom a failing rank may blame', () => {
+  const [key, other] = [newKey(), newKey()];
+  const missed = (blame: number): BlameRecord => ({ type: 'missed', key, rank: 3, blame, sentence: 's' });
+
+  test('a rank that fails after its communicator broke blames the first who broke one', () => {
+    const records = new BlameRecords();
+    expect(records.causeOf(1, status(1))).toBeNull();
+    records.add(1, missed(4), 100);
+    records.add(1, missed(5), 50);
+    expect(records.causeOf(1, status(1))).toEqual(missed(4));
+    expect(records.causeOf(1, status(1, 99))).toEqual(missed(5));
+    expect(records.causeOf(1, status(1, 49))).toBeNull();
+    expect(records.causeOf(1, signal(6))).toEqual(missed(4));
+    expect(records.causeOf(1, status(0))).toBeNull();
+    expect(records.causeOf(1, signal(9))).toBeNull();
+    expect(records.causeOf(2, status(1))).toBeNull();
+  });
+
+  test('a rank blames neither itself nor anybody where it is no rank of the job', () => {
+    const records = new BlameRecords();
+    records.add(4, missed(4), 1);
+    records.add(-1, missed(4), 1);
+    records.add(4, { type: 'suspected', key, rank: 4 }, 1);
+    expect(records.causeOf(4, status(1))).toEqual({ type: 'suspected', key, rank: 4 });
+    expect(records.causeOf(-1, status(1))).toBeNull();
+    records.add(0, missed(4), 1);
+    expect(records.causeOf(0, status(1))).toEqual(missed(4));
+  });
+
+  test('a second after it has left the communicator, a rank fails for another reason', () => {
+    vi.setSystemTime(1_000_000);
+    const records = new BlameRecords();
+    records.add(1, missed(4), 1);
+    records.left(1, other);
+    vi.setSystemTime(1_005_000);
+    records.left(1, key);
+    vi.setSystemTime(1_005_999);
+    records.left(1, key);
+    expect(records.causeOf(1, status(1))).toEqual(missed(4));
+    vi.setSystemTime(1_006_000);
+    expect(records.causeOf(1, status(1))).toBeNull();
+  });
+
+  test.each<[BlameRecord, number, number, number, number]>([
+    [missed(4), 4, LeftHow.missed, 3, 0],
+    [{ type: 'suspected', key, rank: 3 }, 1, LeftHow.suspected, 3, 0],
+    [{ type: 'suspected-here', key, rank: 3, suspect: 8 }, 1, LeftHow.suspected, 8, 2],
+  ])('case %#: the launcher gets the record', (record, subject, how, rank, flags) => {
+    const frame = blameFrame(1, record);
+    expect(frame).toMatchObject({ kind: FrameKind.left, subject, flags });
+    const left: { key: Key; rank: number; how: number; reason: string } = decodeLeft(frame.payload);
+    expect(left).toEqual({ key, how, rank, reason: record.type === 'missed' ? 's' : '' });
+  });
+});
