@@ -58,7 +58,7 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
     expect({ status, stderr, lines: stdout.trim().split('\n').toSorted() }).toEqual({ status: 0, stderr: '', lines });
   });
 
-  it('GPUs of different hosts that call all_reduce with unlike operators are told, though nobody waits', async () => {
+  it('GPUs of different hosts that call all_reduce with unlike operators learn it, though nobody waits', async () => {
     const perf = join(repository, 'build/ncclrun-perf');
     const size =
       '--begin 1024 --end 1024 --factor 2 --iters 100 --warmup 5 --blocking 0 --check 0 --root 0 --type float';

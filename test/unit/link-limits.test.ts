@@ -91,7 +91,7 @@ const xid = {
   message: letters(400),
   time: 0,
 };
-const target = { host: 'h', addresses: [], port: 65_535, thorough: true };
+const target = { host: 'h', addresses: [], port: 65_535, thorough: true, sources: null };
 const holder = { pid: 0, program: letters(100), user: letters(100), used: null };
 const gpus = (changes: object) => [{ gpu: 0, total: 0, free: 0, holders: [{ ...holder, ...changes }] }];
 const invitation = { schemaVersion: 1, jobId: 'j', secret: 'AA==', addresses: many(1000, letters(100)), port: 65_535 };
