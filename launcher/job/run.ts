@@ -16,6 +16,7 @@ import { JobSuspend } from './job-suspend.ts';
 import { PhaseClock } from './phase-clock.ts';
 import { Restarts } from './restarts.ts';
 import { SignalPolicy, type SignalActions } from './signals.ts';
+import { hasStdin } from './stdin-flow.ts';
 import { noSuchReader, stdinReader } from './stdin-readers.ts';
 import type { JobRequest, JobResult, Reporter } from '../model/types.ts';
 
@@ -56,7 +57,7 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
     hostsOf,
     startAgent: agents.start,
     plan,
-    readsStdin: stdinReader(request),
+    readsStdin: stdinReader(request, hasStdin()),
     restarts,
     agents,
     early,

@@ -1,11 +1,10 @@
 /** --stdin: which ranks read ours. */
 import type { Failure } from '../model/failure.ts';
-import { hasStdin } from './stdin-flow.ts';
 import type { JobRequest, RankMap } from '../model/types.ts';
 
-/** Who reads our stdin, if there is anything to read. */
-export function stdinReader({ stdin }: JobRequest): (rank: number) => boolean {
-  if (stdin.type === 'none' || !hasStdin()) return () => false;
+/** Who reads our stdin, if `exists`. */
+export function stdinReader({ stdin }: JobRequest, exists: boolean): (rank: number) => boolean {
+  if (stdin.type === 'none' || !exists) return () => false;
   if (stdin.type === 'all') return () => true;
   return (rank) => stdin.ranges.some(({ first, last }) => rank >= first && rank <= last);
 }

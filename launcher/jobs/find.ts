@@ -32,7 +32,7 @@ function jobOf(pid: string): RunningJob[] {
     if (!isOurs(pid)) return [];
     for (const descriptor of readdirSync(`/proc/${pid}/fd`)) {
       const path = `/proc/${pid}/fd/${descriptor}`;
-      if (readlinkSync(path) !== LINK) continue;
+      if (targetOf(path) !== LINK) continue;
       const note = v.safeParse(noteSchema, JSON.parse(readFileSync(path, 'utf8')));
       if (note.success) return [{ ...note.output, pid: Number(pid) }];
     }
@@ -40,6 +40,15 @@ function jobOf(pid: string): RunningJob[] {
     // It has ended meanwhile, or is nobody's that we may look at.
   }
   return [];
+}
+
+/** Null for a descriptor that was closed meanwhile: the note may be behind it. */
+function targetOf(path: string): string | null {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return null;
+  }
 }
 
 /** By its effective user. */

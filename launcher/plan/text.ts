@@ -37,9 +37,16 @@ function bottlenecks(view: PlanView): string {
     if (bottleneck === null) return [];
     const { from, to, load, bandwidth, others } = bottleneck;
     const more = others === 0 ? '' : `, and ${others} more as full`;
-    return [`${name}: the fullest link is ${from} → ${to}, ${load} of ${bandwidth} GB/s${more}\n`];
+    return [
+      `${name}: the fullest link is ${from} → ${to}, ${shortNumber(load)} of ${shortNumber(bandwidth)} GB/s${more}\n`,
+    ];
   });
   return lines.join('');
+}
+
+/** With four digits at most. */
+function shortNumber(value: number): string {
+  return String(Number(value.toPrecision(4)));
 }
 
 function graphRow(name: string, graph: GraphView, nodes: number): string[] {
@@ -57,7 +64,7 @@ function graphRow(name: string, graph: GraphView, nodes: number): string[] {
     between[0] ?? '',
     typeIntra,
     between[1] ?? '',
-    String(Number(totalBw.toPrecision(4))),
+    shortNumber(totalBw),
     notes.filter((note) => note !== '').join(', '),
   ];
 }
@@ -94,7 +101,7 @@ function channelsText(view: PlanView): string {
 function hierarchyText({ hierarchical }: PlanView): string {
   if (hierarchical === null) return '';
   const { rails, bwInter, totalBw, typeInter, nics } = hierarchical;
-  const speed = `${Number(bwInter.toPrecision(4))} GB/s each, ${Number(totalBw.toPrecision(4))} in all`;
+  const speed = `${shortNumber(bwInter)} GB/s each, ${shortNumber(totalBw)} in all`;
   return `direct inside hosts: ${rails} rails between them, ${speed} (${typeInter}); net ${nics.join(' ')}\n\n`;
 }
 

@@ -7,12 +7,15 @@ import { isTransientSsh } from './ssh-error.ts';
 import type { SshConfiguration } from './ssh-config/configuration.ts';
 import type { Ssh2 } from './ssh2/ssh2.ts';
 
-export class AutoShell implements BranchingShell {
-  readonly #ssh2: Ssh2;
-  readonly #openSsh: OpenSsh;
-  readonly #configuration: SshConfiguration;
+type Own = Pick<Ssh2, 'route' | 'go'>;
+type Installed = Pick<OpenSsh, 'start' | 'branchWords' | 'trial'>;
 
-  constructor(ssh2: Ssh2, openSsh: OpenSsh, configuration: SshConfiguration) {
+export class AutoShell implements BranchingShell {
+  readonly #ssh2: Own;
+  readonly #openSsh: Installed;
+  readonly #configuration: Pick<SshConfiguration, 'general'>;
+
+  constructor(ssh2: Own, openSsh: Installed, configuration: Pick<SshConfiguration, 'general'>) {
     this.#ssh2 = ssh2;
     this.#openSsh = openSsh;
     this.#configuration = configuration;

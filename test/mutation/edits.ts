@@ -1,6 +1,8 @@
 /** What can be changed at one node of the syntax tree so that a good test should notice. */
 import {
+  isArrayBindingPattern,
   isBinaryExpression,
+  isBindingElement,
   isBlock,
   isCallExpression,
   isConditionalExpression,
@@ -77,9 +79,10 @@ function hasOperator(condition: Expression): boolean {
   return condition.kind === SyntaxKind.TrueKeyword || condition.kind === SyntaxKind.FalseKeyword;
 }
 
-/** True for `0` in `list[index] ?? 0`, which only the compiler asks for. */
+/** True for `0` in `list[index] ?? 0` and in `const [first = 0] = list`, which only the compiler asks for. */
 function isFallback(node: Node): boolean {
   const { parent } = node;
+  if (isBindingElement(parent)) return parent.initializer === node && isArrayBindingPattern(parent.parent);
   if (!isBinaryExpression(parent) || parent.operatorToken.kind !== SyntaxKind.QuestionQuestionToken) return false;
   return parent.right === node && (isElementAccessExpression(parent.left) || isCallExpression(parent.left));
 }

@@ -1,7 +1,7 @@
 /**
- * The mutation run: node test/mutation/main.ts [--seed N] [--count 200] [--only FILE:LINE|FILE|FOLDER] [--workers 2] [--at-least 85] [--no-local]
+ * The mutation run: node test/mutation/main.ts [--seed N] [--count 200] [--only FILE:LINE|FILE|FOLDER] [--below FOLDER] [--workers 2] [--at-least 85] [--no-local]
  * [--calls FILE] [--verbose]. Changes the code in one place at a time and runs the tests that should notice. Exit status 1 if they notice
- * less than `--at-least` percent. `--calls` keeps which tests call which functions for the next run, which takes as long as all unit tests.
+ * less than `--at-least` percent. `--below` draws the mutants of that folder alone. `--calls` keeps which tests call which functions for the next run, which takes as long as all unit tests.
  */
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -20,6 +20,7 @@ const options = {
   seed: text,
   count: text,
   only: text,
+  below: text,
   workers: text,
   'at-least': text,
   calls: text,
@@ -34,7 +35,7 @@ function wholeNumber(given: string | undefined, usual: number, name: string): nu
 }
 
 /** The mutants to try, and a line about them. */
-function chosen(values: { seed?: string; count?: string; only?: string }): Mutant[] {
+function chosen(values: { seed?: string; count?: string; only?: string; below?: string }): Mutant[] {
   using compiler = new Compiler(checkout);
   const all = compiler.mutants();
   const stale = staleEntries(accepted, all).map(({ file, source }) => `${file}: ${source}`);
@@ -48,8 +49,10 @@ function chosen(values: { seed?: string; count?: string; only?: string }): Mutan
   }
   const seed = wholeNumber(values.seed, Math.floor(Math.random() * 1e9), 'seed');
   const count = wholeNumber(values.count, 200, 'count');
-  const open = all.filter((mutant) => !isAccepted(mutant, accepted));
-  console.log(`seed ${seed}: ${count} of ${open.length} mutants; ${all.length - open.length} accepted`);
+  const { below = '' } = values;
+  const there = all.filter(({ file }) => file.startsWith(below));
+  const open = there.filter((mutant) => !isAccepted(mutant, accepted));
+  console.log(`seed ${seed}: ${count} of ${open.length} mutants; ${there.length - open.length} accepted`);
   return drawMutants(open, { seed, count }, (mutant) => compiler.accepts(mutant));
 }
 

@@ -59,6 +59,10 @@ const { agents } = scriptedJob(['node7'], 1);
 const order: AgentOrder = agents[0]?.order ?? expect.unreachable();
 const identity = { version: '1', key: '1-abc' };
 
+const settle = async () => {
+  for (let round = 0; round < 4; round++) await turn();
+};
+
 /** `staged`: hosts without ncclrun get it. `isTransient`: another attempt may succeed. */
 export async function playedShell(staged = false, isTransient = false) {
   const runs: Played[] = [];
@@ -83,9 +87,6 @@ export async function playedShell(staged = false, isTransient = false) {
       staging: () => undefined,
       closed: (end) => void seen.ends.push(end),
     });
-  };
-  const settle = async () => {
-    for (let round = 0; round < 4; round++) await turn();
   };
   return { runs, seen, start, settle };
 }

@@ -55,6 +55,8 @@ interface PlayedHost {
   readonly heard: Frame[];
   /** Of `silent` reports. */
   readonly silences: number[];
+  /** Steps of its connection, and why it is reached as it is. */
+  readonly told: string[];
   closed: string | null | undefined;
 }
 
@@ -66,20 +68,28 @@ export class PlayedTree {
   readonly sent: Frame[] = [];
   /** Hosts whose link to the one that reaches them carries nothing. */
   readonly cut = new Set<string>();
+  readonly #unreached: ReadonlySet<string>;
   /** What waits for a launcher that is stopped; null: it is not. */
   #waiting: (() => void)[] | null = null;
 
-  constructor(names: readonly string[], radix: number) {
+  /** `unreached`: hosts that no other host reaches. */
+  constructor(names: readonly string[], radix: number, unreached: readonly string[] = []) {
+    this.#unreached = new Set(unreached);
     const slots = names.map((name) => hostNamed(name));
     const direct = {
       start: ({ name }: { name: string }) => Promise.resolve(this.#direct(name)),
       branchWords: ({ name }: { name: string }) => [name],
       trial: () => '',
-      isTransient: () => false,
+      isTransient: ({ status }: RemoteExit) => status === 255,
     };
     const start = agentStarterOver(new TreeShell(direct, slots, radix), null);
     for (const slot of slots) {
-      const played = { heard: [] as Frame[], silences: [] as number[], closed: undefined as string | null | undefined };
+      const played = {
+        heard: [] as Frame[],
+        silences: [] as number[],
+        told: [] as string[],
+        closed: undefined as string | null | undefined,
+      };
       const connection = start(
         slot,
         { ...order, hostName: slot.name },
@@ -91,8 +101,8 @@ export class PlayedTree {
           },
           closed: ({ problem }) => (played.closed = problem),
           staging: () => undefined,
-          remoteShell: () => undefined,
-          step: () => undefined,
+          remoteShell: (why) => void played.told.push(why),
+          step: (step) => void played.told.push(step),
         },
       );
       this.hosts.set(slot.name, Object.assign(played, { connection }));
@@ -141,13 +151,19 @@ export class PlayedTree {
       near.close();
       died.resolve({ waitStatus: null, remarks: '' });
     };
-    this.agents.set(name, new PlayedAgent(this.#cable(name, far), (child) => this.#connect(child)));
+    this.agents.set(name, new PlayedAgent(this.#cable(name, far), (child) => this.#branch(child)));
     return Object.assign(this.#cable(name, near), {
       died: died.promise,
       kill: end,
       letGo: end,
       release: () => undefined,
     });
+  }
+
+  /** The same from another host. */
+  #branch(name: string): BranchLink {
+    if (this.#unreached.has(name)) throw new Error('No route to host');
+    return this.#connect(name);
   }
 
   #cable(name: string, link: Link): Link {

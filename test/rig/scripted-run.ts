@@ -26,8 +26,8 @@ interface ScriptedRun {
   readonly events: readonly JobEvent[];
   /** What the reporter was to prepare for. */
   readonly prepared: readonly RankMap[];
-  ofType<Type extends JobEvent['type']>(type: Type): readonly Extract<JobEvent, { type: Type }>[];
-  notices(): readonly string[];
+  readonly ofType: <Type extends JobEvent['type']>(type: Type) => readonly Extract<JobEvent, { type: Type }>[];
+  readonly notices: () => readonly string[];
 }
 
 /** Every rank exits with 0 as soon as it has started, unless `started` does something else. Agents end when they are asked to. */

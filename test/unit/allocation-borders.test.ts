@@ -100,6 +100,10 @@ describe('the places that messages point at', () => {
     expect(refused(() => hostsOf('', { hostfile: null, hostList })).slice(0, message.length)).toBe(message);
   });
 
+  test('a host that a hostfile excludes has no count', () => {
+    expect(refused(() => hostsOf('b:1\n^a:4\n'))).toBe('hosts:2:1+4 an excluded host has no count; write ^a');
+  });
+
   test('an empty hostfile is refused', () => {
     expect(refused(() => hostsOf('# nothing\n'))).toMatch(/hosts/u);
   });

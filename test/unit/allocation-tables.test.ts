@@ -106,7 +106,7 @@ describe('a list in other grammars', () => {
     });
   });
 
-  test('at most eight hosts are named that lose something', () => {
+  test('a sentence names at most eight hosts that lose something', () => {
     expect(printHosts(numbered, 'mpich').lost).toEqual([
       'not written, mpich has no ports: a, b, c, d, e, f, g, h and 2 more',
     ]);
@@ -117,19 +117,19 @@ describe('a list in other grammars', () => {
   });
 });
 
-describe("a Slurm job's hosts", () => {
-  const found = (environment: Readonly<Record<string, string>>) => {
-    const { entries, why, withoutGpus } = slurmHosts({
-      name: 'slurm',
-      environment: { SLURM_JOB_NODELIST: 'n[1-2]', ...environment },
-    });
-    return [
-      entries.map(({ name, slots }) => `${name}:${slots ?? '?'}`).join(),
-      why,
-      withoutGpus && [...withoutGpus.values()].join(),
-    ];
-  };
+const found = (environment: Readonly<Record<string, string>>) => {
+  const { entries, why, withoutGpus } = slurmHosts({
+    name: 'slurm',
+    environment: { SLURM_JOB_NODELIST: 'n[1-2]', ...environment },
+  });
+  return [
+    entries.map(({ name, slots }) => `${name}:${slots ?? '?'}`).join(),
+    why,
+    withoutGpus && [...withoutGpus.values()].join(),
+  ];
+};
 
+describe("a Slurm job's hosts", () => {
   test.each<[Readonly<Record<string, string>>, unknown[]]>([
     [{}, ['n1:?,n2:?', 'as many as the host has GPUs, or tasks if none', '1,1']],
     [{ SLURM_TASKS_PER_NODE: '2,3' }, ['n1:?,n2:?', 'as many as the host has GPUs, or tasks if none', '2,3']],

@@ -14,27 +14,27 @@ import { FailureError } from '../../launcher/model/failure-error.ts';
 import { captured, refusal } from '../rig/captured.ts';
 import { expectText } from '../rig/expected.ts';
 
-describe('the words of a command', () => {
-  const read = async (words: string) => {
-    const {
-      asked,
-      settings,
-      words: left,
-    } = await readWords<'json' | 'help' | 'kernels'>(words.split(' ').filter(Boolean), {
-      ...commandTable.help,
-      line: {
-        command: 'ps',
-        words: 'words',
-        options: [
-          ...commandTable.ps.line.options,
-          ...commandTable.build.line.options.filter(({ name }) => name === 'kernels'),
-        ],
-      },
-      words: { type: 'files' },
-    });
-    return [asked, settings.flag('json'), settings.text('kernels'), left];
-  };
+const read = async (words: string) => {
+  const {
+    asked,
+    settings,
+    words: left,
+  } = await readWords<'json' | 'help' | 'kernels'>(words.split(' ').filter(Boolean), {
+    ...commandTable.help,
+    line: {
+      command: 'ps',
+      words: 'words',
+      options: [
+        ...commandTable.ps.line.options,
+        ...commandTable.build.line.options.filter(({ name }) => name === 'kernels'),
+      ],
+    },
+    words: { type: 'files' },
+  });
+  return [asked, settings.flag('json'), settings.text('kernels'), left];
+};
 
+describe('the words of a command', () => {
   it.each<[string, unknown[]]>([
     ['', [null, false, null, []]],
     ['--json a 007', [null, true, null, ['a', '007']]],
@@ -79,6 +79,12 @@ describe('the words of a command', () => {
   });
 });
 
+const option = (name: string) => {
+  const found = runCommandLine.options.find((one) => one.name === name);
+  if (found === undefined) throw new Error(name);
+  return found;
+};
+
 describe('what a command prints about itself', () => {
   it.each(['bash', 'zsh', 'fish'])('the completion script for %s is the expected one', async (shell) => {
     const { stdout } = await captured(() => completion([shell]));
@@ -87,7 +93,10 @@ describe('what a command prints about itself', () => {
   });
 
   it('the manual page is the expected one', async () => {
-    await expectText('words/manual.roff', (await captured(() => man([]))).stdout.replaceAll(installedVersion(), 'VERSION'));
+    await expectText(
+      'words/manual.roff',
+      (await captured(() => man([]))).stdout.replaceAll(installedVersion(), 'VERSION'),
+    );
   });
 
   it.each(['hosts', 'ps'] as const)('the help of %s is the expected one', async (command) => {
@@ -108,11 +117,6 @@ describe('what a command prints about itself', () => {
   });
 
   it('options have groups, arguments and defaults', () => {
-    const option = (name: string) => {
-      const found = runCommandLine.options.find((one) => one.name === name);
-      if (found === undefined) throw new Error(name);
-      return found;
-    };
     expect(['json', 'np', 'tag-output'].map((name) => argumentText(option(name)))).toEqual([
       '',
       ' N',

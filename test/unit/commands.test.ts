@@ -145,6 +145,15 @@ describe('ncclrun without a start', () => {
       ],
     ],
     [
+      '--dry-run -n 3 -H alpha:1,beta:1,c:1 true',
+      [
+        'command  ncclrun -n 3 -H alpha:1,beta:1,c:1 true',
+        'host     alpha   rank 0   1 slot (stated at -H)',
+        'host     beta    rank 1   1 slot (stated at -H)',
+        'host     c       rank 2   1 slot (stated at -H)',
+      ],
+    ],
+    [
       '--dry-run -n 1 -H a:2 true',
       ['command  ncclrun -n 1 -H a:2 true', 'host     a      rank 0   2 slots (stated at -H)'],
     ],

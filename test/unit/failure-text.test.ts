@@ -78,13 +78,13 @@ describe('the exit status and the message of every failure', () => {
         outOfMemory: false,
         stderrTail: [],
         xids: [
-          { ...xid, code: 45, secondsBefore: 1.2 },
+          { ...xid, code: 45, secondsBefore: 0.2 },
           { ...xid, host: 'node7', ranks: [8, 11], code: 119, message: '', pid: null, secondsBefore: 0 },
         ],
       },
       134,
       'ncclrun: rank 2 on node1 (pid 4711, GPU 3 at 0000:1b:00.0) died of SIGABRT (aborted), status 134\n' +
-        '    GPU 3 (0000:1b:00.0) reported Xid 45: Ch 00000008 (pid 4711), 1.2 s before\n' +
+        '    GPU 3 (0000:1b:00.0) reported Xid 45: Ch 00000008 (pid 4711), 0.2 s before\n' +
         '    node7: GPU 3 (0000:1b:00.0, ranks 8,11) reported Xid 119: the GPU’s own processor (GSP) does not answer\n' +
         '  next: Xid 119 of GPU 3 on node7: reset the GPU or restart the host; if it comes back, try another driver\n',
     ],

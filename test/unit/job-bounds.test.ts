@@ -9,7 +9,7 @@ import { HostBounds } from '../../launcher/job/host-bounds.ts';
 import { LastWords } from '../../launcher/job/last-words.ts';
 import { PhaseClock } from '../../launcher/job/phase-clock.ts';
 import { Restarts } from '../../launcher/job/restarts.ts';
-import { noSuchReader } from '../../launcher/job/stdin-readers.ts';
+import { noSuchReader, stdinReader } from '../../launcher/job/stdin-readers.ts';
 import type { Failure } from '../../launcher/model/failure.ts';
 import type { RankMap, StdinReaders } from '../../launcher/model/types.ts';
 import { samplePlan } from '../rig/plans.ts';
@@ -89,14 +89,15 @@ describe('what a host may say', () => {
   });
 });
 
-describe('the last words of a rank', () => {
-  const after = (...pieces: readonly string[]): readonly string[] => {
-    const words = new LastWords();
-    for (const piece of pieces) words.add(1, Buffer.from(piece));
-    return words.of(1);
-  };
-  const numbered = (count: number) => Array.from({ length: count }, (_, line) => `line ${line}`);
+const after = (...pieces: readonly string[]): readonly string[] => {
+  const words = new LastWords();
+  for (const piece of pieces) words.add(1, Buffer.from(piece));
+  return words.of(1);
+};
 
+const numbered = (count: number) => Array.from({ length: count }, (_, line) => `line ${line}`);
+
+describe('the last words of a rank', () => {
   test.each<[string, string[], string[]]>([
     ['nothing', [], []],
     ['empty lines', ['\n', ' \n'], []],
@@ -173,11 +174,12 @@ const mapOf = (count: number): RankMap => ({
   }),
 });
 
+const readers = (...ranges: readonly (readonly [number, number])[]): StdinReaders => {
+  return { type: 'ranks', ranges: ranges.map(([first, last]) => ({ first, last })) };
+};
+
 describe('requests that the number of ranks decides', () => {
   const request = jobRequest(new Settings<JobOptionName>(mergeSettings(runCommandLine.options, [])), ['p']);
-  const readers = (...ranges: readonly (readonly [number, number])[]): StdinReaders => {
-    return { type: 'ranks', ranges: ranges.map(([first, last]) => ({ first, last })) };
-  };
 
   test.each<[StdinReaders, number | null, string | null]>([
     [readers([0, 0]), 1, null],
@@ -190,6 +192,17 @@ describe('requests that the number of ranks decides', () => {
   ])('the readers %j fit a job of %j ranks unless one does not exist', (stdin, ranks, refusal) => {
     const failure = noSuchReader({ ...request, stdin }, ranks === null ? null : mapOf(ranks));
     expect(failure?.type === 'usage' ? `${failure.message}; ${failure.remedy}` : failure).toBe(refusal);
+  });
+
+  test.each<[StdinReaders, boolean, number[]]>([
+    [readers([1, 2], [4, 4]), true, [1, 2, 4]],
+    [readers([1, 2]), false, []],
+    [{ type: 'all' }, true, [0, 1, 2, 3, 4, 5]],
+    [{ type: 'all' }, false, []],
+    [{ type: 'none' }, true, []],
+  ])('the readers %j, where there is a stdin (%s), are ranks %j', (stdin, exists, ranks) => {
+    const reads = stdinReader({ ...request, stdin }, exists);
+    expect([0, 1, 2, 3, 4, 5].filter((rank) => reads(rank))).toEqual(ranks);
   });
 
   test('a given plan fits as many ranks as it was made for', () => {

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { SpawnStep } from '../../control/messages/guardian.ts';
 import type { Failure } from '../../launcher/model/failure.ts';
@@ -189,6 +190,29 @@ describe('the failure of a start', () => {
       cause,
       errno: name,
     });
+  });
+
+  const directory = fileURLToPath(new URL('.', import.meta.url));
+  test.each<[string, number, SpawnStep, string | null]>([
+    [
+      './none',
+      2,
+      SpawnStep.exec,
+      'check the path on h; if the file is there, the interpreter that its first line names is not',
+    ],
+    ['none', 2, SpawnStep.exec, 'check the name, the PATH on h, or give the full path'],
+    ['job-parts.test.ts', 2, SpawnStep.exec, `it is no command, but a file in ${directory}: write ./job-parts.test.ts`],
+    [
+      'p',
+      13,
+      SpawnStep.exec,
+      'it must be a file with execute permission: chmod +x p, or start it with its interpreter',
+    ],
+    ['p', 2, SpawnStep.directory, `make ${directory} on h, or name another directory with --wdir`],
+    ['p', 1, SpawnStep.fork, 'a sandbox or security module on h refuses this'],
+    ['p', 5, SpawnStep.fork, null],
+  ])('the remedy for %s with errno %i at step %i is %j', (name, errno, step, remedy) => {
+    expect(spawnFailure({ ...place, program: name }, directory, { errno, step }).remedy).toBe(remedy);
   });
 });
 

@@ -157,18 +157,18 @@ describe('hosts whose slots their agents report', () => {
   });
 });
 
-describe('spares', () => {
-  const lostOnce = (words: string) => {
-    let lost = false;
-    return scriptedRun(words, {
-      started(agent, rank) {
-        if (agent.name !== 'a' || lost) return agent.exited(rank, 0);
-        lost = true;
-        return agent.lost('reset');
-      },
-    });
-  };
+const lostOnce = (words: string) => {
+  let lost = false;
+  return scriptedRun(words, {
+    started(agent, rank) {
+      if (agent.name !== 'a' || lost) return agent.exited(rank, 0);
+      lost = true;
+      return agent.lost('reset');
+    },
+  });
+};
 
+describe('spares', () => {
   test('a spare connects once the ranks run, and takes the place of a lost host', async () => {
     const { result, ofType, notices } = lostOnce('-n 2 -H a:1,b:1,c:1 --max-restarts 1 prog');
     const { ok, ranks } = await result;
@@ -177,7 +177,7 @@ describe('spares', () => {
     expect(ofType('host-connecting').map(({ host }) => host)).toContain('c');
   });
 
-  test('without restarts no spare connects', async () => {
+  test('no spare connects without restarts', async () => {
     const { result, agents } = lostOnce('-n 2 -H a:1,b:1,c:1 prog');
     expect(await result).toMatchObject({ ok: false, reason: 'host-lost', restarts: 0 });
     expect(agents.map(({ name }) => name)).toEqual(['a', 'b']);
@@ -245,4 +245,62 @@ test('GPUs without free memory are reported, of the hosts that have GPUs', async
   });
   await result;
   expect(notices()).toEqual([expect.stringMatching(/^GPUs lack free memory: a: 10 of 80 GiB on GPU 0/u)]);
+});
+
+describe('--on-failure shrink', () => {
+  test('the others go on without a failed rank or a lost host, and the last failure ends the job', async () => {
+    const { result, ofType } = scriptedRun('-n 4 -H a:2,b:1,c:1 --on-failure shrink prog', {
+      started(agent, rank) {
+        if (rank === 3) agent.lost('reset');
+        else if (rank === 1) agent.exited(rank, exit(3));
+        else setImmediate(() => agent.exited(rank, 0));
+      },
+    });
+    expect(await result).toMatchObject({
+      ok: true,
+      exitCode: 0,
+      failures: [{ rank: 1 }, { type: 'host-lost', host: 'c' }],
+    });
+    expect(ofType('shrink').map(({ failure, left }) => [failure.type, left])).toEqual([
+      ['rank-exit', 3],
+      ['host-lost', 2],
+    ]);
+    expect(ofType('failure')).toEqual([]);
+    const last = scriptedRun('-n 2 -H a:2 --on-failure shrink prog', {
+      started: (agent, rank) => agent.exited(rank, exit(rank + 1)),
+    });
+    expect(await last.result).toMatchObject({ ok: false, exitCode: 1 });
+    expect(last.ofType('failure').map(({ primary }) => primary)).toEqual([true, false]);
+  });
+});
+
+const hanging = (onHang: string) =>
+  scriptedRun(`-n 1 -H a:1 --on-hang ${onHang} --grace 0.01 prog`, {
+    started(agent, rank) {
+      const position = {
+        rank,
+        jobRank: rank,
+        operation: 3,
+        collective: 'barrier',
+        bytes: 0,
+        inside: true,
+        stopped: false,
+        waitedMs: 30_000,
+        waitsFor: null,
+      };
+      const where = { communicator: '0123456789abcdef', epoch: 0, size: 1, ranks: [position] };
+      agent.say(FrameKind.failure, 0, encodeJson({ type: 'stalled', where }));
+      if (onHang === 'report') agent.exited(rank, 0);
+    },
+  });
+
+describe('a hang', () => {
+  test.each(['report', 'abort'])(
+    '--on-hang %s reports the hang, and ends the job only where that is asked for',
+    async (onHang) => {
+      const { result, ofType } = hanging(onHang);
+      expect(await result).toMatchObject({ reason: onHang === 'abort' ? 'hang' : 'ok' });
+      expect(ofType('hang')).toMatchObject([{ communicator: '0123456789abcdef', operation: 3, waiting: '0' }]);
+    },
+  );
 });

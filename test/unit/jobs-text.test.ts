@@ -6,6 +6,9 @@ it.each([
   [59.9, '59 s'],
   [60, '1 min'],
   [3599, '59 min'],
+  [3600, '1 h 0 min'],
+  [86_399, '23 h 59 min'],
+  [86_400, '1 d 0 h'],
   [3661, '1 h 1 min'],
   [90_000, '1 d 1 h'],
 ])('durationText prints %d seconds as %s', (seconds, text) => expect(durationText(seconds)).toBe(text));
@@ -29,7 +32,9 @@ it('jobsText lists hosts one by one and shortens long lists', () => {
     '  ./app --lr 1',
     '  node1    ranks 0-1',
   ]);
+  expect(lines).toHaveLength(2 + 16 + 1);
   expect(lines.at(-1)).toBe('  and 4 more: node[17-20]');
+  expect(jobsText([{ ...job, hosts: hosts.slice(0, 16) }], 61_000)).not.toContain('more');
 });
 
 it('jobsText reports that there is no job', () =>

@@ -121,9 +121,9 @@ describe('a lane', () => {
   });
 });
 
-describe('folded lines', () => {
-  const all = (fold: Fold, ...chunks: readonly OutputChunk[]) => chunks.forEach((one) => void fold.output(one));
+const all = (fold: Fold, ...chunks: readonly OutputChunk[]) => chunks.forEach((one) => void fold.output(one));
 
+describe('folded lines', () => {
   test('a line waits 100 ms for the ranks that have not written it, and later ones wait for their own time', async () => {
     const { fold, written } = rig(3);
     all(fold, chunk(0, 'a\n'));
@@ -230,15 +230,17 @@ describe('a batch', () => {
   });
 });
 
+const failing = (isTTY: boolean) => {
+  const stream = new Writable({
+    write: (_bytes, _encoding, done) => done(Object.assign(new Error('write EIO'), { code: 'EIO' })),
+  });
+  return Object.assign(stream, { isTTY });
+};
+
+const fails = (isTTY: boolean) => new Writer(() => failing(isTTY)).print('x');
+
 describe('a writer', () => {
   test('a terminal that was closed counts as SIGHUP, and other errors as lost output', async () => {
-    const failing = (isTTY: boolean) => {
-      const stream = new Writable({
-        write: (_bytes, _encoding, done) => done(Object.assign(new Error('write EIO'), { code: 'EIO' })),
-      });
-      return Object.assign(stream, { isTTY });
-    };
-    const fails = (isTTY: boolean) => new Writer(() => failing(isTTY)).print('x');
     await expect(fails(true)).rejects.toMatchObject({ failure: { type: 'interrupt', signal: 'SIGHUP' } });
     await expect(fails(false)).rejects.toMatchObject({ failure: { type: 'output', message: 'write EIO' } });
   });

@@ -131,7 +131,7 @@ describe('the live line', () => {
     [32, '0/3 hosts up; waiting for 3 hos…'],
     [1, '…'],
     [0, '…'],
-  ])('in %i columns the line shows as many hosts as fit', (width, line) => {
+  ])('the line shows in %i columns as many hosts as fit', (width, line) => {
     expect(lineAfter(hosts, width, 10_000)).toBe(line);
   });
 

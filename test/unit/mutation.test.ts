@@ -13,7 +13,7 @@ import { repository } from '../rig/cluster.ts';
 
 const text = `export function place(index: number, names: readonly string[], strict: true | boolean): number | null {
   if (index < 0 || !strict) return null;
-  const last = names.length - 1;
+  const [last = 4] = [names.length - 1];
   return index === last ? 7 : (names[index] ?? '').length + Number(names.at(1000) ?? 0);
 }
 `;

@@ -125,7 +125,7 @@ describe('output of a rank', () => {
 });
 
 describe('output that the reporter is slow to take', () => {
-  test('from chunk 4097 on, the chunks of a host wait joined until the reporter has less than 2048', async () => {
+  test('the chunks of a host from 4097 on wait joined until the reporter has less than 2048', async () => {
     const { say, take, taking } = rig(10_000);
     for (let piece = 0; piece < 4096; piece++) say('x');
     say('a');

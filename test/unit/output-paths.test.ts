@@ -11,17 +11,18 @@ import { failureFrom } from './failure-from.ts';
 const directory = realpathSync(mkdtempSync(join(tmpdir(), 'ncclrun-output-paths-')));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-describe('--output', () => {
-  const paths = (given: readonly string[], filename: string | null = null) =>
-    outputRequest(given, filename).files.map(({ parts, given: as }) => [
-      as,
-      outputPath({ given: as, parts }, { rank: 3, host: 'h', stream: 'stderr', ranks: 11 }),
-    ]);
-  const flags = (...given: string[]) => {
-    const { shown, tag, timestamp, merge } = outputRequest(given, null);
-    return [shown, tag, timestamp, merge].map(Number).join('');
-  };
+const paths = (given: readonly string[], filename: string | null = null) =>
+  outputRequest(given, filename).files.map(({ parts, given: as }) => [
+    as,
+    outputPath({ given: as, parts }, { rank: 3, host: 'h', stream: 'stderr', ranks: 11 }),
+  ]);
 
+const flags = (...given: string[]) => {
+  const { shown, tag, timestamp, merge } = outputRequest(given, null);
+  return [shown, tag, timestamp, merge].map(Number).join('');
+};
+
+describe('--output', () => {
   it.each<[string[], string | null, string[][]]>([
     [['dir=d'], null, [['--output dir=d', 'd/rank.3.stderr']]],
     [['file=%h-%r-%n-%t-100%%'], null, [['--output file=%h-%r-%n-%t-100%%', 'h-3-11-stderr-100%']]],

@@ -92,16 +92,17 @@ describe('--output-ranks', () => {
   });
 });
 
-describe('events for people', () => {
-  const shown = async (events: readonly JobEvent[], options = {}): Promise<string> => {
-    const { reporter, streams, seen } = plainReporter(options);
-    for (const event of events) reporter.event(event);
-    await streams.stderr.flush();
-    return seen.stderr;
-  };
+const shown = async (events: readonly JobEvent[], options = {}): Promise<string> => {
+  const { reporter, streams, seen } = plainReporter(options);
+  for (const event of events) reporter.event(event);
+  await streams.stderr.flush();
+  return seen.stderr;
+};
 
+const staging = (host: string): JobEvent => ({ time: 0, type: 'host-staging', host, bytes: 2_000_000 });
+
+describe('events for people', () => {
   test('the first copy of ncclrun is reported, and no other', async () => {
-    const staging = (host: string): JobEvent => ({ time: 0, type: 'host-staging', host, bytes: 2_000_000 });
     expect(await shown([staging('a'), staging('b')])).toBe(
       'ncclrun: a has no ncclrun of this version: copying it (2 MB) to all hosts that lack it, once\n',
     );
@@ -170,7 +171,7 @@ describe('--fold', () => {
     expect(single.seen.stdout).toBe('a\n');
   });
 
-  test('without --fold a restart folds nothing', async () => {
+  test('a restart without --fold folds nothing', async () => {
     const { reporter, seen } = plainReporter();
     reporter.event(started(2));
     reporter.event({ time: 0, type: 'restart', attempt: 1, limit: 1, failure: exit, hosts: [] });
@@ -192,19 +193,22 @@ test.each<['stdout' | 'stderr', string, string]>([
   expect(seen).toEqual({ stdout, stderr });
 });
 
-describe('--output', () => {
-  const toFile = (name: string): OutputPattern => ({
-    given: `--output ${name}`,
-    parts: [{ text: join(directory, name) }],
-  });
-  const perRank = (name: string): OutputPattern => {
-    return {
-      given: name,
-      parts: [{ text: join(directory, `${name}-`) }, { field: 'padded-rank' }, { text: '.' }, { field: 'stream' }],
-    };
+const toFile = (name: string): OutputPattern => ({
+  given: `--output ${name}`,
+  parts: [{ text: join(directory, name) }],
+});
+
+const perRank = (name: string): OutputPattern => {
+  return {
+    given: name,
+    parts: [{ text: join(directory, `${name}-`) }, { field: 'padded-rank' }, { text: '.' }, { field: 'stream' }],
   };
+};
+
+const read = (name: string) => readFileSync(join(directory, name), 'utf8');
+
+describe('--output', () => {
   const tags = { tagOutput: 'auto', timestamps: false } as const;
-  const read = (name: string) => readFileSync(join(directory, name), 'utf8');
 
   test('a shared file has tags and whole lines, and a file of one rank its bytes', async () => {
     const files = new OutputFilesReporter([toFile('all'), perRank('one'), toFile('all')], tags);
@@ -243,10 +247,11 @@ describe('--output', () => {
   });
 });
 
+const tag = (tagOutput: 'none' | 'rank', timestamps: boolean) =>
+  tagOf(chunk(3, 'x'), true, { tagOutput, timestamps }, (_format, text) => text);
+
 test('a tag has the time, the rank, or both', () => {
   vi.stubEnv('TZ', 'UTC');
-  const tag = (tagOutput: 'none' | 'rank', timestamps: boolean) =>
-    tagOf(chunk(3, 'x'), true, { tagOutput, timestamps }, (_format, text) => text);
   const [time = ''] = /^\S+ \S+ /u.exec(tag('none', true)) ?? [];
   expect(time).toMatch(/^[0-9-]{10} [0-9:.]{12} $/u);
   expect([tag('none', false), tag('rank', false), tag('rank', true)]).toEqual(['', '[3] ', `${time}[3] `]);

@@ -39,17 +39,19 @@ describe('a hang', () => {
   });
 });
 
-describe('a failure', () => {
-  const exit = (exitCode: number): Failure => {
-    return { type: 'rank-exit', host: 'h', rank: 0, pid: 1, exitCode, outOfMemory: false, stderrTail: [] };
-  };
-  const unreachable = (detail: string): Failure => {
-    return { type: 'host-unreachable', host: 'h', phase: 'connect', cause: 'other', detail, remedy: null };
-  };
-  const placed = (text: string, column: number, length: number): readonly string[] =>
-    failureText({ type: 'usage', message: 'm', remedy: null, position: { source: 's', line: 1, column, text, length } })
-      .details;
+const exit = (exitCode: number): Failure => {
+  return { type: 'rank-exit', host: 'h', rank: 0, pid: 1, exitCode, outOfMemory: false, stderrTail: [] };
+};
 
+const unreachable = (detail: string): Failure => {
+  return { type: 'host-unreachable', host: 'h', phase: 'connect', cause: 'other', detail, remedy: null };
+};
+
+const placed = (text: string, column: number, length: number): readonly string[] =>
+  failureText({ type: 'usage', message: 'm', remedy: null, position: { source: 's', line: 1, column, text, length } })
+    .details;
+
+describe('a failure', () => {
   test.each([
     [1, 'its own messages above, if any, say why'],
     [126, 'status 126 is how a shell says that a program is not executable'],
@@ -65,12 +67,12 @@ describe('a failure', () => {
   test.each([
     [8, 'n0, n1, n2, n3, n4, n5, n6, n7'],
     [10, 'n0, n1, n2, n3, n4, n5, n6, n7 and 2 more'],
-  ])('of %i late ranks at most eight are named', (count, list) => {
+  ])('the sentence about %i late ranks names at most eight', (count, list) => {
     const { sentence } = failureText({ type: 'spawn-timeout', seconds: 3, late: names(count) });
     expect(sentence).toBe(`the ranks had not all started within 3 s, and the job was ended; late: ${list}`);
   });
 
-  test('at most 16 lines of a remote side are quoted, without empty ones', () => {
+  test('a failure quotes at most 16 lines of a remote side, without empty ones', () => {
     const lines = (count: number) => failureText(unreachable(names(count).join('\r\n\n'))).details;
     expect(lines(2)).toEqual(['| n0', '| n1']);
     expect(lines(16)).toEqual(names(16).map((name) => `| ${name}`));
@@ -87,7 +89,7 @@ describe('a failure', () => {
     expect(placed(`z${long}`, 62, 1)).toEqual([long.slice(0, 120), `${' '.repeat(60)}~`]);
   });
 
-  test('of the failures behind the primary one at most eight kinds are named', () => {
+  test('a summary names at most eight kinds of failures behind the primary one', () => {
     const failures = (count: number): Failure[] => [
       timeout,
       ...Array.from({ length: count }, (_, index) => exit(index + 1)),

@@ -59,16 +59,16 @@ describe('collectives', () => {
   });
 });
 
-describe('requests that contradict themselves', () => {
-  const request = (words: string) => {
-    const {
-      settings,
-      words: program,
-      further,
-    } = readCommandLine<JobOptionName>(words.split(' '), runCommandLine, { XDG_CONFIG_HOME: '/none' });
-    return jobRequest(settings, program, further);
-  };
+const request = (words: string) => {
+  const {
+    settings,
+    words: program,
+    further,
+  } = readCommandLine<JobOptionName>(words.split(' '), runCommandLine, { XDG_CONFIG_HOME: '/none' });
+  return jobRequest(settings, program, further);
+};
 
+describe('requests that contradict themselves', () => {
   it.each([
     [
       '--simulate-hosts 2 p',
@@ -152,7 +152,7 @@ describe('a task of srun', () => {
     { SLURM_PROCID: '02' },
     { SLURM_JOB_ID: '' },
     { NCCLRUN_JOB_ID: 'j' },
-  ])('with %j it may', (change) => {
+  ])('a process with %j may start jobs', (change) => {
     expect(() => refuseTask({ ...task, ...change })).not.toThrow();
   });
 });

@@ -63,6 +63,8 @@ describe('a mistake in JSON', () => {
   });
 });
 
+const names = ({ options }: CommandLine) => options.map(({ name }) => name);
+
 describe('a value', () => {
   it.each<[string, number | null]>([
     ['0', 0],
@@ -144,7 +146,6 @@ describe('a value', () => {
   });
 
   it('each command takes the options of a job that concern it', () => {
-    const names = ({ options }: CommandLine) => options.map(({ name }) => name);
     const has = (command: 'config' | 'tune' | 'hosts' | 'topo' | 'perf', name: string) =>
       names(commandTable[command].line).filter((one) => one === name).length;
     expect([has('config', 'explain'), has('config', 'dry-run'), has('config', 'np')]).toEqual([1, 0, 1]);
@@ -156,17 +157,18 @@ describe('a value', () => {
   });
 });
 
-it('a terminal is told by the number of its device', () => {
+const isTerminalAt = (path: string): boolean => {
+  const descriptor = openSync(path, 'r');
+  try {
+    return isTerminal(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+};
+
+it('the number of a device says whether it is a terminal', () => {
   const file = join(directory, 'file');
   writeFileSync(file, '');
-  const isTerminalAt = (path: string): boolean => {
-    const descriptor = openSync(path, 'r');
-    try {
-      return isTerminal(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
-  };
   expect(['/dev/ptmx', '/dev/null', file].map(isTerminalAt)).toEqual([true, false, false]);
   expect(isTerminal(999)).toBe(false);
 });

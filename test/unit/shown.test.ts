@@ -74,20 +74,17 @@ describe("a rank's last words", () => {
   });
 });
 
-describe("a measuring program's output", () => {
-  const taken = (chunks: readonly OutputChunk[]) => {
-    const measured = new MeasuredLines((line) => (line.startsWith('#') ? Number(line.slice(1)) : null));
-    return chunks.map((one) => {
-      const took = measured.take(one);
-      if (took === null) return null;
-      const { others } = took;
-      return [
-        took.lines,
-        others === null ? null : [others.stream, others.partial, Buffer.from(others.bytes).toString()],
-      ];
-    });
-  };
+const taken = (chunks: readonly OutputChunk[]) => {
+  const measured = new MeasuredLines((line) => (line.startsWith('#') ? Number(line.slice(1)) : null));
+  return chunks.map((one) => {
+    const took = measured.take(one);
+    if (took === null) return null;
+    const { others } = took;
+    return [took.lines, others === null ? null : [others.stream, others.partial, Buffer.from(others.bytes).toString()]];
+  });
+};
 
+describe("a measuring program's output", () => {
   test('only stdout of rank 0 is part of a measurement', () => {
     expect(taken([chunk('#1\n', 1, 'stdout'), chunk('#1\n'), chunk('#1\n', 0, 'stdout')])).toEqual([
       null,

@@ -32,6 +32,17 @@ function records(lines: readonly string[], host: string, port = 22): HostRecords
 }
 const [a, b, rsa] = [key('a'), key('b'), key('r', 'ssh-rsa')];
 
+test.each<[string, number[], string | null]>([
+  ['no length', [0, 0, 0], null],
+  ['a length of 0', [0, 0, 0, 0], null],
+  ['a length of 0 and more', [0, 0, 0, 0, 65], null],
+  ['a type and nothing else', [0, 0, 0, 1, 65], 'A'],
+  ['a type and a key', [0, 0, 0, 2, 65, 66, 67], 'AB'],
+  ['less than its length says', [0, 0, 0, 2, 65], null],
+])('the type of a key with %s is read', (_, bytes, type) => {
+  expect(keyType(Buffer.from(bytes))).toBe(type);
+});
+
 describe('a known_hosts line', () => {
   test('an empty line or comment gives no entry', () => {
     expect(parseKnownHosts('\n  # h1 ssh-rsa AAAA\n\t\n', '/k')).toEqual({ entries: [], unreadable: [] });
@@ -197,6 +208,8 @@ describe('the judgement of a host key', () => {
     expect(
       records([line('h1', rsa), `@revoked ${line('h1', a)}`, line('h1', key('e', 'ecdsa-sha2-nistp256'))], 'h1').types,
     ).toEqual(['ssh-rsa', 'ecdsa-sha2-nistp256']);
+    expect(records([line('[h1]:23', rsa), line('h1', a)], 'h1', 23).types).toEqual(['ssh-rsa']);
+    expect(records([line('h1', a), line('h2', rsa)], 'h1', 23).types).toEqual(['ssh-ed25519']);
   });
 });
 

@@ -6,11 +6,22 @@ import { authenticationProblem, connectProblem, droppedProblem } from '../../lau
 import { LateLink } from '../../launcher/remote/ssh2/late-link.ts';
 import { hopSettings } from '../../launcher/remote/ssh2/settings.ts';
 
-describe('what sockets and ssh2 report', () => {
-  const answer = { settings: new Map([['hostname', ['x']]]), files: [], error: null };
-  const hop = hopSettings({ name: 'h', user: 'ann', port: null }, answer);
-  const error = (code: string) => Object.assign(new Error(`${code} it is`), { code });
+const answer = { settings: new Map([['hostname', ['x']]]), files: [], error: null };
+const hop = hopSettings({ name: 'h', user: 'ann', port: null }, answer);
 
+const error = (code: string) => Object.assign(new Error(`${code} it is`), { code });
+
+const offer = (name: string) => ({ name, method: () => expect.unreachable() });
+
+const detail = (offers: string[], partial = false) =>
+  authenticationProblem(
+    hop,
+    ['publickey', 'password'],
+    { offers: offers.map(offer), leftOut: ['k is encrypted'] },
+    partial,
+  ).problem.detail;
+
+describe('what sockets and ssh2 report', () => {
   test.each<[Error, 'connecting' | 'handshake' | 'authentication' | 'ready', string, string]>([
     [error('ENOTFOUND'), 'connecting', 'unknown-host', 'could not resolve hostname x'],
     [error('EAI_AGAIN'), 'connecting', 'unknown-host', 'could not resolve hostname x'],
@@ -59,14 +70,6 @@ describe('what sockets and ssh2 report', () => {
   });
 
   test('a login that is denied names what was offered', () => {
-    const offer = (name: string) => ({ name, method: () => expect.unreachable() });
-    const detail = (offers: string[], partial = false) =>
-      authenticationProblem(
-        hop,
-        ['publickey', 'password'],
-        { offers: offers.map(offer), leftOut: ['k is encrypted'] },
-        partial,
-      ).problem.detail;
     const denied = 'ann@x: Permission denied (publickey,password):';
     expect([detail([]), detail(['a', 'b']), detail(['a'], true)]).toEqual([
       `${denied} there was no key to offer\nk is encrypted`,
@@ -76,20 +79,21 @@ describe('what sockets and ssh2 report', () => {
   });
 });
 
-describe('a link whose streams come later', () => {
-  const rig = () => {
-    const calls: string[] = [];
-    const link = {
-      open: () => void calls.push('open'),
-      send: ({ kind }: { kind: FrameKind }) => void calls.push(`send ${kind}`),
-      flush: () => void calls.push('flush'),
-      close: () => void calls.push('close'),
-    };
-    const late = new LateLink();
-    const closed: (string | null)[] = [];
-    const handler = { frame: () => undefined, closed: (problem: string | null) => void closed.push(problem) };
-    return { late, link, calls, closed, handler };
+const rig = () => {
+  const calls: string[] = [];
+  const link = {
+    open: () => void calls.push('open'),
+    send: ({ kind }: { kind: FrameKind }) => void calls.push(`send ${kind}`),
+    flush: () => void calls.push('flush'),
+    close: () => void calls.push('close'),
   };
+  const late = new LateLink();
+  const closed: (string | null)[] = [];
+  const handler = { frame: () => undefined, closed: (problem: string | null) => void closed.push(problem) };
+  return { late, link, calls, closed, handler };
+};
+
+describe('a link whose streams come later', () => {
   const [start, end] = [makeFrame(FrameKind.start), makeFrame(FrameKind.end)];
 
   test('what is sent until then waits, and is sent once', () => {

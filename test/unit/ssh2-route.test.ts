@@ -51,12 +51,12 @@ async function obstacleOf(settings: Configured, error: string | null = null, key
   return obstacle === null ? null : `${obstacle.hard ? 'hard' : 'soft'}: ${obstacle.what}`;
 }
 
-describe('the route', () => {
-  const names = async (hosts: Readonly<Record<string, Answer>>) => {
-    const { hops, obstacle } = await routes(hosts).to(to('h'));
-    return [hops.map(({ name }) => name).join(' '), obstacle?.what ?? null];
-  };
+const names = async (hosts: Readonly<Record<string, Answer>>) => {
+  const { hops, obstacle } = await routes(hosts).to(to('h'));
+  return [hops.map(({ name }) => name).join(' '), obstacle?.what ?? null];
+};
 
+describe('the route', () => {
   test('jump hosts come in their order, and those of the first one before it', async () => {
     expect(await names({})).toEqual(['h', null]);
     expect(await names({ h: answerOf({ proxyjump: ['a'] }) })).toEqual(['a h', null]);
@@ -187,6 +187,8 @@ function keyOf(type: string, text: string): Buffer {
   );
 }
 
+const known = (key: Buffer, type = 'ssh-ed25519', marker = '') => `${marker}x ${type} ${key.toString('base64')}`;
+
 describe("a host's key", () => {
   const [one, two, rsa] = [keyOf('ssh-ed25519', '1'), keyOf('ssh-ed25519', '2'), keyOf('ssh-rsa', '3')];
   let files = 0;
@@ -200,7 +202,6 @@ describe("a host's key", () => {
       after: readFileSync(file, 'utf8'),
     };
   };
-  const known = (key: Buffer, type = 'ssh-ed25519', marker = '') => `${marker}x ${type} ${key.toString('base64')}`;
   const byHand =
     "compare the fingerprint with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), then let ssh add the key: ssh ";
 

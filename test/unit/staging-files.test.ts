@@ -1,6 +1,11 @@
 /** Executables without sections, and archives byte by byte. */
+import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
+import { encodeFrame, makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
 import { withoutSections } from '../../launcher/remote/staging/executable.ts';
+import { StagingMessage } from '../../launcher/remote/staging/protocol.ts';
+import { installedCommand } from '../../launcher/remote/staging/remote-script.ts';
 import { archivePieces, tarPieces } from '../../launcher/remote/staging/tar.ts';
 
 /** An ELF file with program headers at 64, one for each `[offset, bytes]`, and `length` bytes in all. */
@@ -22,6 +27,12 @@ function elf(
   change(file);
   return file;
 }
+
+it('a host where nothing is installed says that its shell runs, and ends', () => {
+  const { stdout, status } = spawnSync('sh', ['-c', installedCommand('/nonexistent')]);
+  const alive = makeFrame(FrameKind.staging, { flags: StagingMessage.alive });
+  expect([stdout, status]).toEqual([Buffer.from(encodeFrame(alive)), 127]);
+});
 
 describe('an executable', () => {
   it.each<[string, [number, number][], number]>([
@@ -72,10 +83,13 @@ describe('an executable', () => {
   });
 });
 
-describe('an archive', () => {
-  const text = (block: Uint8Array, offset: number, length: number) =>
-    Buffer.from(block.subarray(offset, offset + length)).toString('latin1');
+const text = (block: Uint8Array, offset: number, length: number) =>
+  Buffer.from(block.subarray(offset, offset + length)).toString('latin1');
 
+const lengths = (bytes: number, path = 'p') =>
+  tarPieces([{ path, mode: 0, content: new Uint8Array(bytes) }]).map(({ length }) => length);
+
+describe('an archive', () => {
   it('a header has its fields in octal, and a checksum over itself', () => {
     const content = Buffer.from('hello');
     const [header = new Uint8Array(), body, padding, end, ...more] = tarPieces([{ path: 'a/b', mode: 0o755, content }]);
@@ -99,8 +113,6 @@ describe('an archive', () => {
   });
 
   it('contents of whole blocks have no padding, and paths end at 100 bytes', () => {
-    const lengths = (bytes: number, path = 'p') =>
-      tarPieces([{ path, mode: 0, content: new Uint8Array(bytes) }]).map(({ length }) => length);
     expect([lengths(0), lengths(511), lengths(512), lengths(513)]).toEqual([
       [512, 0, 0, 1024],
       [512, 511, 1, 1024],

@@ -28,9 +28,12 @@ async function failing(
   return seen.ends[0]?.failure;
 }
 
-describe('why no agent spoke', () => {
-  const began = (run: Played) => run.say(FrameKind.staging, StagingMessage.alive);
+const began = (run: Played) => run.say(FrameKind.staging, StagingMessage.alive);
 
+const explained = (remarks: string, status: number | null = 255) =>
+  explainSsh(hostNamed('h'), { status, remarks }, 'ssh -v h true').detail;
+
+describe('why no agent spoke', () => {
   test.each<[string, Partial<RemoteExit>, ((run: Played) => void) | undefined, string | null, object]>([
     [
       'not found',
@@ -153,9 +156,7 @@ describe('why no agent spoke', () => {
     expect(seen.ends[0]?.failure).toMatchObject({ cause: 'shell', detail: 'no ssh here', remedy: 'install it' });
   });
 
-  test('of what ssh said the last four lines are quoted, and no longer ones than 400 characters', () => {
-    const explained = (remarks: string, status: number | null = 255) =>
-      explainSsh(hostNamed('h'), { status, remarks }, 'ssh -v h true').detail;
+  test('the last four lines of ssh are quoted, and of each at most 400 characters', () => {
     expect(explained('@@@@\na\r\n\nb\n  c \nd\ne\n')).toBe('b\nc\nd\ne');
     expect(explained('x'.repeat(400))).toBe('x'.repeat(400));
     expect(explained('x'.repeat(401))).toBe(`${'x'.repeat(400)}…`);
@@ -167,17 +168,18 @@ describe('why no agent spoke', () => {
   });
 });
 
+const after =
+  (...messages: readonly number[]) =>
+  () => {
+    const sequence = new StagingSequence();
+    for (const message of messages) {
+      if (message > 100) sequence.offer(message - 100);
+      else sequence.receive(message);
+    }
+  };
+
 describe('staging messages', () => {
   test('each comes once and in order, and a piece only when it was offered', () => {
-    const after =
-      (...messages: readonly number[]) =>
-      () => {
-        const sequence = new StagingSequence();
-        for (const message of messages) {
-          if (message > 100) sequence.offer(message - 100);
-          else sequence.receive(message);
-        }
-      };
     const { cached, unpacker, wanted, next, staged, failed } = StagingMessage;
     expect(after(cached, unpacker, 101, next, wanted, 102, next, next, staged, failed)).not.toThrow();
     expect(after(next)).toThrow('it asks for a piece of ncclrun that was not offered');

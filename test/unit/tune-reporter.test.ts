@@ -136,7 +136,7 @@ describe('the table while it is measured', () => {
     ).toEqual(['all_reduce', 'all_gather']);
   });
 
-  test('with --json one document is printed at the end', async () => {
+  test('--json prints one document at the end', async () => {
     const { reporter, seen, say } = rig(true);
     reporter.event(planned);
     await say([head, measured(8, 2), measured(16, 2)]);
@@ -181,7 +181,7 @@ describe('what is stored', () => {
     expect(inner.events.at(-1)).toMatchObject({ type: 'failure', primary: true, failure });
   });
 
-  test('of a variant that was measured twice the later time counts, and no time is nothing', () => {
+  test('the later time of a variant that was measured twice counts, and no time is nothing', () => {
     const row = { ...measured(8, 0), collective: 'all_reduce', algorithm: 'ring', protocol: 'll' } as const;
     const rows = [
       { ...row, bytes: 16, timeUs: 5 },
@@ -220,14 +220,14 @@ describe('what is stored', () => {
   });
 });
 
-describe('where it is measured', () => {
-  const refused = async (map: RankMap) => {
-    const failure = await rig()
-      .reporter.prepare(map)
-      .then(() => null, failureOf);
-    return failure?.type === 'usage' ? `${failure.message}; ${failure.remedy}` : failure;
-  };
+const refused = async (map: RankMap) => {
+  const failure = await rig()
+    .reporter.prepare(map)
+    .then(() => null, failureOf);
+  return failure?.type === 'usage' ? `${failure.message}; ${failure.remedy}` : failure;
+};
 
+describe('where it is measured', () => {
   test('one host with at least two ranks is needed', async () => {
     expect(await refused(mapOn(4, 'a', 'b'))).toBe(
       'variants are measured inside one host, and the ranks are on a, b; name one host, or give fewer ranks',
@@ -297,7 +297,7 @@ describe('the command line', () => {
     expect(await refusal(() => tune(argv))).toContain(message);
   });
 
-  test('with --json a refused command line prints a document too', async () => {
+  test('--json prints a document of a refused command line too', async () => {
     vi.stubEnv('XDG_CONFIG_HOME', '/nonexistent');
     let status = 0;
     const { stdout } = await captured(async () => {

@@ -46,14 +46,16 @@ export async function unpacker(): Promise<Buffer> {
   return canCompress('zstd') ? readFile(join(installationRoot, UNPACKER)).catch(() => none) : none;
 }
 
-const made = new Map<Compression, Promise<Archive>>();
+/** By key of the installation and compression. */
+const made = new Map<string, Promise<Archive>>();
 
 /** From the cache, or made now. Rejects with a FailureError where this installation cannot be copied. */
 export function archive(compression: Compression, identity: InstallationIdentity): Promise<Archive> {
-  const known = made.get(compression);
+  const name = identity.key + suffixes[compression];
+  const known = made.get(name);
   if (known !== undefined) return known;
   const making = findOrMake(compression, identity);
-  made.set(compression, making);
+  made.set(name, making);
   return making;
 }
 
