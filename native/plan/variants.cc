@@ -21,7 +21,8 @@ bool hasVariant(Device device, Collective collective, const plan::VariantRecord&
   const bool ring = algorithm == Algorithm::ring;
   const bool tree = algorithm == Algorithm::tree;
   const bool direct = algorithm == Algorithm::directOneShot;
-  const bool rail = algorithm == Algorithm::rail && variant.protocol == uint8_t(Protocol::simple);
+  const bool rail = algorithm == Algorithm::rail;
+  if (rail && variant.protocol != uint8_t(Protocol::simple)) return false;
   if (algorithm == Algorithm::copyEngine) {
     return device == Device::cuda && (variant.requires_ & plan::kRequiresPublishedAddresses) != 0 &&
            collective != Collective::reduce && collective != Collective::barrier;
