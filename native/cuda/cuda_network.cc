@@ -72,7 +72,8 @@ Status CudaDataPath::connectWith(uint32_t peer) {
   NCCLRUN_TRY(resources_->netRegions->makePair(peer));
   connectedPairs_.insert(peer);
   const uint32_t channels = plan().header().channels;
-  for (uint32_t channel = 0; channel < plan().channelsBetween(setup_.rank, peer); channel++) {
+  const uint32_t connected = plan().channelsBetween(setup_.rank, peer);
+  for (uint32_t channel = 0; channel < connected; channel++) {
     for (const bool sends : {true, false}) {
       if (resources_->net->endpoint(peer, deviceChannel(channel, channels, true), sends) == nullptr)
         return interrupt().status();

@@ -39,6 +39,7 @@ Status PlanView::open(std::span<const std::byte> blob) {
     NCCLRUN_TRY((this->*check)());
   }
   indexTuning();
+  ranksOfEachHost_ = countRanksOfEachHost();
   return {};
 }
 
@@ -243,7 +244,7 @@ std::string PlanView::describe(uint32_t rank) const {
   return "rank " + std::to_string(rank) + " on host " + std::string(hostName(peer(rank).host));
 }
 
-uint32_t PlanView::ranksOfEachHost() const {
+uint32_t PlanView::countRanksOfEachHost() const {
   const uint32_t ranks = shapeOf(0).ranks;
   for (uint32_t index = 1; index < header_.hosts; index++) {
     if (shapeOf(index).ranks != ranks) return 0;

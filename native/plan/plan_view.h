@@ -73,7 +73,7 @@ class PlanView {
     return record<uint32_t>(header_.memberTable, this->host(host).firstMember + local);
   }
   // 0: not all hosts have equally many.
-  uint32_t ranksOfEachHost() const;
+  uint32_t ranksOfEachHost() const { return ranksOfEachHost_; }
   uint32_t mostRanksOfAHost() const;
   // On GPUs: the first ones, on which two ranks of different hosts have connections.
   uint32_t channelsBetween(uint32_t rank, uint32_t peer) const;
@@ -138,10 +138,12 @@ class PlanView {
   Status checkTuning() const;
   Status checkRow(uint32_t index) const;
   void indexTuning();
+  uint32_t countRanksOfEachHost() const;
   Status checkVariant(uint32_t index) const;
 
   std::span<const std::byte> blob_;
   plan::Header header_{};
+  uint32_t ranksOfEachHost_ = 0;
   std::array<uint32_t, uint8_t(plan::Collective::barrier) + 1> firstTuning_{};
 };
 

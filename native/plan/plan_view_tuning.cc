@@ -42,7 +42,7 @@ Status PlanView::checkRow(uint32_t index) const {
       return wrongPlan("chooses " + nameOf(this->variant(variant)) + " for " + nameOf(collective) + " in tuning row " +
                        number(index) + ", which the " + nameOf(device) + " device does not have");
     if (this->variant(variant).algorithm == uint8_t(plan::Algorithm::rail) &&
-        !hasRails(device, header_.hosts, ranksOfEachHost()))
+        !hasRails(device, header_.hosts, countRanksOfEachHost()))
       return wrongPlan(std::string("chooses rails for ") + nameOf(collective) + " in tuning row " + number(index) +
                        ", and its hosts have no equal numbers of ranks, or more than a block has connections");
     if (device == plan::Device::cuda && header_.hosts > 1 &&
