@@ -188,7 +188,7 @@ Napi::Value verbsPorts(const Napi::CallbackInfo& call) {
   int count = 0;
   verbs::Device* const devices = library.getDeviceList(&count);
   for (int number = 0; devices != nullptr && number < count; ++number) {
-    const verbs::Context context = library.openDevice(devices[number]);
+    verbs::Context* const context = library.openDevice(devices[number]);
     if (context == nullptr) continue;
     verbs::DeviceAttributes device = {};
     if (library.queryDevice(context, &device) != 0) device.ports = 0;

@@ -137,17 +137,19 @@ Status SocketNetwork::listen(uint32_t device, Handle& handle, std::unique_ptr<Li
   Status why;
   std::shared_ptr<Acceptor> acceptor = Acceptor::of(addresses_[device], why);
   if (acceptor == nullptr) return why;
-  {
-    std::lock_guard lock(mutex_);
-    uint32_t& listeners = acceptors_[acceptor.get()];
-    // An edge that another communicator's listener has cleared is seen by it alone, so this one looks at the level.
-    if (listeners == 0) why = watch(acceptor->eventDescriptor(), false);
-    if (!why.ok()) return why;
-    listeners++;
-  }
+  NCCLRUN_TRY(retainAcceptor(*acceptor));
   auto listener = std::make_unique<SocketListener>(*this, std::move(acceptor), device);
   handle = listener->handle();
   out = std::move(listener);
+  return {};
+}
+
+Status SocketNetwork::retainAcceptor(const Acceptor& acceptor) {
+  std::lock_guard lock(mutex_);
+  uint32_t& listeners = acceptors_[&acceptor];
+  // An edge that another communicator's listener has cleared is seen by it alone, so this one looks at the level.
+  if (listeners == 0) NCCLRUN_TRY(watch(acceptor.eventDescriptor(), false));
+  listeners++;
   return {};
 }
 

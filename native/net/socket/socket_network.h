@@ -68,7 +68,8 @@ class SocketNetwork final : public Network {
   void unwatch(int descriptor);
   // False: clearEvents() has seen no event of this watched descriptor since the last call.
   bool takeEvent(int descriptor);
-  // The listener that used it is closed.
+  // Whoever listens on it is told of its events, until releaseAcceptor().
+  Status retainAcceptor(const Acceptor& acceptor);
   void releaseAcceptor(const Acceptor& acceptor);
   // The event descriptor becomes readable: something was completed, or is left to do.
   void notify();

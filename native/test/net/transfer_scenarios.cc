@@ -82,6 +82,7 @@ void sendOutstanding(Side& side) {
   auto sender = side.connect();
   const uint32_t count = side.traits().outstanding;
   RegisteredMemory memory(*sender, count * kOutstandingBytes);
+  side.registration = memory.registration();
   fillPattern(memory.data(), count * kOutstandingBytes, 5);
   for (int round = 0; round < 3; round++) {
     std::vector<net::Request*> requests(count);

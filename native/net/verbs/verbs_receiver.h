@@ -1,0 +1,43 @@
+// The receiving side of a connection over verbs.
+#pragma once
+#include <array>
+#include <memory>
+
+#include "net/net.h"
+#include "net/verbs/verbs_link.h"
+
+namespace ncclrun::net {
+
+class VerbsReceiver final : public Receiver {
+ public:
+  explicit VerbsReceiver(std::unique_ptr<VerbsLink> link) : link_(std::move(link)) {}
+
+  Status registerMemory(const Region& region, Registration& out) override {
+    return link_->registerMemory(region, out);
+  }
+  Status deregisterMemory(Registration registration) override { return link_->deregisterMemory(registration); }
+  Status irecv(std::span<const Buffer> group, Request*& out) override;
+  Status iflush(std::span<const Buffer> group, Request*& out) override;
+  Status test(Request* request, bool& done, std::span<size_t> sizes) override;
+
+ private:
+  struct Group {
+    uint32_t count = 0;  // messages; 0: free
+    uint32_t waitsFor = 0;  // announcements, one of each queue pair that carries a part
+    std::array<uint32_t, kMaxGroup> bytes = {};
+  };
+
+  AdvertisementSlot& ownSlot(uint64_t number) const;
+  Status poll();
+  // Tells the sender of the groups that it does not know yet.
+  Status advertise();
+  void arrived(const verbs::Completion& completion);
+
+  const std::unique_ptr<VerbsLink> link_;
+  std::array<Group, kGroupSlots> groups_;
+  uint64_t posted_ = 0;      // groups that irecv has taken
+  uint64_t advertised_ = 0;  // of these, those that the sender is told of
+  uint32_t underWay_ = 0;    // advertisements that have not arrived
+};
+
+}  // namespace ncclrun::net
