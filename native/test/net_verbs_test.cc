@@ -1,7 +1,10 @@
 // The verbs backend under the conformance suite. The ports of two cards are named by NCCLRUN_TEST_VERBS, for the sending
 // and the receiving side: "rxa,::ffff:10.8.0.1 rxb,::ffff:10.8.0.2"; without it, those of the stand-in.
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstdlib>
+#include <new>
 #include <sstream>
 
 #include "net/conformance.h"
@@ -13,18 +16,20 @@ namespace {
 
 net::VerbsPort portNamed(size_t index) {
   const char* const given = std::getenv("NCCLRUN_TEST_VERBS");
-  std::istringstream words(given == nullptr ? "sia,::ffff:127.0.0.1 sib,::ffff:127.0.0.2" : given);
+  std::istringstream words(given == nullptr ? "sia,::ffff:10.8.0.1 sib,::ffff:10.8.0.2" : given);
   std::string word;
   for (size_t i = 0; i <= index; i++) words >> word;
   const size_t comma = word.find(',');
   return {.card = word.substr(0, comma), .port = 1, .gid = word.substr(comma + 1)};
 }
 
+// Networks that were opened, in all processes: either side has one port, in turns.
+std::atomic<size_t>* const opened = new (mmap(nullptr, sizeof *opened, PROT_READ | PROT_WRITE,
+                                              MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<size_t>(0);
+
 std::unique_ptr<net::Network> open(const net::VerbsTuning& tuning) {
-  // Either side has one port; which one does not matter.
-  static std::atomic<size_t> opened{0};
   net::VerbsConfig config{
-      .ports = {portNamed(opened++ % 2)}, .address = "127.0.0.1", .token = {1, 2, 3}, .tuning = tuning};
+      .ports = {portNamed((*opened)++ % 2)}, .address = "127.0.0.1", .token = {1, 2, 3}, .tuning = tuning};
   std::unique_ptr<net::VerbsNetwork> made;
   const Status status = net::VerbsNetwork::make(config, made);
   if (!status.ok()) fprintf(stderr, "%s\n", status.sentence.c_str());

@@ -90,6 +90,7 @@ void sendOutstanding(Side& side) {
       const std::byte* const data = memory.data() + i * kOutstandingBytes;
       const Status status = sender->isend(data, kOutstandingBytes, 0, memory.registration(), requests[i]);
       EXPECT_MORE(status.ok(), status.sentence);
+      if (!status.ok()) return;
       if (requests[i] == nullptr) side.send(*sender, data, kOutstandingBytes, 0, requests[i]);
     }
     for (net::Request* request : requests) EXPECT(side.wait(*sender, request, {}).ok());
@@ -107,9 +108,15 @@ void receiveOutstanding(Side& side) {
     for (uint32_t i = 0; i < count; i++) {
       std::byte* const data = memory.data() + i * kOutstandingBytes;
       const net::Buffer buffer{data, kOutstandingBytes, 0, memory.registration()};
-      EXPECT(side.receive(*receiver, {&buffer, 1}, requests[i]).ok());
+      const Status status = side.receive(*receiver, {&buffer, 1}, requests[i]);
+      EXPECT_MORE(status.ok(), status.sentence);
+      if (!status.ok()) return;
     }
-    for (net::Request* request : requests) EXPECT(side.wait(*receiver, request, {}).ok());
+    for (net::Request* request : requests) {
+      const Status status = side.wait(*receiver, request, {});
+      EXPECT_MORE(status.ok(), status.sentence);
+      if (!status.ok()) return;
+    }
     EXPECT(hasPattern(memory.data(), count * kOutstandingBytes, 5));
     EXPECT(side.meet());
   }
