@@ -70,6 +70,9 @@ Status VerbsLink::start() {
           .mtu = uint8_t(attributes.activeMtu),
           .needsGrh = uint8_t(attributes.flags & kGrhRequired)};
   if (port.gid.empty()) card_->library().queryGid(card_->context(), port.port, 0, &own_.gid);
+  uint32_t psn = 0;
+  if (!fillRandom(&psn, sizeof psn)) return fail(ncclSystemError, "the system gives no random numbers");
+  mine_.firstPsn = psn & kPsnBits;
   return network_.sockets().watch(control_.descriptor());
 }
 
@@ -106,11 +109,8 @@ Status VerbsLink::hear(ControlKind kind, std::optional<ControlSocket::Message>& 
 }
 
 Status VerbsLink::introduce() {
-  uint32_t psn = 0;
-  if (!fillRandom(&psn, sizeof psn)) return fail(ncclSystemError, "the system gives no random numbers");
   mine_.queuePairs = uint16_t(pairs_.size());
   mine_.splits = splits_ ? 1 : 0;
-  mine_.firstPsn = psn & kPsnBits;
   mine_.port = own_;
   mine_.area = reinterpret_cast<uint64_t>(area());
   mine_.areaKey = areaRegion_->region->remoteKey;
