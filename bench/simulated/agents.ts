@@ -118,6 +118,7 @@ class SimulatedAgent implements AgentConnection {
       nodeVersion: process.version,
       addresses: ['10.0.0.1'],
       nics: [],
+      verbs: null,
       launcherAddress: '10.0.0.254',
       preflight: { kernel: '6.1', 'open files': '1048576' },
       time: Date.now(),

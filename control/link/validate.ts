@@ -82,6 +82,22 @@ const nic = v.object({
   isNamed: v.boolean(),
 });
 
+const verbsPort = v.object({
+  card: name,
+  port: count,
+  linkLayer: v.picklist(['InfiniBand', 'Ethernet']),
+  speedMbps: count,
+  mtu: count,
+  pciPath: v.nullable(name),
+  firmware: name,
+  gids: v.pipe(
+    v.array(v.object({ index: count, gid: name, version: v.nullable(v.picklist([1, 2])) })),
+    v.maxLength(64),
+  ),
+});
+
+const verbs = v.object({ ports: v.pipe(v.array(verbsPort), v.maxLength(256)), problem: v.nullable(sentence) });
+
 const hello = v.object({
   schemaVersion: v.literal(1),
   version: name,
@@ -95,6 +111,7 @@ const hello = v.object({
   nodeVersion: name,
   addresses,
   nics: v.pipe(v.array(nic), v.maxLength(1000)),
+  verbs: v.nullable(verbs),
   launcherAddress: v.nullable(name),
   preflight: v.record(v.pipe(v.string(), v.maxLength(40)), v.pipe(v.string(), v.maxLength(1000))),
   time: count,

@@ -3,7 +3,7 @@ import type { TableUse } from '../planner/measured/tables.ts';
 import type { FreeGpuMemory, HostGpu, Xid } from './gpu.ts';
 import type { RankSpawn } from './guardian.ts';
 import type { HostRankPositions } from './hang.ts';
-import type { HostNic } from './nic.ts';
+import type { HostNic, HostVerbs } from './nic.ts';
 import type { ReachAnswer } from './reach.ts';
 import type { HostTopology } from './topology.ts';
 
@@ -100,6 +100,8 @@ export interface AgentHello {
   readonly addresses: readonly string[];
   /** The network interfaces that these are of, in the system's order; empty if the job has one host. */
   readonly nics: readonly HostNic[];
+  /** Its InfiniBand and RoCE cards; null if the job has one host. */
+  readonly verbs: HostVerbs | null;
   /** The launcher's address as this host sees it, or null. */
   readonly launcherAddress: string | null;
   /** Properties that should be equal on all hosts of a job, by name; empty if the job has one host. */

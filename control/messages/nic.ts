@@ -1,3 +1,36 @@
+/** A port of an InfiniBand or RoCE card that is active, as its host's agent sends it to the launcher. */
+export interface HostVerbsPort {
+  /** Of the card: "mlx5_0". */
+  readonly card: string;
+  /** From 1. */
+  readonly port: number;
+  readonly linkLayer: 'InfiniBand' | 'Ethernet';
+  /** 0: unknown. */
+  readonly speedMbps: number;
+  /** Bytes. */
+  readonly mtu: number;
+  /** Real path of its device in /sys; null: it has none. */
+  readonly pciPath: string | null;
+  readonly firmware: string;
+  /** The addresses that it has, by their index in its table. */
+  readonly gids: readonly HostGid[];
+}
+
+interface HostGid {
+  readonly index: number;
+  /** As an IPv6 address. */
+  readonly gid: string;
+  /** Of RoCE; null: unknown, or InfiniBand. */
+  readonly version: 1 | 2 | null;
+}
+
+/** What InfiniBand there is on a host. */
+export interface HostVerbs {
+  readonly ports: readonly HostVerbsPort[];
+  /** Why there are none: a clause without its end; null: there are some. */
+  readonly problem: string | null;
+}
+
 /** A network interface of a host with an address, as its agent sends it to the launcher. */
 export interface HostNic {
   /** Of the interface: "eth0". */

@@ -86,8 +86,8 @@ export function isVariantBetweenGpuHosts(
 export const TRANSPORTS_OF: Readonly<
   Record<DeviceName, Readonly<Record<'sameHost' | 'otherHost', readonly TransportName[]>>>
 > = {
-  host: { sameHost: ['shm', 'socket'], otherHost: ['socket'] },
-  cuda: { sameHost: ['p2p', 'shm'], otherHost: ['socket'] },
+  host: { sameHost: ['shm', 'socket', 'ib'], otherHost: ['socket', 'ib'] },
+  cuda: { sameHost: ['p2p', 'shm'], otherHost: ['socket', 'ib'] },
 };
 
 /** Whether the engine can carry the collective out as sends and receives with blocks of their own. */

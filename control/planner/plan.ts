@@ -39,7 +39,7 @@ export function bindPlan(input: PlanInput, decisions: Decisions, { network, nics
       tree,
       rail: rails === 0 ? 0 : (rail ?? channel) % rails,
     })),
-    transports: decisions.transports,
+    transports: overNetwork(decisions.transports, network),
     network,
     ringBuffer: decisions.ringBuffer,
     pairBuffer: decisions.pairBuffer,
@@ -51,6 +51,13 @@ export function bindPlan(input: PlanInput, decisions: Decisions, { network, nics
     spinNanoseconds: decisions.spinNanoseconds,
     token: input.token,
   };
+}
+
+/** Decisions say where sockets are used; the hosts may have a faster network in their place. */
+function overNetwork(transports: CommPlan['transports'], network: CommPlan['network']): CommPlan['transports'] {
+  if (network?.name !== 'IB') return transports;
+  const { sameHost, otherHost } = transports;
+  return { sameHost: sameHost === 'socket' ? 'ib' : sameHost, otherHost: otherHost === 'socket' ? 'ib' : otherHost };
 }
 
 /** By rank: its index among the ranks of its host. */

@@ -37,7 +37,7 @@ export class Planner {
   /** `wholeJob`: the communicator has all ranks of the job, so a given plan must fit it. Throws UnplannableError, TopologyError. */
   plan(input: PlanInput, wholeJob: boolean): CommPlan {
     checkDevices(input, this.#environment['NCCL_MULTI_RANK_GPU_ENABLE'] === '1');
-    const between = nicsBetween(input);
+    const between = nicsBetween(input, this.#environment);
     if (between !== null) this.#onNics(describeNics(input, between));
     const decisions = this.#givenFor(input, wholeJob) ?? this.#remembered(input, between?.nics[0]?.length ?? 0);
     return bindPlan(input, decisions, bindNetwork(input, between, decisions, this.#environment));

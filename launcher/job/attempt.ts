@@ -155,6 +155,7 @@ function hubOf(
       name: host.name,
       address: addresses[index] ?? '127.0.0.1',
       cores: host.hello?.cores ?? 1,
+      verbs: host.hello?.verbs ?? null,
       nics: (host.hello?.nics ?? []).filter(({ address }) => unreached[index]?.has(address) !== true),
     })),
     rankHosts: map.ranks.map((rank) => rank.host),

@@ -1,4 +1,7 @@
+#include <arpa/inet.h>
+
 #include <array>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -127,7 +130,27 @@ Napi::Object portOf(Napi::Env env, const char* name, uint8_t number, const verbs
   made.Set("activeWidth", Napi::Number::New(env, port.activeWidth));
   made.Set("activeSpeed", Napi::Number::New(env, port.activeSpeed));
   made.Set("maxQueuePairs", Napi::Number::New(env, device.maxQueuePairs));
+  made.Set("firmware",
+           Napi::String::New(env, std::string(device.firmware, strnlen(device.firmware, sizeof device.firmware))));
+  made.Set("lid", Napi::Number::New(env, port.lid));
+  made.Set("activeMtu", Napi::Number::New(env, port.activeMtu));
   return made;
+}
+
+// Those that are in use, by their index in the port's table.
+Napi::Array gidsOf(Napi::Env env, const verbs::Library& library, verbs::Context* context, uint8_t port, int slots) {
+  auto gids = Napi::Array::New(env);
+  for (int index = 0; index < slots; ++index) {
+    verbs::Gid gid = {};
+    char text[INET6_ADDRSTRLEN] = {};
+    if (library.queryGid(context, port, index, &gid) != 0 || gid == verbs::Gid{}) continue;
+    if (inet_ntop(AF_INET6, gid.data(), text, sizeof text) == nullptr) continue;
+    auto one = Napi::Object::New(env);
+    one.Set("index", Napi::Number::New(env, index));
+    one.Set("gid", Napi::String::New(env, text));
+    gids.Set(gids.Length(), one);
+  }
+  return gids;
 }
 
 }  // namespace
@@ -195,7 +218,9 @@ Napi::Value verbsPorts(const Napi::CallbackInfo& call) {
     for (uint8_t port = 1; port != 0 && port <= device.ports; ++port) {
       verbs::PortAttributes attributes = {};
       if (library.queryPort(context, port, &attributes) != 0) continue;
-      ports.Set(ports.Length(), portOf(env, library.getDeviceName(devices[number]), port, device, attributes));
+      auto made = portOf(env, library.getDeviceName(devices[number]), port, device, attributes);
+      made.Set("gids", gidsOf(env, library, context, port, attributes.addresses));
+      ports.Set(ports.Length(), made);
     }
     library.closeDevice(context);
   }

@@ -1,6 +1,6 @@
 // What libibverbs reads and writes: structures and numbers as rdma-core has them (infiniband/verbs.h, its stable binary
-// interface), as far as we use them. Declared here, so that the engine builds on machines without rdma-core. Objects that
-// the library makes are larger than what is declared; we never make one.
+// interface), as far as we use them. Declared here, so that the engine builds on machines without rdma-core. Objects
+// that the library makes are larger than what is declared; we never make one.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -68,10 +68,10 @@ bool hasVariantBetweenGpuHosts(Collective collective, const plan::VariantRecord&
 }
 
 bool hasTransport(Device device, bool sameHost, uint8_t transport) {
-  const bool socket = transport == uint8_t(plan::Transport::socket);
+  const bool network = transport == uint8_t(plan::Transport::socket) || transport == uint8_t(plan::Transport::ib);
   const bool shm = transport == uint8_t(plan::Transport::shm);
-  if (!sameHost) return socket;
-  return shm || (device == Device::host ? socket : transport == uint8_t(plan::Transport::p2p));
+  if (!sameHost) return network;
+  return shm || (device == Device::host ? network : transport == uint8_t(plan::Transport::p2p));
 }
 
 const char* nameOf(Device device) { return device == Device::host ? "host" : "CUDA"; }

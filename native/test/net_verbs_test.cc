@@ -1,5 +1,5 @@
-// The verbs backend under the conformance suite. The ports of two cards are named by NCCLRUN_TEST_VERBS, for the sending
-// and the receiving side: "rxa,::ffff:10.8.0.1 rxb,::ffff:10.8.0.2"; without it, those of the stand-in.
+// The verbs backend under the conformance suite. The ports of two cards are named by NCCLRUN_TEST_VERBS, for the
+// sending and the receiving side: "rxa,::ffff:10.8.0.1 rxb,::ffff:10.8.0.2"; without it, those of the stand-in.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -24,8 +24,9 @@ net::VerbsPort portNamed(size_t index) {
 }
 
 // Networks that were opened, in all processes: either side has one port, in turns.
-std::atomic<size_t>* const opened = new (mmap(nullptr, sizeof *opened, PROT_READ | PROT_WRITE,
-                                              MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<size_t>(0);
+std::atomic<size_t>* const opened =
+    new (mmap(nullptr, sizeof *opened, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+        std::atomic<size_t>(0);
 
 std::unique_ptr<net::Network> open(const net::VerbsTuning& tuning) {
   net::VerbsConfig config{
@@ -43,8 +44,7 @@ test::Backend backend(const std::string& name, const net::VerbsTuning& tuning) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return test::runConformance(
-      {backend("one queue pair", {}), backend("four queue pairs in turn", {.queuePairs = 4}),
-       backend("messages split over three queue pairs", {.queuePairs = 3, .splits = true})},
-      argc, argv);
+  return test::runConformance({backend("one queue pair", {}), backend("four queue pairs in turn", {.queuePairs = 4}),
+                               backend("messages split over three queue pairs", {.queuePairs = 3, .splits = true})},
+                              argc, argv);
 }

@@ -35,6 +35,10 @@ const port = (name: string, number = 1, more: object = {}) => ({
   activeWidth: 2,
   activeSpeed: 128,
   maxQueuePairs: 131_072,
+  firmware: '28.39.1002',
+  lid: 1,
+  activeMtu: 5,
+  gids: [],
   ...more,
 });
 

@@ -4,7 +4,7 @@ import type { CudaGpu, NvmlGpu, VerbsPort } from '../../worker/engine/native.ts'
 import { gpuFacts } from '../../worker/topology/gpu-facts.ts';
 import { allGpus, visibleGpus } from '../../worker/topology/gpus.ts';
 import { hardwareNames } from '../../worker/topology/hardware-names.ts';
-import { admits, parseNameList } from '../../worker/topology/interface-names.ts';
+import { admits, parseNameList } from '../../control/name-list.ts';
 import { netFacts } from '../../worker/topology/net-facts.ts';
 import { reportedSpeed, socketNets } from '../../worker/topology/sockets.ts';
 import { parseCpuList } from '../../worker/topology/system-files.ts';
@@ -20,6 +20,10 @@ const port = (changes: Partial<VerbsPort> = {}): VerbsPort => ({
   activeWidth: 2,
   activeSpeed: 32,
   maxQueuePairs: 100,
+  firmware: '28.39.1002',
+  lid: 1,
+  activeMtu: 5,
+  gids: [],
   ...changes,
 });
 

@@ -1,13 +1,15 @@
 /** What an agent finds out about its host for its hello. Cheap: a few small files, no process. */
 import { availableParallelism, networkInterfaces } from 'node:os';
-import type { HostNic } from '../../control/messages/nic.ts';
+import type { HostNic, HostVerbs } from '../../control/messages/nic.ts';
 import type { HostTopology } from '../../control/messages/topology.ts';
+import type { Native } from '../engine/native.ts';
 import { preflightFacts } from './preflight.ts';
 import { visibleGpus } from '../topology/gpus.ts';
 import { hostTopology } from '../topology/host-topology.ts';
 import { findInterfaces } from '../topology/interfaces.ts';
 import type { InterfaceWishes } from '../topology/interfaces.ts';
 import { readText } from '../topology/system-files.ts';
+import { hostVerbs } from '../topology/host-verbs.ts';
 
 export interface HostFacts {
   readonly bootId: string;
@@ -16,6 +18,7 @@ export interface HostFacts {
   readonly topology: HostTopology | null;
   readonly addresses: readonly string[];
   readonly nics: readonly HostNic[];
+  readonly verbs: HostVerbs | null;
   readonly launcherAddress: string | null;
   readonly preflight: Readonly<Record<string, string>>;
   readonly time: number;
@@ -23,9 +26,14 @@ export interface HostFacts {
 
 /**
  * `alone`: the job has no other host, so nobody asks for addresses, nor compares it. `topology`: somebody asks for that. `wishes`: which
- * interfaces the user wants.
+ * interfaces the user wants. `native`: somebody asks for InfiniBand.
  */
-export function hostFacts(alone: boolean, topology: boolean, wishes: InterfaceWishes = ANY_INTERFACE): HostFacts {
+export function hostFacts(
+  alone: boolean,
+  topology: boolean,
+  wishes: InterfaceWishes = ANY_INTERFACE,
+  native: Pick<Native, 'verbsPorts'> | null = null,
+): HostFacts {
   const connection = sshConnection();
   const nics = alone ? [] : findInterfaces(wishes).nics;
   return {
@@ -35,6 +43,7 @@ export function hostFacts(alone: boolean, topology: boolean, wishes: InterfaceWi
     topology: topology ? hostTopology() : null,
     addresses: alone ? [] : reachableAddresses(connection?.server ?? null, nics),
     nics,
+    verbs: alone || native === null ? null : hostVerbs(native),
     launcherAddress: connection?.client ?? null,
     preflight: alone ? {} : preflightFacts(),
     time: Date.now(),

@@ -157,6 +157,12 @@ export interface VerbsPort {
   readonly activeWidth: number;
   readonly activeSpeed: number;
   readonly maxQueuePairs: number;
+  readonly firmware: string;
+  readonly lid: number;
+  /** 1: 256 bytes, to 5: 4096. */
+  readonly activeMtu: number;
+  /** Those in use. */
+  readonly gids: readonly { readonly index: number; readonly gid: string }[];
 }
 
 export interface Native {

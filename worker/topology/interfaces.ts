@@ -2,7 +2,7 @@
 import { networkInterfaces } from 'node:os';
 import type { NetworkInterfaceInfo } from 'node:os';
 import type { HostNic } from '../../control/messages/nic.ts';
-import { admits, parseNameList } from './interface-names.ts';
+import { admits, parseNameList } from '../../control/name-list.ts';
 import { deviceOf, isReal, reportedSpeed } from './sockets.ts';
 
 /** What the user asks for. */

@@ -1,6 +1,6 @@
 /** Network interfaces, as nets for the socket transport. */
 import { basename } from 'node:path';
-import { admits, parseNameList } from './interface-names.ts';
+import { admits, parseNameList } from '../../control/name-list.ts';
 import type { NetFacts } from './facts.ts';
 import { listDirectory, readText } from './system-files.ts';
 import { realPath } from './walk.ts';

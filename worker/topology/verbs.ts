@@ -1,7 +1,7 @@
 /** Ports of InfiniBand and RoCE cards, as nets. */
 import type { VerbsPort } from '../engine/native.ts';
 import type { NetFacts } from './facts.ts';
-import { admits, parseNameList } from './interface-names.ts';
+import { admits, parseNameList } from '../../control/name-list.ts';
 import { listDirectory, readText } from './system-files.ts';
 import { realPath } from './walk.ts';
 
@@ -45,7 +45,8 @@ function cardOf(path: string): string {
   return path.replace(/(:[0-9a-f]{2}\.)[0-9a-f]$/iu, '$10');
 }
 
-function speedOf(root: string, { name, port, activeWidth, activeSpeed }: VerbsPort): number {
+/** Mbit/s; 0: unknown. */
+export function speedOf(root: string, { name, port, activeWidth, activeSpeed }: VerbsPort): number {
   const lanes = WIDTHS[lowestBit(activeWidth)] ?? 0;
   const speed = lanes * (SPEEDS[lowestBit(activeSpeed)] ?? 0);
   if (speed > 0) return speed;

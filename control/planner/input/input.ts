@@ -1,5 +1,5 @@
 /** What the planner knows of a communicator to be. */
-import type { HostNic } from '../../messages/nic.ts';
+import type { HostNic, HostVerbs } from '../../messages/nic.ts';
 import type { WrittenPlan } from '../../plan/types.ts';
 import type { HostShape } from '../cluster/host-shape.ts';
 import type { Decisions } from '../plan.ts';
@@ -28,6 +28,8 @@ export interface PlannedHost {
   readonly address: string;
   /** Its network interfaces that connections may use, the best first; absent if nobody asked for them. */
   readonly nics?: readonly HostNic[];
+  /** Its InfiniBand and RoCE ports; absent or null if nobody asked for them. */
+  readonly verbs?: HostVerbs | null;
   /** Cores the ranks may run on. */
   readonly cores: number;
   /** Topology of the host; null if it is not wanted, or if detection failed. */

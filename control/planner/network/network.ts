@@ -5,10 +5,13 @@ import type { PlanNetwork, PlanNic } from '../../plan/network.ts';
 import type { CommPlan } from '../../plan/types.ts';
 import { rankNumbersByHost } from '../input/input.ts';
 import type { PlanInput } from '../input/input.ts';
+import { UnplannableError } from '../input/check.ts';
 import type { Environment } from '../input/variables.ts';
+import { valueOf } from '../input/variables.ts';
 import { chooseNics } from './nics.ts';
 import type { ChosenNics } from './nics.ts';
 import { socketsOf } from './sockets.ts';
+import { chooseVerbs } from './verbs.ts';
 
 export interface BoundNetwork {
   readonly network: PlanNetwork | null;
@@ -16,8 +19,9 @@ export interface BoundNetwork {
   readonly nics: readonly (readonly PlanNic[])[];
 }
 
-/** The backend that connects the hosts of every communicator. */
-const BACKEND = 'Socket';
+/** The backend that every host has, and the one for InfiniBand and RoCE. */
+const SOCKETS = 'Socket';
+const VERBS = 'IB';
 
 /** Of one host: ranks that reach each other by sockets do so by its loopback. */
 const LOOPBACK: HostNic = {
@@ -30,9 +34,18 @@ const LOOPBACK: HostNic = {
   isNamed: false,
 };
 
+export interface NicsBetween extends ChosenNics {
+  readonly backend: string;
+}
+
 /** null: one host. Throws UnplannableError. */
-export function nicsBetween({ hosts }: PlanInput): ChosenNics | null {
-  return hosts.length > 1 ? chooseNics(hosts) : null;
+export function nicsBetween({ hosts }: PlanInput, environment: Environment): NicsBetween | null {
+  if (hosts.length < 2) return null;
+  const verbs = chooseVerbs(hosts, environment);
+  if (typeof verbs !== 'string') return { ...verbs, backend: VERBS };
+  if (valueOf(environment, 'NCCL_NET')?.toUpperCase() === VERBS)
+    throw new UnplannableError(`NCCL_NET=${VERBS}: the hosts cannot reach each other so: ${verbs}`);
+  return { ...chooseNics(hosts), backend: SOCKETS };
 }
 
 /** "a uses eth0, eth1; b uses eth0, eth1: there is one in each of 2 subnets on every host"; of many hosts the first ones. */
@@ -52,15 +65,16 @@ const DESCRIBED_HOSTS = 8;
 /** `given`: of a plan that a user wrote; it says how sockets are used. Throws UnplannableError. */
 export function bindNetwork(
   input: PlanInput,
-  between: ChosenNics | null,
+  between: NicsBetween | null,
   decided: Pick<CommPlan, 'transports'> & { readonly network?: PlanNetwork | null },
   environment: Environment,
 ): BoundNetwork {
   if (!usesNetwork({ ...input, transports: decided.transports }))
     return { network: null, nics: input.hosts.map(() => []) };
-  const { nics } = between ?? chooseNics([{ name: '', address: LOOPBACK.address, nics: [LOOPBACK] }]);
+  const { nics }: ChosenNics = between ?? chooseNics([{ name: '', address: LOOPBACK.address, nics: [LOOPBACK] }]);
   const given = decided.network ?? null;
-  return { network: given ?? { name: BACKEND, ...socketsOf(factsOf(input, nics), environment) }, nics };
+  if (between?.backend === VERBS) return { network: given ?? { name: VERBS, sockets: 1, socketThreads: 0 }, nics };
+  return { network: given ?? { name: SOCKETS, ...socketsOf(factsOf(input, nics), environment) }, nics };
 }
 
 function factsOf(input: PlanInput, nics: readonly (readonly PlanNic[])[]): Parameters<typeof socketsOf>[0] {

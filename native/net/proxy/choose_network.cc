@@ -7,6 +7,7 @@
 
 #include "net/plugin/load.h"
 #include "net/socket/socket_network.h"
+#include "net/verbs/verbs_network.h"
 
 namespace ncclrun::net {
 namespace {
@@ -41,7 +42,25 @@ SocketConfig socketsOf(const PlanView& plan, const Token& token) {
   return config;
 }
 
+VerbsConfig verbsOf(const PlanView& plan, const Token& token) {
+  const uint32_t host = plan.header().hostIndex;
+  VerbsConfig config{
+      .ports = {}, .address = std::string(plan.hostAddress(host)), .token = token, .tuning = verbsTuningOfVariables()};
+  for (uint32_t i = 0; i < plan.nicCount(); i++) {
+    config.ports.push_back({.card = std::string(plan.nicName(i)),
+                            .port = uint8_t(plan.nic(i).port),
+                            .gid = std::string(plan.nicAddress(i)),
+                            .speedMbps = plan.nic(i).speedMbps});
+  }
+  return config;
+}
+
 }  // namespace
+
+plan::Transport transportOf(const Network& network) {
+  if (network.name() == kSocketNetwork) return plan::Transport::socket;
+  return network.name() == kVerbsNetwork ? plan::Transport::ib : plan::Transport::plugin;
+}
 
 Status chooseNetwork(const PlanView& plan, const Token& token, std::unique_ptr<Network>& out) {
   const plugin::Wish wish = plugin::wishOfVariables();
@@ -51,8 +70,15 @@ Status chooseNetwork(const PlanView& plan, const Token& token, std::unique_ptr<N
     out = std::move(selection.network);
     return {};
   }
-  if (!wish.network.empty() && strcasecmp(wish.network.c_str(), kSocketNetwork) != 0)
+  const bool isVerbs = plan.networkName() == kVerbsNetwork;
+  if (!wish.network.empty() && strcasecmp(wish.network.c_str(), isVerbs ? kVerbsNetwork : kSocketNetwork) != 0)
     return unknownNetwork(wish.network, selection);
+  if (isVerbs) {
+    std::unique_ptr<VerbsNetwork> verbs;
+    NCCLRUN_TRY(VerbsNetwork::make(verbsOf(plan, token), verbs));
+    out = std::move(verbs);
+    return {};
+  }
   std::unique_ptr<SocketNetwork> sockets;
   NCCLRUN_TRY(SocketNetwork::make(socketsOf(plan, token), sockets));
   out = std::move(sockets);

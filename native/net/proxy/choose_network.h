@@ -13,7 +13,10 @@ namespace ncclrun::net {
 inline constexpr const char* kSocketNetwork = "Socket";
 
 // The network of a communicator's data: the first plugin that serves this host and is what NCCL_NET_PLUGIN and NCCL_NET
-// ask for, else sockets, as the plan says. An error lists what there is, where NCCL_NET names none of that.
+// ask for, else InfiniBand or sockets, as the plan says. An error lists what there is, where NCCL_NET names none of
+// that.
 Status chooseNetwork(const PlanView& plan, const Token& token, std::unique_ptr<Network>& out);
+
+plan::Transport transportOf(const Network& network);
 
 }  // namespace ncclrun::net

@@ -37,7 +37,7 @@ Status NetTransport::startNetworks() {
   std::memcpy(token.data(), header.token, sizeof token);
   const std::string address(plan_.hostAddress(header.hostIndex));
   NCCLRUN_TRY(net::chooseNetwork(plan_, token, network_));
-  isPlugin_ = network_->name() != net::kSocketNetwork;
+  transport_ = net::transportOf(*network_);
   return net::OobNetwork::make({.token = token,
                                 .rank = rank_,
                                 .ranks = header.ranks,
@@ -107,7 +107,7 @@ Status NetTransport::make(const Key& key, std::unique_ptr<NetEndpoint>& out) {
   const Endpoint::Facts facts{.peer = peer,
                               .channel = channel,
                               .sends = sends,
-                              .transport = isPlugin_ ? plan::Transport::plugin : plan::Transport::socket,
+                              .transport = transport_,
                               .steps = steps,
                               .stepBytes = stepBytes,
                               .peerName = plan_.describe(peer)};

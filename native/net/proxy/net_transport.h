@@ -118,8 +118,8 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   uint64_t timeoutNanoseconds_ = 0;
 
   std::unique_ptr<net::Network> network_;
-  bool isPlugin_ = false;
-  std::atomic<int> busy_{0};  // senders with something to carry
+  plan::Transport transport_ = plan::Transport::socket;  // of its connections
+  std::atomic<int> busy_{0};                             // senders with something to carry
   std::atomic<uint64_t> collectives_{0};
   std::atomic<bool> isLaunched_{false};  // blocks run, or sleep until something has come
   mutable std::mutex mutex_;             // of what follows; never held together with outOfBandMutex_

@@ -10,6 +10,7 @@
 #include "base/variables.h"
 #include "net/proxy/goodbye.h"
 #include "net/proxy/net_transport.h"
+#include "plan/variants.h"
 
 namespace ncclrun {
 namespace {
@@ -260,8 +261,7 @@ void NetTransport::judgeFailures() {
 
 uint32_t NetTransport::mostConnections() const {
   const auto& header = plan_.header();
-  constexpr auto kSocket = uint8_t(plan::Transport::socket);
-  const bool localToo = header.sameHostTransport == kSocket;
+  const bool localToo = isNetwork(header.sameHostTransport);
   const uint32_t peers = header.ranks - (localToo ? 1 : header.localRanks);
   const uint32_t sockets = header.sockets + (header.socketThreads > 0 ? 1 : 0);
   if (device_ != nullptr) {
@@ -274,7 +274,7 @@ uint32_t NetTransport::mostConnections() const {
   uint32_t count = (2 * sockets + 1) * peers;  // each way, and beside the data
   const auto local = plan_.local(plan_.peer(rank_).localIndex);
   for (uint32_t i = 0; i < local.edgeCount; i++) {
-    if (plan_.edge(local.firstEdge + i).transport == kSocket) count += sockets;
+    if (isNetwork(plan_.edge(local.firstEdge + i).transport)) count += sockets;
   }
   return count;
 }
@@ -284,10 +284,10 @@ bool NetTransport::planned(uint32_t from, uint32_t channel) const {
   if (from == rank_) return false;
   if (isPair(channel)) {
     const uint8_t transport = plan_.sameHost(from) ? header.sameHostTransport : header.otherHostTransport;
-    return transport == uint8_t(plan::Transport::socket);
+    return isNetwork(transport);
   }
   const std::optional<plan::EdgeRecord> edge = ringEdge(channel, false);
-  return edge.has_value() && edge->peer == from && edge->transport == uint8_t(plan::Transport::socket);
+  return edge.has_value() && edge->peer == from && isNetwork(edge->transport);
 }
 
 }  // namespace ncclrun

@@ -74,7 +74,8 @@ Status Card::start() {
   try {
     thread_ = startThread("ncclrun-verbs", [this] { watchEvents(); });
   } catch (const std::system_error& error) {
-    return {ncclSystemError, std::string("a thread for the events of ") + name_ + " cannot be started: " + error.what()};
+    return {ncclSystemError,
+            std::string("a thread for the events of ") + name_ + " cannot be started: " + error.what()};
   }
   return {};
 }

@@ -26,8 +26,8 @@ std::optional<ControlSocket::Message> ControlSocket::receive() {
       received_ = 0;
       return Message{ControlKind(header_.kind), std::span(body_).first(header_.bytes)};
     }
-    std::byte* const into = isHeader ? reinterpret_cast<std::byte*>(&header_) + received_
-                                     : body_.data() + (received_ - sizeof header_);
+    std::byte* const into =
+        isHeader ? reinterpret_cast<std::byte*>(&header_) + received_ : body_.data() + (received_ - sizeof header_);
     const ssize_t got = recv(socket_.get(), into, due - received_, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};

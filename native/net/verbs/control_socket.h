@@ -23,7 +23,8 @@ class ControlSocket {
   explicit ControlSocket(Descriptor socket) : socket_(std::move(socket)) {}
 
   int descriptor() const { return socket_.get(); }
-  // False: the other side is gone. What is sent fits into the socket's buffer: each message is answered before the next.
+  // False: the other side is gone. What is sent fits into the socket's buffer: each message is answered before the
+  // next.
   bool send(ControlKind kind, std::span<const std::byte> body);
 
   struct Message {

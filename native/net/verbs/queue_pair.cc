@@ -12,13 +12,13 @@ namespace ncclrun::net {
 namespace {
 
 constexpr uint32_t kInlineBytes = 128;
-constexpr uint8_t kRnrPause = 12;      // 0.64 ms
+constexpr uint8_t kRnrPause = 12;          // 0.64 ms
 constexpr uint8_t kRnrRetriesForEver = 7;  // a receive is posted before its advertisement, so this never lasts
 constexpr uint8_t kHopLimit = 255;
 
 Status failure(const Card& card, uint8_t port, const char* what, int error) {
-  return {ncclSystemError, std::string("a queue pair of ") + card.name() + " port " + std::to_string(port) + ": " + what +
-                               ": " + std::strerror(error) + limitBehind(error) + lockedMemoryBehind(error)};
+  return {ncclSystemError, std::string("a queue pair of ") + card.name() + " port " + std::to_string(port) + ": " +
+                               what + ": " + std::strerror(error) + limitBehind(error) + lockedMemoryBehind(error)};
 }
 
 uint64_t prefixOf(const verbs::Gid& gid) {
@@ -86,7 +86,8 @@ Status QueuePairHandle::make(Card& card, uint8_t port, verbs::CompletionQueue& c
   setup.sendQueue = setup.receiveQueue = &completions;
   setup.type = verbs::kReliableConnection;
   for (const uint32_t inlineBytes : {tuning.inlines ? kInlineBytes : 0, uint32_t(0)}) {
-    setup.capacity = {.sends = kSends, .receives = kReceives, .sendEntries = 1, .receiveEntries = 1, .inlineBytes = inlineBytes};
+    setup.capacity = {
+        .sends = kSends, .receives = kReceives, .sendEntries = 1, .receiveEntries = 1, .inlineBytes = inlineBytes};
     made->inlineBytes_ = inlineBytes;
     made->pair_ = card.library().createQp(card.domain(), &setup);
     if (made->pair_ != nullptr || inlineBytes == 0) break;  // the card may not send inline

@@ -44,8 +44,8 @@ class QueuePairHandle {
   // Nothing is sent or received any more; what is posted completes with an error.
   void stop();
 
-  // Send requests that may still be posted. Each chain that ends with a signaled request takes some, and gives them back
-  // when the completion of that one has come.
+  // Send requests that may still be posted. Each chain that ends with a signaled request takes some, and gives them
+  // back when the completion of that one has come.
   uint32_t freeSends() const { return freeSends_; }
   // Posts a chain of `count` requests.
   Status postSends(verbs::SendWorkRequest& first, uint32_t count);

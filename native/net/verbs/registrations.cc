@@ -67,10 +67,9 @@ Status Registrations::take(const Region& region, RegisteredRegion*& out) {
   verbs::MemoryRegion* const made = make(region, begin, end);
   if (made == nullptr) {
     const int error = errno;
-    return {ncclSystemError, std::to_string(end - begin) + " bytes of " +
-                                 (region.type == MemoryType::host ? "memory" : "GPU memory") +
-                                 " cannot be registered with " + card_ + ": " + std::strerror(error) +
-                                 lockedMemoryBehind(error)};
+    return {ncclSystemError,
+            std::to_string(end - begin) + " bytes of " + (region.type == MemoryType::host ? "memory" : "GPU memory") +
+                " cannot be registered with " + card_ + ": " + std::strerror(error) + lockedMemoryBehind(error)};
   }
   out = &regions_.emplace_back(RegisteredRegion{begin, end, region.type, made, 1});
   return {};

@@ -1,5 +1,6 @@
 // What both sides of a connection over verbs have: queue pairs over one port, their completions, an area that the other
-// side writes to, and the authenticated socket by which they were introduced. Its owner calls it on one thread at a time.
+// side writes to, and the authenticated socket by which they were introduced. Its owner calls it on one thread at a
+// time.
 #pragma once
 #include <memory>
 #include <optional>
@@ -93,7 +94,7 @@ class VerbsLink {
   Introduction mine_ = {}, peer_ = {};
   Stage stage_ = Stage::start;
   Status failure_;
-  std::string broken_;        // why completions say that it cannot go on
+  std::string broken_;  // why completions say that it cannot go on
   bool brokenByFlush_ = false;
   bool wasGone_ = false;  // at the last look
   uint32_t emptyPolls_ = 0;

@@ -1,5 +1,5 @@
-// The verbs backend: messages by RDMA over InfiniBand or RoCE. Each message is written straight into the buffer that the
-// receiver has advertised, and announced by the immediate of the last write.
+// The verbs backend: messages by RDMA over InfiniBand or RoCE. Each message is written straight into the buffer that
+// the receiver has advertised, and announced by the immediate of the last write.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -76,8 +76,8 @@ class VerbsNetwork final : public Network {
     verbs::CompletionChannel* channel;
     uint64_t subscription;
   };
-  std::vector<Channel> channels_;     // one for each card
-  std::vector<size_t> channelOf_;     // by device
+  std::vector<Channel> channels_;  // one for each card
+  std::vector<size_t> channelOf_;  // by device
   std::atomic<uint64_t> eventsSeen_{0};
   std::mutex mutex_;  // of completion queues and their events
 };

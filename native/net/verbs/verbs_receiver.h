@@ -12,9 +12,7 @@ class VerbsReceiver final : public Receiver {
  public:
   explicit VerbsReceiver(std::unique_ptr<VerbsLink> link) : link_(std::move(link)) {}
 
-  Status registerMemory(const Region& region, Registration& out) override {
-    return link_->registerMemory(region, out);
-  }
+  Status registerMemory(const Region& region, Registration& out) override { return link_->registerMemory(region, out); }
   Status deregisterMemory(Registration registration) override { return link_->deregisterMemory(registration); }
   Status irecv(std::span<const Buffer> group, Request*& out) override;
   Status iflush(std::span<const Buffer> group, Request*& out) override;
@@ -22,7 +20,7 @@ class VerbsReceiver final : public Receiver {
 
  private:
   struct Group {
-    uint32_t count = 0;  // messages; 0: free
+    uint32_t count = 0;     // messages; 0: free
     uint32_t waitsFor = 0;  // announcements, one of each queue pair that carries a part
     std::array<uint32_t, kMaxGroup> bytes = {};
   };

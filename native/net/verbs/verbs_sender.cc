@@ -107,7 +107,8 @@ void VerbsSender::write(const Message& message, const Advertisement& to, size_t 
     const size_t bytes = std::min<size_t>(end - at, link_->maxWrite());
     verbs::ScatterGather& entry = chain_->entries[chain_->count];
     verbs::SendWorkRequest& request = chain_->requests[chain_->count++];
-    entry = {.address = reinterpret_cast<uint64_t>(message.data) + at, .bytes = uint32_t(bytes), .localKey = message.key};
+    entry = {
+        .address = reinterpret_cast<uint64_t>(message.data) + at, .bytes = uint32_t(bytes), .localKey = message.key};
     request = {};
     request.entries = &entry;
     request.entryCount = 1;

@@ -12,9 +12,7 @@ class VerbsSender final : public Sender {
  public:
   explicit VerbsSender(std::unique_ptr<VerbsLink> link) : link_(std::move(link)) {}
 
-  Status registerMemory(const Region& region, Registration& out) override {
-    return link_->registerMemory(region, out);
-  }
+  Status registerMemory(const Region& region, Registration& out) override { return link_->registerMemory(region, out); }
   Status deregisterMemory(Registration registration) override { return link_->deregisterMemory(registration); }
   Status isend(const void* data, size_t bytes, int tag, Registration registration, Request*& out) override;
   Status test(Request* request, bool& done, std::span<size_t> sizes) override;
@@ -25,14 +23,14 @@ class VerbsSender final : public Sender {
     size_t bytes = 0;
     uint32_t key = 0;
     bool isInline = false;  // the processor reads it, where it is small enough
-    bool isOpen = false;  // until test() has reported it
+    bool isOpen = false;    // until test() has reported it
     bool isSent = false;
   };
   // The messages of one irecv of the other side.
   struct Group {
     std::array<Message, kMaxGroup> messages;
-    uint32_t filled = 0;   // messages that isend has given
-    uint32_t open = 0;     // of these, those that test() has not reported
+    uint32_t filled = 0;    // messages that isend has given
+    uint32_t open = 0;      // of these, those that test() has not reported
     uint32_t waitsFor = 0;  // completions of queue pairs
   };
   // A chain of requests for one queue pair, built before any is posted.

@@ -41,6 +41,7 @@ function begin(order: AgentOrder): void {
     nodeVersion: process.version,
     addresses: ['127.0.0.1'],
     nics: [],
+    verbs: null,
     launcherAddress: null,
     preflight: {},
     time: Date.now(),
