@@ -11,6 +11,7 @@ namespace ncclrun::verbs {
 inline constexpr int kPortActive = 4;
 inline constexpr uint8_t kLinkInfiniBand = 1;
 inline constexpr uint8_t kLinkEthernet = 2;
+inline constexpr uint8_t kGrhRequired = 1;  // of PortAttributes::flags
 
 struct DeviceAttributes {
   char firmware[64];

@@ -13,8 +13,9 @@ namespace ncclrun::net {
 
 enum class ControlKind : uint32_t {
   introduction = 1,  // Introduction
-  ready = 2,         // the queue pairs of the last introduction receive and send
+  ready = 2,         // uint32_t: number of the move whose queue pairs receive and send; 0: the first ones
   failed = 3,        // text: why the sender of this has given up the connection
+  move = 4,          // Move
 };
 
 class ControlSocket {

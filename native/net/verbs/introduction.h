@@ -4,6 +4,11 @@
 //   sender → receiver   introduction   its queue pairs, its port, and the area for advertisements
 //   receiver → sender   introduction   as many queue pairs, its port, and the area for sizes
 //   sender → receiver   ready          its queue pairs receive and send: advertisements may come
+//
+// When a path fails, each side stops its queue pairs, so that nothing more arrives by them, and makes new ones:
+//
+//   either → other      move           the new queue pairs; of the receiver also what has arrived
+//   either → other      ready          the new queue pairs receive and send
 #pragma once
 #include <array>
 #include <cstdint>
@@ -44,6 +49,25 @@ static_assert(sizeof(Introduction) == 120 + 4 * kMaxQueuePairs);
 
 inline constexpr uint32_t kGroupSlots = 256;  // groups that are advertised at a time
 inline constexpr uint32_t kMaxGroup = 8;      // messages of a group
+
+// Where a receiver is: what the sender must send once more after a move to other queue pairs.
+struct Progress {
+  uint64_t first = 0;                                    // group that is not complete; all before it are
+  std::array<uint64_t, kGroupSlots / 64> complete = {};  // a bit for each group from `first` on
+
+  bool isComplete(uint64_t group) const {
+    const uint64_t bit = group - first;
+    return group < first || (bit < kGroupSlots && (complete[bit / 64] >> (bit % 64) & 1) != 0);
+  }
+};
+
+// Either side's word that a path has failed, with the one that it goes on over.
+struct Move {
+  uint32_t number = 0;  // of the connection's moves, from 1
+  uint32_t device = 0;  // index of the NIC on either side: they are a rail
+  Progress progress = {};
+  Introduction introduction = {};
+};
 
 // One buffer of a group, in the sender's area: slot (group modulo kGroupSlots), place in the group. The receiver's
 // immediate, the number of groups that it has advertised so far, says that it is there.

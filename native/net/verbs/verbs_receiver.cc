@@ -21,32 +21,39 @@ AdvertisementSlot& VerbsReceiver::ownSlot(uint64_t number) const {
 Status VerbsReceiver::irecv(std::span<const Buffer> group, Request*& out) {
   out = nullptr;
   NCCLRUN_TRY(link_->failure());
+  if (link_->isMoving()) NCCLRUN_TRY(progress());
+  if (link_->isMoving()) return {};
   for (const Buffer& buffer : group) {
     if (buffer.registration.opaque == nullptr)
       return {ncclInvalidArgument, "the memory of a receive is not registered"};
   }
   Group& next = groups_[posted_ % kGroupSlots];
   if (next.count > 0) return {};
-  const uint32_t pairs = link_->queuePairs();
-  next.waitsFor = link_->splits() ? pairs : 1;
-  for (uint32_t i = 0; i < next.waitsFor; i++) {
-    const auto index = uint32_t(link_->splits() ? i : posted_ % pairs);
-    NCCLRUN_TRY(link_->queuePair(index).postReceive(posted_));
-  }
   AdvertisementSlot& slot = ownSlot(posted_);
   for (size_t i = 0; i < group.size(); i++) {
     const Buffer& buffer = group[i];
     slot[i] = {.address = reinterpret_cast<uint64_t>(buffer.address),
                .bytes = uint32_t(std::min<size_t>(buffer.bytes, UINT32_MAX)),
-               .key = VerbsLink::regionOf(buffer.registration).region->remoteKey,
+               .key = VerbsLink::registeredOf(buffer.registration).remoteKey(),
                .tag = buffer.tag,
                .count = uint32_t(group.size()),
                .group = uint32_t(posted_)};
+    next.memory[i] = &VerbsLink::registeredOf(buffer.registration);
   }
   next.count = uint32_t(group.size());
+  NCCLRUN_TRY(postReceives(posted_));
   posted_++;
   out = reinterpret_cast<Request*>(&next);
   return advertise();
+}
+
+Status VerbsReceiver::postReceives(uint64_t number) {
+  Group& group = groups_[number % kGroupSlots];
+  const uint32_t pairs = link_->queuePairs();
+  group.waitsFor = link_->splits() ? pairs : 1;
+  for (uint32_t i = 0; i < group.waitsFor; i++)
+    NCCLRUN_TRY(link_->postReceive(uint32_t(link_->splits() ? i : number % pairs), number));
+  return {};
 }
 
 Status VerbsReceiver::advertise() {
@@ -76,7 +83,7 @@ Status VerbsReceiver::advertise() {
 
 void VerbsReceiver::arrived(const verbs::Completion& completion) {
   const uint32_t immediate = ntohl(completion.immediate);
-  const uint64_t number = completion.id;  // of the receive; those of a queue pair are used in their order
+  const uint64_t number = completion.id & ~kReceiveId;  // of the receive; those of a queue pair are used in their order
   Group& group = groups_[number % kGroupSlots];
   if ((immediate & kGroupBits) != uint32_t(number & kGroupBits) || group.waitsFor == 0) {
     link_->fail(ncclInternalError, "a message was announced that is not the one that is due");
@@ -105,7 +112,53 @@ Status VerbsReceiver::poll() {
     }
   }
   NCCLRUN_TRY(link_->failure());
+  return link_->isMoving() ? Status{} : advertise();
+}
+
+Progress VerbsReceiver::progressSoFar() const {
+  Progress progress;
+  progress.first = posted_ > kGroupSlots ? posted_ - kGroupSlots : 0;
+  while (progress.first < posted_ && groups_[progress.first % kGroupSlots].waitsFor == 0) progress.first++;
+  for (uint64_t number = progress.first; number < posted_; number++) {
+    const uint64_t bit = number - progress.first;
+    if (groups_[number % kGroupSlots].waitsFor == 0) progress.complete[bit / 64] |= uint64_t(1) << (bit % 64);
+  }
+  return progress;
+}
+
+Status VerbsReceiver::move(bool& resumed) {
+  resumed = false;
+  if (!link_->isDrained()) NCCLRUN_TRY(poll());
+  if (!link_->isDrained()) return {};
+  const Progress mine = progressSoFar();
+  Progress theirs = mine;
+  NCCLRUN_TRY(link_->advanceMove(theirs, resumed));
+  if (!resumed) return {};
+  // What has not arrived is advertised once more, with the keys of the other card.
+  for (uint64_t number = mine.first; number < posted_; number++) {
+    Group& group = groups_[number % kGroupSlots];
+    if (group.waitsFor == 0) continue;
+    AdvertisementSlot& slot = ownSlot(number);
+    for (uint32_t i = 0; i < group.count; i++) slot[i].key = group.memory[i]->remoteKey();
+    NCCLRUN_TRY(postReceives(number));
+  }
+  advertised_ = mine.first;
+  underWay_ = 0;
   return advertise();
+}
+
+Status VerbsReceiver::progress() {
+  for (bool again = true; again;) {
+    again = false;
+    if (link_->isMoving()) {
+      NCCLRUN_TRY(move(again));
+    } else {
+      NCCLRUN_TRY(poll());
+      NCCLRUN_TRY(link_->health(again));
+      again = again || link_->isMoving();
+    }
+  }
+  return {};
 }
 
 Status VerbsReceiver::iflush(std::span<const Buffer>, Request*& out) {
@@ -116,12 +169,10 @@ Status VerbsReceiver::iflush(std::span<const Buffer>, Request*& out) {
 Status VerbsReceiver::test(Request* request, bool& done, std::span<size_t> sizes) {
   auto& group = *reinterpret_cast<Group*>(request);
   done = false;
-  for (bool pollAgain = true; pollAgain && group.waitsFor > 0;) {
-    NCCLRUN_TRY(poll());
-    pollAgain = false;
-    if (group.waitsFor > 0) NCCLRUN_TRY(link_->health(pollAgain));
+  if (group.waitsFor > 0) {
+    const Status status = progress();
+    if (group.waitsFor > 0) return status;
   }
-  if (group.waitsFor > 0) return {};
   done = true;
   for (size_t i = 0; i < std::min<size_t>(sizes.size(), group.count); i++) sizes[i] = group.bytes[i];
   group.count = 0;

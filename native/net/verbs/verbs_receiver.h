@@ -23,10 +23,17 @@ class VerbsReceiver final : public Receiver {
     uint32_t count = 0;     // messages; 0: free
     uint32_t waitsFor = 0;  // announcements, one of each queue pair that carries a part
     std::array<uint32_t, kMaxGroup> bytes = {};
+    std::array<const VerbsLink::Registered*, kMaxGroup> memory = {};
   };
 
   AdvertisementSlot& ownSlot(uint64_t number) const;
+  // Moves what can be moved.
+  Status progress();
   Status poll();
+  Status postReceives(uint64_t number);
+  // While the link moves: whether it has resumed.
+  Status move(bool& resumed);
+  Progress progressSoFar() const;
   // Tells the sender of the groups that it does not know yet.
   Status advertise();
   void arrived(const verbs::Completion& completion);

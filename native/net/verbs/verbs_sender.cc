@@ -31,7 +31,7 @@ Status VerbsSender::poll() {
     for (const verbs::Completion& one : std::span(completions).first(got)) {
       if (one.opcode == verbs::kReceivedWithImmediate) {
         known_ += uint32_t(ntohl(one.immediate) - uint32_t(known_));
-        NCCLRUN_TRY(link_->queuePair(0).postReceive(0));
+        NCCLRUN_TRY(link_->postReceive(0, 0));
         continue;
       }
       const auto requests = uint32_t(one.id & 0xffff);
@@ -40,6 +40,34 @@ Status VerbsSender::poll() {
       if (--group.waitsFor > 0) continue;
       for (Message& message : group.messages) message.isSent = true;
     }
+  }
+  return relaunch();
+}
+
+Status VerbsSender::relaunch() {
+  while (!lost_.empty() && lost_.front() < known_ && hasRoom(lost_.front(), 0)) {
+    const uint64_t number = lost_.front();
+    lost_.pop_front();
+    NCCLRUN_TRY(launch(number));
+  }
+  return {};
+}
+
+Status VerbsSender::move(bool& resumed) {
+  Progress progress;
+  NCCLRUN_TRY(link_->advanceMove(progress, resumed));
+  if (!resumed) return {};
+  known_ = progress.first;
+  lost_.clear();
+  for (uint64_t number = next_ > kGroupSlots ? next_ - kGroupSlots : 0; number < next_; number++) {
+    Group& group = groupOf(number);
+    if (group.waitsFor == 0) continue;
+    if (!progress.isComplete(number)) {
+      lost_.push_back(number);
+      continue;
+    }
+    group.waitsFor = 0;
+    for (Message& message : group.messages) message.isSent = true;
   }
   return {};
 }
@@ -68,11 +96,12 @@ bool VerbsSender::hasRoom(uint64_t number, size_t bytes) const {
 
 Status VerbsSender::isend(const void* data, size_t bytes, int tag, Registration registration, Request*& out) {
   out = nullptr;
-  if (next_ == known_ || !hasRoom(next_, bytes)) {
-    NCCLRUN_TRY(poll());
-    bool pollAgain = false;
-    NCCLRUN_TRY(link_->health(pollAgain));
-    if (next_ == known_ || !hasRoom(next_, bytes)) return {};
+  if (registration.opaque == nullptr) return {ncclInvalidArgument, "the memory of a send is not registered"};
+  NCCLRUN_TRY(link_->failure());
+  const auto isReady = [&] { return !link_->isMoving() && lost_.empty() && next_ < known_ && hasRoom(next_, bytes); };
+  if (!isReady()) {
+    NCCLRUN_TRY(progress());
+    if (!isReady()) return {};
   }
   Group& group = groupOf(next_);
   if (group.filled == 0 && group.open > 0) return {};  // a group before it is not tested to its end
@@ -87,14 +116,8 @@ Status VerbsSender::isend(const void* data, size_t bytes, int tag, Registration 
                                              " bytes that the other side receives into");
   }
   Message& message = group.messages[size_t(place)];
-  if (registration.opaque == nullptr) return {ncclInvalidArgument, "the memory of a send is not registered"};
-  const RegisteredRegion& region = VerbsLink::regionOf(registration);
-  message = {.data = data,
-             .bytes = bytes,
-             .key = region.region->localKey,
-             .isInline = region.type == MemoryType::host,
-             .isOpen = true,
-             .isSent = false};
+  message = {
+      .data = data, .bytes = bytes, .memory = &VerbsLink::registeredOf(registration), .isOpen = true, .isSent = false};
   group.open++;
   out = reinterpret_cast<Request*>(&message);
   if (++group.filled < slot[0].count) return {};
@@ -102,20 +125,19 @@ Status VerbsSender::isend(const void* data, size_t bytes, int tag, Registration 
   return launch(next_++);
 }
 
-void VerbsSender::write(const Message& message, const Advertisement& to, size_t begin, size_t end) {
+void VerbsSender::write(const Source& from, const Target& to, size_t begin, size_t end) {
   for (size_t at = begin; at < end;) {
     const size_t bytes = std::min<size_t>(end - at, link_->maxWrite());
     verbs::ScatterGather& entry = chain_->entries[chain_->count];
     verbs::SendWorkRequest& request = chain_->requests[chain_->count++];
-    entry = {
-        .address = reinterpret_cast<uint64_t>(message.data) + at, .bytes = uint32_t(bytes), .localKey = message.key};
+    entry = {.address = from.address + at, .bytes = uint32_t(bytes), .localKey = from.key};
     request = {};
     request.entries = &entry;
     request.entryCount = 1;
     request.opcode = verbs::send_opcode::kWrite;
     request.remoteAddress = to.address + at;
     request.remoteKey = to.key;
-    if (message.isInline && bytes <= link_->queuePair(0).inlineBytes()) request.flags = verbs::send_flag::kInline;
+    if (from.mayInline && bytes <= link_->queuePair(0).inlineBytes()) request.flags = verbs::send_flag::kInline;
     at += bytes;
   }
 }
@@ -149,24 +171,41 @@ Status VerbsSender::launch(uint64_t number) {
   const bool sizesFollow = count > 1 || link_->splits() || group.messages[0].bytes > link_->maxWrite();
   auto* const sizes = reinterpret_cast<SizesSlot*>(link_->area() + kSizesAt) + number % kGroupSlots;
   for (uint32_t i = 0; i < count; i++) (*sizes)[i] = uint32_t(group.messages[i].bytes);
-  const Message sizesMessage{.data = sizes, .bytes = sizeof(SizesSlot), .key = link_->areaKey(), .isInline = true};
   const uint32_t parts = link_->splits() ? pairs : 1;
   for (uint32_t part = 0; part < parts; part++) {
     const auto index = uint32_t(link_->splits() ? part : number % pairs);
     chain_->count = 0;
     // The sizes go first, so that the last request is one with data.
     if (sizesFollow && part == 0) {
-      const uint64_t at = link_->peer().area + number % kGroupSlots * sizeof(SizesSlot);
-      write(sizesMessage, {.address = at, .key = link_->peer().areaKey}, 0, sizeof(SizesSlot));
+      write({.address = reinterpret_cast<uint64_t>(sizes), .key = link_->areaKey(), .mayInline = true},
+            {.address = link_->peer().area + number % kGroupSlots * sizeof(SizesSlot), .key = link_->peer().areaKey}, 0,
+            sizeof(SizesSlot));
     }
     for (uint32_t i = 0; i < count; i++) {
       const Message& message = group.messages[i];
       const size_t share = (message.bytes / parts + kSplitUnit) / kSplitUnit * kSplitUnit;
       const size_t begin = parts == 1 ? 0 : std::min(share * part, message.bytes);
       const size_t end = parts == 1 ? message.bytes : std::min(begin + share, message.bytes);
-      write(message, slot[i], begin, end);
+      write({.address = reinterpret_cast<uint64_t>(message.data),
+             .key = message.memory->localKey(),
+             .mayInline = message.memory->region.type == MemoryType::host},
+            {.address = slot[i].address, .key = slot[i].key}, begin, end);
     }
     NCCLRUN_TRY(post(link_->queuePair(index), number, index, sizesFollow));
+  }
+  return {};
+}
+
+Status VerbsSender::progress() {
+  for (bool again = true; again;) {
+    again = false;
+    if (link_->isMoving()) {
+      NCCLRUN_TRY(move(again));
+    } else {
+      NCCLRUN_TRY(poll());
+      NCCLRUN_TRY(link_->health(again));
+      again = again || link_->isMoving();
+    }
   }
   return {};
 }
@@ -174,11 +213,10 @@ Status VerbsSender::launch(uint64_t number) {
 Status VerbsSender::test(Request* request, bool& done, std::span<size_t> sizes) {
   auto& message = *reinterpret_cast<Message*>(request);
   done = false;
-  for (bool pollAgain = true; pollAgain && !message.isSent;) {
-    NCCLRUN_TRY(poll());
-    if (!message.isSent) NCCLRUN_TRY(link_->health(pollAgain));
+  if (!message.isSent) {
+    const Status status = progress();
+    if (!message.isSent) return status;
   }
-  if (!message.isSent) return {};
   done = true;
   message.isOpen = false;
   const auto index = size_t(reinterpret_cast<std::byte*>(&message) - reinterpret_cast<std::byte*>(groups_.data()));

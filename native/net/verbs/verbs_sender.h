@@ -1,6 +1,7 @@
 // The sending side of a connection over verbs.
 #pragma once
 #include <array>
+#include <deque>
 #include <memory>
 
 #include "net/net.h"
@@ -21,9 +22,8 @@ class VerbsSender final : public Sender {
   struct Message {
     const void* data = nullptr;
     size_t bytes = 0;
-    uint32_t key = 0;
-    bool isInline = false;  // the processor reads it, where it is small enough
-    bool isOpen = false;    // until test() has reported it
+    const VerbsLink::Registered* memory = nullptr;
+    bool isOpen = false;  // until test() has reported it
     bool isSent = false;
   };
   // The messages of one irecv of the other side.
@@ -40,22 +40,39 @@ class VerbsSender final : public Sender {
     uint32_t count = 0;
   };
 
+  // What a request reads, and writes to.
+  struct Source {
+    uint64_t address;
+    uint32_t key;
+    bool mayInline;  // the processor can read it
+  };
+  struct Target {
+    uint64_t address;
+    uint32_t key;
+  };
+
   Group& groupOf(uint64_t number) { return groups_[number % kGroupSlots]; }
   const AdvertisementSlot& advertised(uint64_t number) const;
+  // Moves what can be moved.
+  Status progress();
   Status poll();
   // The place in the group of a buffer of this tag that has no message yet; -1: there is none.
   int placeOf(uint64_t number, int tag);
   // Whether every queue pair that the group goes over has room for it.
   bool hasRoom(uint64_t number, size_t bytes) const;
   Status launch(uint64_t number);
-  void write(const Message& message, const Advertisement& to, size_t begin, size_t end);
+  // Launches once more what had not arrived before a move, as far as it is advertised again.
+  Status relaunch();
+  // While the link moves: whether it has resumed.
+  Status move(bool& resumed);
+  void write(const Source& from, const Target& to, size_t begin, size_t end);
   Status post(QueuePairHandle& pair, uint64_t number, uint32_t index, bool sizesFollow);
 
   const std::unique_ptr<VerbsLink> link_;
   std::array<Group, kGroupSlots> groups_;
-  uint64_t known_ = 0;  // groups that are advertised
-  uint64_t next_ = 0;   // the group that isend fills
-  std::array<uint32_t, kMaxQueuePairs> taken_ = {};
+  uint64_t known_ = 0;         // groups that are advertised
+  uint64_t next_ = 0;          // the group that isend fills
+  std::deque<uint64_t> lost_;  // groups to launch once more, in their order
   const std::unique_ptr<Chain> chain_ = std::make_unique<Chain>();
 };
 

@@ -18,7 +18,9 @@ void disarm(QueuePair& pair) {
 void arm(QueuePair& pair) {
   Time due = kNever;
   if (pair.state == kReadyToSend && (pair.sent > 0 || pair.isBlocked)) due = pair.answerDue;
-  if (pair.state == kReadyToSend && pair.sent < pair.works.size()) {
+  // Within a process the one after a lost message waits for that.
+  const bool waits = pair.attributes.peer >> 12 == world().slot && pair.sent > 0;
+  if (pair.state == kReadyToSend && pair.sent < pair.works.size() && !waits) {
     const Time next = std::max(pair.works[pair.sent].ready, pair.pausedUntil);
     if (next != Time::min()) due = std::min(due, next);
   }

@@ -1,0 +1,140 @@
+// How a connection moves from a port that has failed to another one.
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/debug.h"
+#include "net/verbs/verbs_link.h"
+#include "net/verbs/verbs_network.h"
+
+namespace ncclrun::net {
+namespace {
+
+constexpr uint32_t kMaxMoves = 64;  // of a connection: then its ports come and go too often
+// An idle sender answers when it has something to send, so only the sender's wait has an end.
+constexpr uint64_t kMoveTimeout = 20'000'000'000;
+// A card that has failed may never complete what is posted.
+constexpr uint64_t kDrainTimeout = 1'000'000'000;
+
+}  // namespace
+
+std::optional<uint32_t> VerbsLink::otherDevice() const {
+  const auto count = uint32_t(network_.devices().size());
+  for (uint32_t i = 1; i < count; i++) {
+    const uint32_t device = (path_->device() + i) % count;
+    if (network_.card(device)->defect(network_.port(device).port).empty()) return device;
+  }
+  return {};
+}
+
+Status VerbsLink::pathFailed(const std::string& why) {
+  if (!otherDevice().has_value() || move_ == kMaxMoves) {
+    const bool isAlone = network_.devices().size() == 1;
+    return fail(ncclRemoteError, why + (isAlone ? "" : "; this host has no other port to go on with"));
+  }
+  path_->stop();
+  isMoving_ = true;
+  movingSince_ = nowNanoseconds();
+  cause_ = why;
+  move_++;
+  isMoveTold_ = isConnected_ = isPeerReady_ = false;
+  peerMove_.reset();
+  return {};
+}
+
+bool VerbsLink::isDrained() {
+  return openReceives_ == 0 || nowNanoseconds() - movingSince_ > kDrainTimeout;
+}
+
+Status VerbsLink::hearMove(const ControlSocket::Message& heard) {
+  if (heard.kind == ControlKind::ready && heard.body.size() == sizeof move_) {
+    uint32_t number = 0;
+    std::memcpy(&number, heard.body.data(), sizeof number);
+    isPeerReady_ = isPeerReady_ || (isMoving_ && number == move_);
+    return {};
+  }
+  Move move;
+  if (heard.kind != ControlKind::move || heard.body.size() != sizeof move) return refuse(heard);
+  std::memcpy(&move, heard.body.data(), sizeof move);
+  if (move.device >= network_.devices().size() || move.number == 0 || move.number > kMaxMoves)
+    return fail(ncclRemoteError, "the other side moves to a port that does not exist");
+  if (move.number < move_ || (!isMoving_ && move.number == move_)) return {};  // given up since
+  if (!isMoving_) {
+    NCCLRUN_TRY(pathFailed("the other side's path has failed"));
+  }
+  // Both may have chosen a port: the sender's is taken.
+  const bool isNewer = move.number > move_;
+  if (!isNewer && isMoveTold_ && move.device != path_->device()) {
+    if (sends_) return {};
+    isMoveTold_ = false;
+  }
+  if (isNewer) isMoveTold_ = false;
+  move_ = move.number;
+  isConnected_ = isPeerReady_ = false;
+  peerMove_ = move;
+  return {};
+}
+
+Status VerbsLink::reregister() {
+  for (const auto& one : registered_) {
+    RegisteredRegion* here = nullptr;
+    NCCLRUN_TRY(path_->card()->registrations().take(one->region, here));
+    one->card->registrations().release(one->here);
+    one->here = here;
+    one->card = path_->card();
+  }
+  return {};
+}
+
+Status VerbsLink::makeNewPath() {
+  std::optional<uint32_t> device = otherDevice();
+  if (peerMove_.has_value()) {
+    device = peerMove_->device;
+    if (!network_.card(*device)->defect(network_.port(*device).port).empty()) {
+      // The other side's choice is down here: another one, by a move of its own.
+      peerMove_.reset();
+      device = otherDevice();
+      move_++;
+    }
+  }
+  if (!device.has_value()) return fail(ncclRemoteError, cause_ + "; this host has no other port to go on with");
+  const uint32_t count = queuePairs();
+  path_.reset();
+  NCCLRUN_TRY(openPath(*device));
+  NCCLRUN_TRY(createQueuePairs(count));
+  return reregister();
+}
+
+Status VerbsLink::advanceMove(Progress& progress, bool& resumed) {
+  resumed = false;
+  while (const auto heard = control_.receive()) NCCLRUN_TRY(hearMove(*heard));
+  if (control_.isGone()) return fail(ncclRemoteError, "the other side has closed it, or its process is gone");
+  if (sends_ && nowNanoseconds() - movingSince_ > kMoveTimeout)
+    return fail(ncclRemoteError, cause_ + "; the other side does not go on over another port");
+  if (!isMoveTold_) {
+    const std::string before = network_.describe(path_->device());
+    if (const Status status = makeNewPath(); !status.ok()) return failWith(status);
+    const Move mine{.number = move_,
+                    .device = path_->device(),
+                    .progress = progress,
+                    .introduction = path_->introduction(splits_)};
+    NCCLRUN_TRY(tell(ControlKind::move, std::as_bytes(std::span(&mine, 1))));
+    isMoveTold_ = true;
+    logWarning("the connection with " + peerAddress_ + " moves from " + before + " to " +
+               network_.describe(path_->device()) + ": " + cause_);
+  }
+  if (!isConnected_ && peerMove_.has_value() && peerMove_->device == path_->device()) {
+    NCCLRUN_TRY(meet(peerMove_->introduction));
+    if (const Status status = path_->connect(peer_); !status.ok()) return failWith(status);
+    NCCLRUN_TRY(tellReady());
+    isConnected_ = true;
+  }
+  if (!isConnected_ || !isPeerReady_) return {};
+  progress = peerMove_->progress;
+  isMoving_ = isDefect_ = brokenByFlush_ = false;
+  broken_.clear();
+  resumed = true;
+  return {};
+}
+
+}  // namespace ncclrun::net
