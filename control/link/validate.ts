@@ -82,6 +82,8 @@ const nic = v.object({
   isNamed: v.boolean(),
 });
 
+const hardwareName = v.nullable(v.pipe(v.string(), v.maxLength(200)));
+
 const hello = v.object({
   schemaVersion: v.literal(1),
   version: name,
@@ -97,6 +99,7 @@ const hello = v.object({
   nics: v.pipe(v.array(nic), v.maxLength(1000)),
   launcherAddress: v.nullable(name),
   preflight: v.record(v.pipe(v.string(), v.maxLength(40)), v.pipe(v.string(), v.maxLength(1000))),
+  hardware: v.object({ processor: hardwareName, gpu: hardwareName, driver: hardwareName }),
   time: count,
   freePort: count,
 });

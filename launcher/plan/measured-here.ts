@@ -25,7 +25,11 @@ export async function measuredHere({ cluster }: PlannedCluster, system: Element)
   const busIds = gpuElements(system).map((gpu) => (addresses.get(gpu) ?? 0).toString(16));
   const input = inputOf(cluster, process.env, { tables, busIds });
   const isOnGpus = input.peers[0]?.device === 'cuda';
-  return { tables, busIds, table: isOnGpus ? tables.find('cuda', input, channelSetOf(input)) : null };
+  return {
+    tables,
+    busIds,
+    table: isOnGpus ? tables.find('cuda', { input, channelSet: channelSetOf(input), network: null }) : null,
+  };
 }
 
 export function problem(message: string): void {

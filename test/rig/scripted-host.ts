@@ -81,6 +81,7 @@ export class ScriptedHost {
       nics: [],
       launcherAddress: null,
       preflight: {},
+      hardware: { processor: null, gpu: null, driver: null },
       time: Date.now(),
       freePort: 1,
       ...facts,

@@ -66,6 +66,7 @@ const hello = {
   nics: [nic],
   launcherAddress: null,
   preflight: {},
+  hardware: { processor: null, gpu: null, driver: null },
   time: 0,
   freePort: 0,
 };

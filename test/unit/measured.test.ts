@@ -9,7 +9,7 @@ import { COLLECTIVES } from '../../control/plan/layout.ts';
 import type { CollectiveName, CommPlan, Variant } from '../../control/plan/types.ts';
 import { validatePlan } from '../../control/plan/validate.ts';
 import { NUMBERED_FROM } from '../../control/planner/measured/candidates.ts';
-import { inOrder, tablePath } from '../../control/planner/measured/key.ts';
+import { inOrder, layoutOf, tablePath } from '../../control/planner/measured/key.ts';
 import type { TableKey } from '../../control/planner/measured/key.ts';
 import { findTable, storeTable } from '../../control/planner/measured/store.ts';
 import { parseTable, printTable } from '../../control/planner/measured/table.ts';
@@ -268,6 +268,78 @@ describe('a plan from a table', () => {
     const cores = { ...hostInput(2), hosts: hostInput(2).hosts.map((host) => ({ ...host, cores: 1 })) };
     expect(planned(cores, tables(directory))).toEqual(planned(cores, null));
     expect(seen.uses).toEqual([]);
+  });
+});
+
+/** Two kinds of network and of host, as agents report them. */
+function spanning(hosts: number, ranksPerHost: number, { processor = 'Abacus 3', speedMbps = 25_000 } = {}): PlanInput {
+  const { peers } = hostInput(hosts * ranksPerHost);
+  const nic = { name: 'eth0', prefixLength: 24, speedMbps, pciPath: null, isVirtual: false, isNamed: false };
+  return {
+    hosts: Array.from({ length: hosts }, (_, host) => ({
+      name: `n${host}`,
+      address: `10.0.0.${host + 1}`,
+      cores: 8,
+      machine: null,
+      hardware: { processor, gpu: null, driver: null },
+      nics: [{ ...nic, address: `10.0.0.${host + 1}` }],
+    })),
+    peers: peers.map((peer, rank) => ({ ...peer, host: Math.floor(rank / ranksPerHost), listenPort: 1 })),
+    token: '0'.repeat(32),
+  };
+}
+
+describe('tables of several hosts', () => {
+  const key = keyOf(spanning(2, 2));
+
+  test('the key contains the layout of the ranks and the network', () => {
+    expect(key).toMatchObject({
+      device: 'host',
+      ranks: 4,
+      processor: 'Abacus 3',
+      cores: 8,
+      between: { hosts: 2, layout: '2x2', network: 'Socket', nics: 1, speedMbps: 25_000, isOneMachine: false },
+    });
+    expect(layoutOf([8, 8, 2, 8])).toBe('2x8 1x2 1x8');
+    expect(keyOf(hostInput(4))).not.toHaveProperty('between');
+  });
+
+  test('jobs on as many such hosts take the measured variants', () => {
+    const directory = stored(key, 'allReduce', [measured(ring, [8, 1], [2 ** 24, 1])]);
+    const plan = planned(spanning(2, 2), tables(directory));
+    validatePlan(plan);
+    expect(rows(plan, 'allReduce')).toContain(`${2 ** 24} ring simple 1`);
+    expect(seen.uses).toMatchObject([{ ranks: 4, measured: true }]);
+  });
+
+  test.each([
+    ['more hosts', spanning(4, 2), {}],
+    ['as many ranks on more hosts', spanning(4, 1), {}],
+    ['another network', spanning(2, 2, { speedMbps: 100_000 }), {}],
+    ['other processors', spanning(2, 2, { processor: 'Babbage 1' }), {}],
+    ['one host', hostInput(4), {}],
+    ['a plugin', spanning(2, 2), { NCCL_NET_PLUGIN: 'aws-ofi' }],
+  ])('the table does not decide for %s', (_, input, environment) => {
+    const directory = stored(key, 'allReduce', [measured(ring, [8, 1], [2 ** 24, 1])]);
+    expect(planned(input, tables(directory), environment).tuning).toEqual(planned(input, null, environment).tuning);
+    expect(seen.uses).toEqual([]);
+  });
+
+  test('a plan for measuring has every algorithm between GPUs of several hosts, under protocol Simple', () => {
+    const plan = planned(gpuInput(4, 2), tables(scratch, true));
+    validatePlan(plan);
+    const numbered = (collective: CollectiveName): Variant[] =>
+      plan.tuning.flatMap((row) =>
+        row.collective === collective && (row.upToBytes ?? 0) >= NUMBERED_FROM ? row.variants.slice(0, 1) : [],
+      );
+    expect(new Set(numbered('allReduce').map(({ algorithm }) => algorithm))).toEqual(
+      new Set(['ring', 'tree', 'rail', 'directOneShot', 'directTwoShot']),
+    );
+    expect(new Set(numbered('allReduce').map(({ protocol }) => protocol))).toEqual(new Set(['simple']));
+    expect(numbered('allToAll').every(({ asMessages }) => asMessages)).toBe(true);
+    const pairChannels = plan.gpuBuffers?.pairChannels ?? 0;
+    const direct = numbered('allReduce').filter(({ algorithm }) => algorithm === 'directOneShot');
+    expect(Math.max(...direct.map(({ channels }) => channels))).toBe(pairChannels);
   });
 });
 

@@ -233,7 +233,7 @@ it('plans for measuring have the recorded variants', async () => {
   const jobs = { cuda: gpuInput(4), host: hostInput([0, 0, 0, 0], 8) } as const;
   const text = (['cuda', 'host'] as const).flatMap((device) => {
     const { tuning } = new Planner(null).plan(jobs[device], true);
-    return measuringRows(tuning, { ...budget, device, situation }).map(
+    return measuringRows(tuning, { ...budget, device, situation }, (_, variant) => variant).map(
       ({ collective, upToBytes, variants }) =>
         `${device} ${collective} ${upToBytes ?? 'more'}: ${variants
           .map((one) => `${one.algorithm}.${one.protocol} ${one.channels}x${one.threads} ${one.requires.join()}`)

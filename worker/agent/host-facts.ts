@@ -1,9 +1,12 @@
 /** What an agent finds out about its host for its hello. Cheap: a few small files, no process. */
 import { availableParallelism, networkInterfaces } from 'node:os';
+import { UNKNOWN_HARDWARE } from '../../control/messages/hardware.ts';
+import type { HostHardware } from '../../control/messages/hardware.ts';
 import type { HostNic } from '../../control/messages/nic.ts';
 import type { HostTopology } from '../../control/messages/topology.ts';
 import { preflightFacts } from './preflight.ts';
 import { visibleGpus } from '../topology/gpus.ts';
+import { hostHardware } from '../topology/hardware-names.ts';
 import { hostTopology } from '../topology/host-topology.ts';
 import { findInterfaces } from '../topology/interfaces.ts';
 import type { InterfaceWishes } from '../topology/interfaces.ts';
@@ -18,6 +21,7 @@ export interface HostFacts {
   readonly nics: readonly HostNic[];
   readonly launcherAddress: string | null;
   readonly preflight: Readonly<Record<string, string>>;
+  readonly hardware: HostHardware;
   readonly time: number;
 }
 
@@ -37,6 +41,7 @@ export function hostFacts(alone: boolean, topology: boolean, wishes: InterfaceWi
     nics,
     launcherAddress: connection?.client ?? null,
     preflight: alone ? {} : preflightFacts(),
+    hardware: alone ? UNKNOWN_HARDWARE : hostHardware(),
     time: Date.now(),
   };
 }

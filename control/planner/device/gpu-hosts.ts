@@ -64,14 +64,20 @@ function choicesBetweenGpuHosts(
   situation: Situation,
   budgetOf: (algorithm: AlgorithmName) => ChannelBudget,
 ): Choice[] {
+  return algorithmsBetweenGpuHosts(collective, situation).map((algorithm) => ({
+    algorithm,
+    protocol: 'simple',
+    prediction: predict(collective, algorithm, situation, budgetOf(algorithm)),
+  }));
+}
+
+/** Those that a collective can choose from; none for messages. */
+export function algorithmsBetweenGpuHosts(collective: CollectiveName, situation: Situation): AlgorithmName[] {
   if (areMessagesBetweenGpuHosts(collective) || collective === 'sendRecv' || collective === 'barrier') return [];
-  return ALGORITHMS.flatMap((algorithm) => {
+  return ALGORITHMS.filter((algorithm) => {
     const variant = { algorithm, protocol: 'simple', asMessages: false, channels: 1 } as const;
-    if (algorithm === 'rail' && !hasRails('cuda', situation)) return [];
-    if (!isVariantBetweenGpuHosts(collective, variant, { ranks: situation.ranks, pairChannels: 1 })) return [];
-    return [
-      { algorithm, protocol: 'simple', prediction: predict(collective, algorithm, situation, budgetOf(algorithm)) },
-    ];
+    if (algorithm === 'rail' && !hasRails('cuda', situation)) return false;
+    return isVariantBetweenGpuHosts(collective, variant, { ranks: situation.ranks, pairChannels: 1 });
   });
 }
 

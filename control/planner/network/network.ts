@@ -3,6 +3,7 @@ import type { HostNic } from '../../messages/nic.ts';
 import { usesNetwork } from '../../plan/network.ts';
 import type { PlanNetwork, PlanNic } from '../../plan/network.ts';
 import type { CommPlan } from '../../plan/types.ts';
+import { valueOf } from '../input/variables.ts';
 import { rankNumbersByHost } from '../input/input.ts';
 import type { PlanInput } from '../input/input.ts';
 import type { Environment } from '../input/variables.ts';
@@ -14,6 +15,16 @@ export interface BoundNetwork {
   readonly network: PlanNetwork | null;
   /** By host; all hosts have the same number. */
   readonly nics: readonly (readonly PlanNic[])[];
+}
+
+/** What the times of a network depend on. */
+export interface NetworkFacts extends PlanNetwork {
+  /** NICs of each host. */
+  readonly rails: number;
+  /** Of the slowest NIC; 0: unknown. */
+  readonly speedMbps: number;
+  /** One machine plays all hosts. */
+  readonly isOneMachine: boolean;
 }
 
 /** The backend that connects the hosts of every communicator. */
@@ -33,6 +44,19 @@ const LOOPBACK: HostNic = {
 /** null: one host. Throws UnplannableError. */
 export function nicsBetween({ hosts }: PlanInput): ChosenNics | null {
   return hosts.length > 1 ? chooseNics(hosts) : null;
+}
+
+/** Throws UnplannableError for a variable. */
+export function networkFacts(input: PlanInput, { nics }: ChosenNics, environment: Environment): NetworkFacts {
+  const facts = factsOf(input, nics);
+  const wanted = ['NCCL_NET', 'NCCL_NET_PLUGIN'].flatMap((name) => valueOf(environment, name) ?? []);
+  return {
+    name: wanted.length === 0 ? BACKEND : wanted.join(' '),
+    ...socketsOf(facts, environment),
+    rails: nics[0]?.length ?? 0,
+    speedMbps: facts.speedMbps,
+    isOneMachine: (nics[0] ?? []).every((first, rail) => nics.every((own) => own[rail]?.address === first.address)),
+  };
 }
 
 /** "a uses eth0, eth1; b uses eth0, eth1: there is one in each of 2 subnets on every host"; of many hosts the first ones. */

@@ -43,6 +43,7 @@ function begin(order: AgentOrder): void {
     nics: [],
     launcherAddress: null,
     preflight: {},
+    hardware: { processor: null, gpu: null, driver: null },
     time: Date.now(),
     freePort: 1,
   };
