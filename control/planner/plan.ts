@@ -68,11 +68,11 @@ export function decide(input: PlanInput, preferences: Preferences, network: Netw
   const channelSet = channelSetOf(input);
   const onGpus = input.peers[0]?.device === 'cuda';
   if (onGpus) checkGpuCount(input);
-  const decisions = onGpus
-    ? decideOnGpus(input, channelSet, preferences)
-    : decideOnHosts(input, channelSet, preferences, network?.rails ?? 0);
   const shape = { input, channelSet, preferences, network };
-  const refined = input.hosts[0]?.tables?.refine(decisions, shape) ?? decisions;
+  const tables = input.hosts[0]?.tables;
+  const corrections = tables?.corrections(onGpus ? 'cuda' : 'host', shape) ?? {};
+  const decisions = (onGpus ? decideOnGpus : decideOnHosts)(shape, corrections);
+  const refined = tables?.refine(decisions, shape) ?? decisions;
   if (!onGpus || input.hosts.length > 1) return refined;
   const budget = {
     ranks: input.peers.length,

@@ -3,7 +3,7 @@ import { FailureError } from '../model/failure-error.ts';
 import { counted } from '../text/counted.ts';
 import type { TuneRow } from './lines.ts';
 
-export interface Repeatable {
+interface Repeatable {
   readonly kept: readonly TuneRow[];
   /** A sentence about what is left out; null: nothing is. */
   readonly remark: string | null;

@@ -15,6 +15,9 @@ import { findTable, storeTable } from '../../control/planner/measured/store.ts';
 import { parseTable, printTable } from '../../control/planner/measured/table.ts';
 import type { MeasuredVariant, Table } from '../../control/planner/measured/table.ts';
 import { Tables } from '../../control/planner/measured/tables.ts';
+import { termsOf } from '../../control/planner/device/between-terms.ts';
+import { predictBetween } from '../../control/planner/tuning/between.ts';
+import { algorithmsBetween, timeOf } from '../../control/planner/tuning/choices.ts';
 import type { TableUse } from '../../control/planner/measured/tables.ts';
 import { crossingBytes, timeAt } from '../../control/planner/measured/times.ts';
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
@@ -289,6 +292,10 @@ function spanning(hosts: number, ranksPerHost: number, { processor = 'Abacus 3',
   };
 }
 
+const timeOfFirst = ({ tuning }: CommPlan): number => tuning[0]?.variants[0]?.predictedMicroseconds ?? 0;
+const algorithmAt = (plan: CommPlan, bytes: number): string | undefined =>
+  variantsAt(plan, 'allReduce', bytes)?.[0]?.algorithm;
+
 describe('tables of several hosts', () => {
   const key = keyOf(spanning(2, 2));
 
@@ -313,8 +320,6 @@ describe('tables of several hosts', () => {
   });
 
   test.each([
-    ['more hosts', spanning(4, 2), {}],
-    ['as many ranks on more hosts', spanning(4, 1), {}],
     ['another network', spanning(2, 2, { speedMbps: 100_000 }), {}],
     ['other processors', spanning(2, 2, { processor: 'Babbage 1' }), {}],
     ['one host', hostInput(4), {}],
@@ -323,6 +328,25 @@ describe('tables of several hosts', () => {
     const directory = stored(key, 'allReduce', [measured(ring, [8, 1], [2 ** 24, 1])]);
     expect(planned(input, tables(directory), environment).tuning).toEqual(planned(input, null, environment).tuning);
     expect(seen.uses).toEqual([]);
+  });
+
+  test('a table corrects the predicted times of another number of hosts and decides nothing there', () => {
+    const thrice = algorithmsBetween('allReduce', 'host', { ranks: 4, hosts: 2, ranksOfEachHost: 2 }).map(
+      (algorithm) => {
+        const terms = { network: null, corrections: {}, channels: 1, pairChannels: 1, load: 1, trees: 1 } as const;
+        const prediction = predictBetween('allReduce', algorithm, { ranks: 4, hosts: 2 }, termsOf('host', null, terms));
+        const time = (bytes: number): number => (prediction === null ? 0 : 3 * timeOf({ prediction }, bytes));
+        return measured({ algorithm, protocol: 'simple' }, [8, time(8)], [2 ** 26, time(2 ** 26)]);
+      },
+    );
+    const directory = stored(key, 'allReduce', thrice);
+    for (const input of [spanning(4, 2), spanning(4, 1), spanning(2, 3)]) {
+      const [plain, corrected] = [planned(input, null), planned(input, tables(directory))];
+      expect(seen.uses).toEqual([]);
+      for (const bytes of [8, 64 * 1024, 2 ** 20, 2 ** 26])
+        expect(algorithmAt(corrected, bytes)).toBe(algorithmAt(plain, bytes));
+      expect(timeOfFirst(corrected) / timeOfFirst(plain)).toBeCloseTo(3, 1);
+    }
   });
 
   test('a plan for measuring has every algorithm between GPUs of several hosts, under protocol Simple', () => {
@@ -380,15 +404,20 @@ describe('tables of GPUs', () => {
       preferences: NO_PREFERENCES,
       settings: [],
       memory: null,
+      device: 'cuda',
+      between: { network: null, corrections: {} },
     } as const;
     const found = findTable(stored(key, 'allReduce', variants), key);
     const shown = viewOf(cluster, { ...options, sizes: [8, 2 ** 24, 2 ** 26], table: found });
     const without = viewOf(cluster, { ...options, sizes: [2 ** 26], table: null });
     expect(shown.table).toBe(found?.file);
-    expect(shown.tuning[0]).toMatchObject({ algorithm: 'directTwoShot', protocol: 'll128', predictedMicroseconds: 1 });
-    expect(shown.tuning[1]).toMatchObject({ algorithm: 'ring', protocol: 'simple', predictedMicroseconds: 9 });
+    expect(shown.tuning[0]).toMatchObject({ algorithm: 'directTwoShot', protocol: 'll128', measuredMicroseconds: 1 });
+    expect(shown.tuning[1]).toMatchObject({ algorithm: 'ring', protocol: 'simple', measuredMicroseconds: 9 });
     expect(shown.tuning[2]).toEqual(without.tuning[0]);
+    expect(shown.tuning[2]?.measuredMicroseconds).toBeNull();
     expect(planText(shown, false)).toContain(`  measured: ${found?.file}\n`);
+    expect(planText(shown, false)).toMatch(/^allReduce +8 +directTwoShot +ll128 +[\d.]+ +1 /mu);
+    expect(planText(shown, true)).toMatch(/^allReduce +16777216 .* \S+ simple [\d.]+ \(measured 9\)|directTwoShot/mu);
     expect(planText(without, false)).not.toContain('measured');
   });
 

@@ -265,7 +265,7 @@ const refused = async (map: RankMap) => {
 };
 
 describe('where it is measured', () => {
-  test('at least two ranks are needed, on one host or several', async () => {
+  test('the reporter refuses one rank, and accepts several hosts', async () => {
     expect(await refused(mapOn(4, 'a', 'b'))).toBeNull();
     expect(await refused(mapOn(1, 'a'))).toBe('one rank has nobody to talk to; give at least two: -n 2');
     expect(await refused(mapOn(2, 'a'))).toBeNull();

@@ -6,7 +6,7 @@ import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts'
 import { bestOf, choicesFor, preferredChoices, isPulled, timeOf } from '../tuning/choices.ts';
 import type { Choice } from '../tuning/choices.ts';
 import { PULLS } from '../tuning/constants.ts';
-import type { Situation } from '../tuning/network.ts';
+import type { Situation } from '../tuning/situation.ts';
 import { rounded } from './host-prediction.ts';
 
 /** Two steps, which go round a ring one behind the other; a multiple of the formulas' grain, which is 3840 bytes of 512 threads: no third, short one. */

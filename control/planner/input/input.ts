@@ -1,12 +1,13 @@
 /** What the planner knows of a communicator to be. */
 import type { HostHardware } from '../../messages/hardware.ts';
 import type { HostNic } from '../../messages/nic.ts';
-import type { WrittenPlan } from '../../plan/types.ts';
+import type { DeviceName, WrittenPlan } from '../../plan/types.ts';
 import type { HostShape } from '../cluster/host-shape.ts';
 import type { Decisions } from '../plan.ts';
 import type { Preferences } from './preferences.ts';
 import type { ChannelSet } from '../channel-set.ts';
 import type { NetworkFacts } from '../network/network.ts';
+import type { Corrections } from '../tuning/between-costs.ts';
 
 /** A host whose topology is known (known-machine.ts). */
 export interface HostMachine {
@@ -31,6 +32,8 @@ export interface PlannedShape {
 export interface HostTables {
   /** The same with the variants that were measured to be the fastest; or with all of them, to be measured. */
   refine(planned: Decisions, shape: PlannedShape): Decisions;
+  /** How far the model is off between such hosts, by what was measured with more or fewer of them. */
+  corrections(device: DeviceName, shape: PlannedShape): Corrections;
 }
 
 export interface PlannedHost {

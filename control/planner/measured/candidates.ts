@@ -2,14 +2,13 @@
 import { COLLECTIVES } from '../../plan/layout.ts';
 import { areMessagesBetweenGpuHosts, hasRails, isVariantBetweenGpuHosts } from '../../plan/possible.ts';
 import type { CollectiveName, DeviceName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
-import { algorithmsBetweenGpuHosts } from '../device/gpu-hosts.ts';
 import { MIN_THREADS, THREADS, variantsOnGpus } from '../device/gpu-tuning.ts';
 import type { ChannelBudget } from '../device/gpu-tuning.ts';
 import { PROTOCOLS_ON_HOSTS, variantOnHost } from '../device/host-tuning.ts';
 import { possibleVariants } from '../device/preferred.ts';
 import type { AlgorithmAndProtocol } from '../input/preferences.ts';
-import { choicesFor } from '../tuning/choices.ts';
-import type { Situation } from '../tuning/network.ts';
+import { algorithmsBetween, choicesFor } from '../tuning/choices.ts';
+import type { Situation } from '../tuning/situation.ts';
 
 /** Maximum of channels on processors, where the traffic of two ranks fills one channel. */
 export const MAX_CHANNELS_ON_HOSTS = 2;
@@ -93,7 +92,7 @@ function possibleOn(device: DeviceName, collective: CollectiveName, situation: S
   if (device === 'host') return possibleOnHosts(collective, situation);
   if (situation.hosts === 1)
     return choicesFor(collective, situation).map(({ algorithm, protocol }) => ({ algorithm, protocol }));
-  return algorithmsBetweenGpuHosts(collective, situation).map((algorithm) => ({ algorithm, protocol: 'simple' }));
+  return algorithmsBetween(collective, device, situation).map((algorithm) => ({ algorithm, protocol: 'simple' }));
 }
 
 function possibleOnHosts(collective: CollectiveName, situation: Situation): AlgorithmAndProtocol[] {

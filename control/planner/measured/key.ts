@@ -1,6 +1,7 @@
 /** What a table of measured times holds for: equal keys, equal times. */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import type { RanksOfHosts } from '../../plan/possible.ts';
 import type { DeviceName } from '../../plan/types.ts';
 
 /** Of the tables, whatever version of ncclrun writes them: tables of another one are not found. */
@@ -82,4 +83,13 @@ export function layoutOf(counts: readonly number[]): string {
     else runs.push({ count, hosts: 1 });
   }
   return runs.map(({ hosts, count }) => `${hosts}x${count}`).join(' ');
+}
+
+/** Reads a layout. */
+export function countByLayout(layout: string): RanksOfHosts & { readonly ranks: number } {
+  const runs = layout.split(' ').map((run) => run.split('x').map(Number));
+  const hosts = runs.reduce((sum, [count = 0]) => sum + count, 0);
+  const ranks = runs.reduce((sum, [count = 0, each = 0]) => sum + count * each, 0);
+  const mostRanks = Math.max(...runs.map(([, each = 0]) => each));
+  return { ranks, hosts, mostRanks, ranksOfEachHost: ranks === hosts * mostRanks ? mostRanks : 0 };
 }

@@ -38,7 +38,11 @@ const table = v.strictObject({
     between: v.exactOptional(
       v.strictObject({
         hosts: v.pipe(whole, v.minValue(2)),
-        layout: v.pipe(v.string(), v.maxLength(MAX_LAYOUT)),
+        layout: v.pipe(
+          v.string(),
+          v.maxLength(MAX_LAYOUT),
+          v.regex(/^[1-9]\d{0,6}x[1-9]\d{0,6}(?: [1-9]\d{0,6}x[1-9]\d{0,6})*$/u),
+        ),
         network: v.string(),
         nics: whole,
         speedMbps: v.pipe(v.number(), v.minValue(0)),

@@ -2,7 +2,7 @@
 import type { HostHardware } from '../../messages/hardware.ts';
 import { areMessagesBetweenGpuHosts } from '../../plan/possible.ts';
 import type { CollectiveName, DeviceName, Variant } from '../../plan/types.ts';
-import { decisionSituation } from '../device/gpus.ts';
+import { decisionSituation, gpuBudget } from '../device/gpus.ts';
 import { variantsOnGpus } from '../device/gpu-tuning.ts';
 import { variantOnHost } from '../device/host-tuning.ts';
 import { rankNumbersByHost } from '../input/input.ts';
@@ -11,10 +11,13 @@ import type { Decisions } from '../plan.ts';
 import type { Preferences } from '../input/preferences.ts';
 import type { NetworkFacts } from '../network/network.ts';
 import { isPossible, MAX_CHANNELS_ON_HOSTS, measuringRows } from './candidates.ts';
-import { hashOf, inOrder, layoutOf, tablePath } from './key.ts';
+import { termsOf } from '../device/between-terms.ts';
+import type { Corrections } from '../tuning/between-costs.ts';
+import { correctionsOf } from './corrections.ts';
+import { countByLayout, hashOf, inOrder, layoutOf, tablePath } from './key.ts';
 import type { BetweenHosts, TableKey } from './key.ts';
 import { measuredRows } from './rows.ts';
-import { findTable } from './store.ts';
+import { findTable, findTablesOfKind } from './store.ts';
 import type { FoundTable } from './store.ts';
 import { TableError } from './table.ts';
 
@@ -102,6 +105,33 @@ export class Tables implements HostTables {
     }
   }
 
+  corrections(device: DeviceName, shape: PlannedShape): Corrections {
+    const { network, preferences } = shape;
+    if (network === null || this.#options.measures) return {};
+    const key = this.#keyOf(device, shape);
+    const hosts = shape.input.hosts.length;
+    const [nearest] = findTablesOfKind(this.#options.directory, key)
+      .flatMap((table) => (table.key.between === undefined ? [] : [{ table, between: table.key.between }]))
+      .toSorted((one, other) => distance(one.between.hosts, hosts) - distance(other.between.hosts, hosts));
+    if (nearest === undefined) return {};
+    const { table, between } = nearest;
+    const extent = countByLayout(between.layout);
+    const { channels, pairChannels } =
+      device === 'cuda'
+        ? gpuBudget({ extent, limit: Infinity, isLater: false }, preferences).budget
+        : { channels: network.rails, pairChannels: 1 };
+    const ranksOnCores = network.isOneMachine ? extent.ranks : extent.mostRanks;
+    const terms = termsOf(device, null, {
+      network,
+      corrections: {},
+      channels,
+      pairChannels,
+      load: device === 'cuda' ? 1 : ranksOnCores / (table.key.cores ?? 1),
+      trees: 1,
+    });
+    return correctionsOf(table, between, terms);
+  }
+
   #keyOf(device: DeviceName, { input, channelSet, network }: Omit<PlannedShape, 'preferences'>): TableKey {
     const { hosts, peers } = input;
     const { cluster } = channelSet;
@@ -131,8 +161,8 @@ function ownNames(names: HardwareNames, peers: PlanInput['peers']): HostHardware
 /** Of unlike hosts each name once. */
 function namesOfAll(hosts: PlanInput['hosts']): HostHardware {
   const joined = (name: keyof HostHardware): string | null => {
-    const found = new Set(hosts.map(({ hardware }) => hardware?.[name] ?? null));
-    return found.has(null) ? null : [...found].toSorted().join(', ');
+    const found = new Set(hosts.map(({ hardware }) => hardware?.[name] ?? ''));
+    return found.has('') ? null : [...found].toSorted((one, other) => (one < other ? -1 : 1)).join(', ');
   };
   return { processor: joined('processor'), gpu: joined('gpu'), driver: joined('driver') };
 }
@@ -150,6 +180,11 @@ function betweenHosts(input: PlanInput, network: NetworkFacts): BetweenHosts {
     sockets,
     socketThreads,
   };
+}
+
+/** Of numbers of hosts: twice as many are as far as half as many. */
+function distance(one: number, other: number): number {
+  return Math.abs(Math.log2(one / other));
 }
 
 /** On processors a table may have more than the planner would take. */

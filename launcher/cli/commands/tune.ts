@@ -76,10 +76,10 @@ function reporterFor(inner: Reporter, json: boolean, { output, maxSpread }: Stor
 async function dryRun(settings: Settings<JobOptionName | TuneOptionName>, request: JobRequest): Promise<number> {
   const status = await (await import('./dry-run.ts')).printDryRun(settings, request);
   const { hosts, ranks } = (await import('../dry-run.ts')).dryRun(request, []);
-  const isHere = hosts.length === 1 && hosts.every(({ local }) => local);
+  const isHere = (request.simulated ?? null) !== null || (hosts.length === 1 && hosts.every(({ local }) => local));
   if (settings.flag('json') || !isHere || ranks === null || ranks.length < 2) return status;
   const collectives = collectiveWords(settings.list('collective'));
-  const text = await candidatesText(ranks.length, settings.text('device'), collectives);
+  const text = await candidatesText(ranks.length, hosts.length, settings.text('device'), collectives);
   await standardStreams().stdout.print(text);
   return status;
 }
