@@ -90,7 +90,7 @@ function enginePlan(cluster: Cluster, environment: Environment, here: MeasuredHe
   return new Planner(null, environment).plan(inputOf(cluster, environment, here), true);
 }
 
-export function isOnGpus(environment: Environment): boolean {
+function isOnGpus(environment: Environment): boolean {
   return environment['NCCLRUN_DEVICE'] !== 'host';
 }
 

@@ -2,7 +2,9 @@
 import { availableParallelism } from 'node:os';
 import type { PlannedCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import { channelSetOf } from '../../control/planner/channel-set.ts';
-import type { PlannedBetween } from '../../control/planner/device/gpus.ts';
+import { situationOnGpus } from '../../control/planner/device/gpus.ts';
+import { situationOnHosts } from '../../control/planner/device/host.ts';
+import type { Situation } from '../../control/planner/tuning/situation.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
 import type { Preferences } from '../../control/planner/input/preferences.ts';
 import type { FoundTable } from '../../control/planner/measured/store.ts';
@@ -21,7 +23,8 @@ import type { KnownHost, MeasuredHere } from './engine.ts';
 export interface MeasuredOnMachine extends MeasuredHere {
   /** Of its ranks. */
   readonly table: FoundTable | null;
-  readonly between: PlannedBetween;
+  /** What the model is asked about. */
+  readonly situation: Situation;
 }
 
 interface PlannedFor {
@@ -33,9 +36,10 @@ interface PlannedFor {
 }
 
 export async function measuredHere(
-  { cluster }: PlannedCluster,
+  planned: PlannedCluster,
   { system, isOneMachine, preferences }: PlannedFor,
 ): Promise<MeasuredOnMachine> {
+  const { cluster } = planned;
   const isHere = system !== null;
   const tables = isHere ? await localTables(process.env, { used: () => undefined, problem }) : null;
   const severalHosts = cluster.hosts.length > 1;
@@ -44,13 +48,15 @@ export async function measuredHere(
   const known = { tables, busIds, host };
   const input = inputOf(cluster, process.env, known);
   const device = input.peers[0]?.device ?? 'host';
-  const network = networkOf(input);
-  if (tables === null) return { ...known, table: null, between: { network, corrections: {} } };
+  const shape = { input, channelSet: channelSetOf(input), network: networkOf(input), preferences };
+  const corrections = tables?.corrections(device, shape) ?? {};
   // Alone on a host, processors have no topology in a job.
-  const channelSet = channelSetOf(input);
-  const shape = { input, channelSet, network, preferences };
-  const table = device === 'cuda' || severalHosts ? tables.find(device, shape) : null;
-  return { ...known, table, between: { network, corrections: tables.corrections(device, shape) } };
+  const table = device === 'cuda' || severalHosts ? (tables?.find(device, shape) ?? null) : null;
+  const onProcessors = device === 'host' && severalHosts;
+  const situation = onProcessors
+    ? situationOnHosts(shape, corrections)
+    : situationOnGpus(planned, preferences, { network: shape.network, corrections });
+  return { ...known, table, situation };
 }
 
 function busIdsOf(system: Element): string[] {

@@ -1,18 +1,15 @@
 /** A plan as `ncclrun plan --format json` prints it. Field names and units of graphs are NCCL's: GB/s, channels before doubling. */
 import type { PlannedGpuMemory } from '../../control/plan/gpu-memory.ts';
-import type { CollectiveName, DeviceName } from '../../control/plan/types.ts';
+import type { CollectiveName } from '../../control/plan/types.ts';
 import { ownAgreement } from '../../control/planner/cluster/agreement.ts';
 import type { Agreement } from '../../control/planner/cluster/agreement.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
 import { Hierarchy } from '../../control/planner/cluster/hierarchy.ts';
 import type { Situation } from '../../control/planner/tuning/situation.ts';
-import type { PlannedCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import type { Machine } from '../../control/planner/machine/node.ts';
 import type { MachineRoutes } from '../../control/planner/machine/routes.ts';
 import { totalBandwidth } from '../../control/planner/search/graph.ts';
 import type { FoundChannel, Graph, Pattern } from '../../control/planner/search/graph.ts';
-import { situationOn } from '../../control/planner/device/gpus.ts';
-import type { PlannedBetween } from '../../control/planner/device/gpus.ts';
 import { measuredAt } from '../../control/planner/measured/rows.ts';
 import { fastestAt } from '../../control/planner/measured/times.ts';
 import type { FoundTable } from '../../control/planner/measured/store.ts';
@@ -136,19 +133,17 @@ interface ViewOptions {
   /** With the orders over all ranks. */
   readonly full: boolean;
   readonly preferences: Preferences;
-  readonly device: DeviceName;
+  /** What the model is asked about, as for a communicator of all ranks. */
+  readonly situation: Situation;
   /** Of the machine that is planned for. */
   readonly table: FoundTable | null;
-  readonly between: PlannedBetween;
   /** Variables that decided something. */
   readonly settings: readonly string[];
   readonly memory: PlannedGpuMemory | null;
 }
 
-export function viewOf(planned: PlannedCluster, options: ViewOptions): PlanView {
-  const { collectives, full } = options;
-  const { cluster } = planned;
-  const situation = situationOn(options.device, planned, options.preferences, options.between);
+export function viewOf(cluster: Cluster, options: ViewOptions): PlanView {
+  const { collectives, full, situation } = options;
   const acrossHosts = cluster.hosts.length > 1;
   const shapes = cluster.shapes.map((shape, index): ShapeView => {
     const { routes } = shape;

@@ -397,15 +397,14 @@ describe('tables of GPUs', () => {
   });
 
   test("ncclrun plan shows the measured variants and the table's path", () => {
-    const cluster = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 8 }]);
+    const { cluster, situation } = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 8 }]);
     const options = {
       collectives: ['allReduce'],
       full: false,
       preferences: NO_PREFERENCES,
       settings: [],
       memory: null,
-      device: 'cuda',
-      between: { network: null, corrections: {} },
+      situation,
     } as const;
     const found = findTable(stored(key, 'allReduce', variants), key);
     const shown = viewOf(cluster, { ...options, sizes: [8, 2 ** 24, 2 ** 26], table: found });

@@ -160,19 +160,19 @@ describe('the planner', () => {
       'null directOneShot simple',
     ]);
     expect(protocols([0, 0, 1], {})).toEqual([
-      '26917 directOneShot simple',
+      '25341 directOneShot simple',
       'null tree simple',
       'null directOneShot simple',
     ]);
     expect(protocols([0, 0, 1, 2], {})).toEqual([
-      '28600 directOneShot simple',
+      '28224 directOneShot simple',
       'null directTwoShot simple',
       'null directOneShot simple',
     ]);
     expect(protocols([0, 1], {})).toEqual(['null directOneShot simple', 'null directOneShot simple']);
     // Sends and receives have no other.
     expect(protocols([0, 0, 1], { NCCL_PROTO: 'LL' })).toEqual([
-      '26917 directOneShot ll',
+      '25341 directOneShot ll',
       'null tree ll',
       'null directOneShot simple',
     ]);

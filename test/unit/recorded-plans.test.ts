@@ -10,7 +10,7 @@ import type { PlanInput } from '../../control/planner/input/input.ts';
 import { measuringRows } from '../../control/planner/measured/candidates.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { speedsFor } from '../../control/planner/search/speeds.ts';
-import { situationOn } from '../../control/planner/device/gpus.ts';
+import { situationOnGpus } from '../../control/planner/device/gpus.ts';
 import { NO_PREFERENCES } from '../../control/planner/input/preferences.ts';
 import { withTerms } from '../../control/planner/device/between-terms.ts';
 import type { Situation } from '../../control/planner/tuning/situation.ts';
@@ -160,7 +160,7 @@ it('the variants of all machines have the recorded predictions', async () => {
     Object.entries(systems).flatMap(([name, system]) =>
       [1, 2, 5].flatMap((hosts) => {
         const planned = planCluster([{ system, hosts, ranksPerHost: null }]);
-        const situation = situationOn('cuda', planned, NO_PREFERENCES, { network: null, corrections: {} });
+        const situation = situationOnGpus(planned, NO_PREFERENCES, { network: null, corrections: {} });
         return [`${hosts} x ${name}`, ...situationText(situation)];
       }),
     ),

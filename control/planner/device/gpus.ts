@@ -9,7 +9,6 @@ import type { Preferences } from '../input/preferences.ts';
 import type { Corrections } from '../tuning/between-costs.ts';
 import { DEFAULT_LINK_BANDWIDTH } from '../tuning/constants.ts';
 import type { NetworkFacts } from '../network/network.ts';
-import type { DeviceName } from '../../plan/types.ts';
 import { countByHost, hasRails } from '../../plan/possible.ts';
 import type { RanksOfHosts } from '../../plan/possible.ts';
 import type { Situation } from '../tuning/situation.ts';
@@ -98,26 +97,22 @@ export function gpuBudget(
 }
 
 /** What a plan that starts nothing knows of the network, and what was measured of the model. */
-export interface PlannedBetween {
+interface PlannedBetween {
   readonly network: NetworkFacts | null;
   readonly corrections: Corrections;
 }
 
-/** A cluster's situation as a communicator of all its ranks would have it. */
-export function situationOn(
-  device: DeviceName,
+/** A cluster's situation as a communicator of all its GPUs would have it. */
+export function situationOnGpus(
   { cluster, situation }: PlannedCluster,
   preferences: Preferences,
   { network, corrections }: PlannedBetween,
 ): Situation {
   const counts = cluster.hosts.map(({ ranks }) => ranks.length);
-  const extent = { ...situation, mostRanks: Math.max(...counts) };
-  const { budget } = gpuBudget({ extent, limit: Infinity, isLater: false }, preferences);
-  const ofDevice =
-    device === 'cuda'
-      ? { channels: budget.channels, pairChannels: budget.pairChannels, trees: 2 as const }
-      : { channels: Math.max(1, network?.rails ?? 0), pairChannels: 1, trees: 1 as const };
-  return withTerms(situation, device, { network, corrections, load: 1, ...ofDevice });
+  const mostRanks = counts.reduce((most, count) => Math.max(most, count), 0);
+  const { budget } = gpuBudget({ extent: { ...situation, mostRanks }, limit: Infinity, isLater: false }, preferences);
+  const { channels, pairChannels } = budget;
+  return withTerms(situation, 'cuda', { network, corrections, load: 1, channels, pairChannels, trees: 2 });
 }
 
 /** What the model is asked about. */

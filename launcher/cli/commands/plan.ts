@@ -9,7 +9,7 @@ import type { Preferences } from '../../../control/planner/input/preferences.ts'
 import { planCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import type { PlannedCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import { diffPlans } from '../../plan/diff.ts';
-import { engineMemory, enginePlanText, isOnGpus } from '../../plan/engine.ts';
+import { engineMemory, enginePlanText } from '../../plan/engine.ts';
 import { measuredHere } from '../../plan/measured-here.ts';
 import type { MeasuredOnMachine } from '../../plan/measured-here.ts';
 import { planOnProcessors } from '../../plan/processors.ts';
@@ -80,14 +80,13 @@ async function rendered(
   const format = formatOf(settings);
   if (format === 'nccl-xml') return graphsOfFirst(planned);
   if (format === 'engine') return enginePlanText(planned.cluster, process.env, here);
-  const view = viewOf(planned, {
+  const view = viewOf(planned.cluster, {
     collectives: collectivesOf(settings.list('collective')),
     sizes: sizesOf(settings.text('sizes')),
     full: settings.flag('full'),
     preferences: variables.preferences,
-    device: isOnGpus(process.env) ? 'cuda' : 'host',
+    situation: here.situation,
     table: here.table,
-    between: here.between,
     settings: variables.settings,
     memory: engineMemory(planned.cluster, process.env, here),
   });
