@@ -54,8 +54,9 @@ export const GPU_COSTS: BetweenCosts = {
 /**
  * Ranks on processors over sockets, whose one core does everything, one after the other: two ranks that are two hosts of a machine with two cores
  * (`ncclrun tune --simulate-hosts 2 -n 2`). A transfer took 13 µs in a quiet moment and 33 beside other work, and a core moved 1.2 to 1.7 GB/s each
- * way. Predicted times are 0.5 to 2 of what was measured where a rank waits for the others (`node bench/between-hosts.ts`). An operation
- * with a root that is queued behind others takes less than predicted, because they overlap. Inside a host: device/host-prediction.ts.
+ * way. Predicted times are 0.45 to 1.71 of 86 measured ones (`node bench/between-hosts.ts`). Left out of these are small operations with a root, which
+ * overlap where they are queued and so take less, and some of a moment when the kernel had put both ranks on one core: they took 560 µs, which is how
+ * long a rank polls. Inside a host: device/host-prediction.ts.
  */
 export const HOST_COSTS: BetweenCosts = {
   before: 2,
