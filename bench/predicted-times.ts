@@ -75,7 +75,6 @@ export function compared(times: readonly TimeBetweenHosts[]): ComparedTime[] {
       corrections: {},
       ...(device === 'cuda' ? budget : { channels: 1, pairChannels: 1 }),
       load: device === 'cuda' ? 1 : (isOneMachine ? extent.ranks : extent.mostRanks) / cores,
-      trees: 1,
     });
     const prediction = predictBetween(collective, algorithm, extent, terms);
     return prediction === null ? [] : [{ ...time, ratio: timeOf({ prediction }, bytes) / microseconds }];

@@ -102,24 +102,13 @@ const traffic: readonly (readonly [CollectiveName, AlgorithmName, readonly numbe
   ['barrier', 'directOneShot', null],
 ];
 test.each(traffic)('%s by %s has this traffic between hosts', (collective, algorithm, expected) => {
-  const found = trafficBetween(collective, algorithm, { ranks: 8, hosts: 4 }, 1);
+  const found = trafficBetween(collective, algorithm, { ranks: 8, hosts: 4 });
   const seen = found === null ? null : [found.hopsBetween, found.hopsInside, found.between, found.ofHost];
   expect(seen).toEqual(expected);
 });
 
-it('two trees share the load of the hosts inside them, and two hosts send everything once', () => {
-  const cases = [
-    [2, 1],
-    [2, 2],
-    [8, 1],
-    [8, 2],
-  ] as const;
-  const sent = cases.map(([hosts, trees]) => trafficBetween('allReduce', 'tree', { ranks: hosts, hosts }, trees));
-  expect(sent.map((found) => found?.ofHost)).toEqual([1, 1, 3, 2]);
-});
-
 describe('terms of the model', () => {
-  const options = { corrections: {}, channels: 16, pairChannels: 8, load: 1, trees: 1 } as const;
+  const options = { corrections: {}, channels: 16, pairChannels: 8, load: 1 } as const;
   const network = { name: 'Socket', sockets: 1, socketThreads: 0, rails: 2, speedMbps: 25_000, isOneMachine: false };
   const extent = { ranks: 4, hosts: 2 };
 

@@ -333,7 +333,7 @@ describe('tables of several hosts', () => {
   test('a table corrects the predicted times of another number of hosts and decides nothing there', () => {
     const thrice = algorithmsBetween('allReduce', 'host', { ranks: 4, hosts: 2, ranksOfEachHost: 2 }).map(
       (algorithm) => {
-        const terms = { network: null, corrections: {}, channels: 1, pairChannels: 1, load: 1, trees: 1 } as const;
+        const terms = { network: null, corrections: {}, channels: 1, pairChannels: 1, load: 1 } as const;
         const prediction = predictBetween('allReduce', algorithm, { ranks: 4, hosts: 2 }, termsOf('host', null, terms));
         const time = (bytes: number): number => (prediction === null ? 0 : 3 * timeOf({ prediction }, bytes));
         return measured({ algorithm, protocol: 'simple' }, [8, time(8)], [2 ** 26, time(2 ** 26)]);

@@ -193,7 +193,7 @@ it('all numbers of hosts have the recorded predictions on both devices', async (
         blocks: 20,
         nicRate: hosts === 3 ? 3000 : null,
       };
-      const options = { network: null, corrections: {}, channels: 16, pairChannels: 4, load: 1, trees: 2 } as const;
+      const options = { network: null, corrections: {}, channels: 16, pairChannels: 4, load: 1 } as const;
       return withTerms(situation, device, options);
     }),
   );

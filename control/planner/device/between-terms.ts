@@ -5,7 +5,7 @@ import { GPU_COSTS, HOST_COSTS } from '../tuning/between-costs.ts';
 import type { Corrections } from '../tuning/between-costs.ts';
 import type { BetweenTerms, Situation } from '../tuning/situation.ts';
 
-interface TermsOptions extends Pick<BetweenTerms, 'channels' | 'pairChannels' | 'load' | 'trees'> {
+interface TermsOptions extends Pick<BetweenTerms, 'channels' | 'pairChannels' | 'load'> {
   /** null: nobody knows the NICs. */
   readonly network: NetworkFacts | null;
   readonly corrections: Corrections;
@@ -20,7 +20,7 @@ export function withTerms(situation: Situation, device: DeviceName, options: Ter
 export function termsOf(
   device: DeviceName,
   nicRate: number | null,
-  { network, corrections, channels, pairChannels, load, trees }: TermsOptions,
+  { network, corrections, channels, pairChannels, load }: TermsOptions,
 ): BetweenTerms {
   return {
     device,
@@ -28,7 +28,6 @@ export function termsOf(
     corrections,
     nicRate: nicRateOf(nicRate, network),
     load: Math.max(1, load),
-    trees,
     channels,
     pairChannels,
   };

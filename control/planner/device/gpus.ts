@@ -45,15 +45,12 @@ export function decideOnGpus(
   };
   const { budget, buffers } = gpuBudget(wanted, preferences);
   const { channels, pairChannels, copyChannels } = budget;
-  // Where the topology is not known, all channels have the same tree.
-  const trees = channelSet.cluster === null ? 1 : 2;
   const situation = withTerms(decisionSituation(channelSet, input, channels), 'cuda', {
     network,
     corrections,
     channels,
     pairChannels,
     load: 1,
-    trees,
   });
   return {
     device: 'cuda',
@@ -112,7 +109,7 @@ export function situationOnGpus(
   const mostRanks = counts.reduce((most, count) => Math.max(most, count), 0);
   const { budget } = gpuBudget({ extent: { ...situation, mostRanks }, limit: Infinity, isLater: false }, preferences);
   const { channels, pairChannels } = budget;
-  return withTerms(situation, 'cuda', { network, corrections, load: 1, channels, pairChannels, trees: 2 });
+  return withTerms(situation, 'cuda', { network, corrections, load: 1, channels, pairChannels });
 }
 
 /** What the model is asked about. */

@@ -52,7 +52,7 @@ export function situationOnHosts(shape: PlannedShape, corrections: Corrections):
   const { input, channelSet, network } = shape;
   const channels = channelsOf(shape);
   const load = ranksPerCore(input, network?.isOneMachine === true);
-  const terms = { network, corrections, channels, pairChannels: 1, load, trees: 1 } as const;
+  const terms = { network, corrections, channels, pairChannels: 1, load } as const;
   return withTerms(decisionSituation(channelSet, input, channels), 'host', terms);
 }
 

@@ -10,7 +10,7 @@ export const FORMAT_VERSION = 1;
 export interface TableKey {
   readonly device: DeviceName;
   readonly ranks: number;
-  /** Hash of the model's paths between the ranks; null if the topology is unknown. */
+  /** Hash of the model's paths between the ranks; null if the topology is unknown, and between hosts. */
   readonly topology: string | null;
   /** Name of the processors, and number of cores for ranks; null on GPUs. */
   readonly processor: string | null;

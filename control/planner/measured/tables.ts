@@ -127,7 +127,6 @@ export class Tables implements HostTables {
       channels,
       pairChannels,
       load: device === 'cuda' ? 1 : ranksOnCores / (table.key.cores ?? 1),
-      trees: 1,
     });
     return correctionsOf(table, between, terms);
   }
@@ -135,10 +134,11 @@ export class Tables implements HostTables {
   #keyOf(device: DeviceName, { input, channelSet, network }: Omit<PlannedShape, 'preferences'>): TableKey {
     const { hosts, peers } = input;
     const { cluster } = channelSet;
-    // However many channels the user lets it have, it is the same machine.
-    const topology = cluster === null ? null : hashOf(decisionSituation(channelSet, { hosts, peers }, 0));
+    // However many channels the user lets it have, it is the same machine. Jobs on several hosts know a topology only if a file has it.
+    const isKnown = cluster !== null && network === null;
+    const topology = isKnown ? hashOf(decisionSituation(channelSet, { hosts, peers }, 0)) : null;
     const onProcessors = device === 'host';
-    const [gpu] = cluster?.shapes[0]?.routes.machine.gpus ?? [];
+    const [gpu] = (isKnown ? cluster.shapes[0]?.routes.machine.gpus : undefined) ?? [];
     const names = network === null ? ownNames(this.#options.names, peers) : namesOfAll(hosts);
     return inOrder({
       device,

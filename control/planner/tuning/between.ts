@@ -14,8 +14,8 @@ export function predictBetween(
   extent: RanksOnHosts,
   terms: BetweenTerms,
 ): Prediction | null {
-  const { costs, corrections, trees } = terms;
-  const traffic = trafficBetween(collective, algorithm, extent, trees);
+  const { costs, corrections } = terms;
+  const traffic = trafficBetween(collective, algorithm, extent);
   if (traffic === null) return null;
   const channels = channelsOf(collective, algorithm, terms);
   const { latency, bandwidth } = corrections[algorithm] ?? NO_CORRECTION;

@@ -32,8 +32,6 @@ export interface BetweenTerms {
   readonly nicRate: number | null;
   /** Ranks that share a core; at least 1. */
   readonly load: number;
-  /** Trees between which the channels alternate. */
-  readonly trees: 1 | 2;
   /** Channels of rings and rails, and of all other algorithms. */
   readonly channels: number;
   readonly pairChannels: number;

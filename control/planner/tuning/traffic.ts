@@ -23,21 +23,17 @@ export interface Traffic {
   readonly ofHost: number;
 }
 
-/**
- * `bytes` are those of the larger of a rank's two buffers. `trees`: number of trees between which the channels alternate: a host that is inside
- * one of two trees is a leaf of the other. Returns null if the algorithm does not implement the collective, or for a barrier.
- */
+/** An operation's bytes are those of the larger of a rank's two buffers. Returns null if the algorithm does not implement the collective, or for a barrier. */
 export function trafficBetween(
   collective: CollectiveName,
   algorithm: AlgorithmName,
   extent: RanksOnHosts,
-  trees: 1 | 2,
 ): Traffic | null {
   switch (algorithm) {
     case 'ring':
       return ringTraffic(collective, extent);
     case 'tree':
-      return treeTraffic(collective, extent, trees);
+      return treeTraffic(collective, extent);
     case 'rail':
       return railTraffic(collective, extent);
     case 'directOneShot':
@@ -80,15 +76,15 @@ function ringTraffic(collective: CollectiveName, extent: RanksOnHosts): Traffic 
   };
 }
 
-function treeTraffic(collective: CollectiveName, extent: RanksOnHosts, trees: 1 | 2): Traffic | null {
+/** The engine takes the tree of one channel for all: the other tree of a double binary tree stands idle. */
+function treeTraffic(collective: CollectiveName, extent: RanksOnHosts): Traffic | null {
   if (collective !== 'allReduce' && collective !== 'broadcast' && collective !== 'reduce') return null;
   const local = localOf(extent);
   const passes = collective === 'allReduce' ? 2 : 1;
   const children = Math.min(2, extent.hosts - 1);
   // All that a host inside a tree sends: up to its parent, and down to its children.
   const isOnlyRoot = extent.hosts === 2;
-  const inner = passes === 2 && !isOnlyRoot ? children + 1 : children;
-  const between = trees === 1 ? inner : (inner + 1) / 2;
+  const between = passes === 2 && !isOnlyRoot ? children + 1 : children;
   return {
     hopsBetween: passes * Math.ceil(Math.log2(extent.hosts)),
     hopsInside: passes * Math.ceil(Math.log2(local)),
