@@ -5,8 +5,8 @@ import type { TuneRow } from './lines.ts';
 
 interface Repeatable {
   readonly kept: readonly TuneRow[];
-  /** A sentence about what is left out; null: nothing is. */
-  readonly remark: string | null;
+  /** A sentence about how far rounds differed, and what is left out. */
+  readonly remark: string;
 }
 
 /**
@@ -18,7 +18,11 @@ export function repeatable(bySize: readonly (readonly TuneRow[])[], maxSpread: n
   const kept = sizes.flat();
   const all = bySize.flat();
   const lost = sizes.filter((rows, index) => rows.length === 0 && bySize[index]?.length !== 0).length;
-  if (kept.length === all.length) return { kept, remark: null };
+  if (kept.length === all.length)
+    return {
+      kept,
+      remark: `the rounds of a time varied by ${percent(medianSpread(all))} (median), at most by ${percent(greatestSpread(all))}`,
+    };
   const limit = `${percent(maxSpread)} between rounds (median: ${percent(medianSpread(all))})`;
   if (kept.length === 0)
     throw new FailureError({
@@ -44,6 +48,10 @@ function keptOf(rows: readonly TuneRow[], maxSpread: number): TuneRow[] {
 function medianSpread(rows: readonly TuneRow[]): number {
   const spreads = rows.map(({ spread }) => spread).toSorted((one, other) => one - other);
   return spreads[Math.floor(spreads.length / 2)] ?? 0;
+}
+
+function greatestSpread(rows: readonly TuneRow[]): number {
+  return rows.reduce((greatest, { spread }) => Math.max(greatest, spread), 0);
 }
 
 function percent(share: number): string {

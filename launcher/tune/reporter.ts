@@ -40,8 +40,8 @@ export class TuneReporter implements Reporter {
   #isHere = true;
   #stored: Stored | null = null;
   #failure: Failure | null = null;
-  /** A line about measurements that are not stored. */
-  #leftOut = '';
+  /** A line about how far rounds differed. */
+  #noise = '';
   readonly #bySize: TuneRow[][] = [];
   /** Of #bySize, that are printed. */
   #printed = 0;
@@ -80,7 +80,7 @@ export class TuneReporter implements Reporter {
     const verdict = this.verdict(result);
     if (json) await stdout.print(`${JSON.stringify(this.#document(verdict))}\n`);
     else if (stored !== null)
-      await stdout.print(`${tuneFoot(this.#bySize)}${this.#leftOut}# ${printable(stored.remark)}\n`);
+      await stdout.print(`${tuneFoot(this.#bySize)}${this.#noise}# ${printable(stored.remark)}\n`);
     await inner.result(verdict);
   }
 
@@ -96,7 +96,7 @@ export class TuneReporter implements Reporter {
     if (this.#bySize.length === 0 || this.#planned === null) return;
     try {
       const { kept, remark } = repeatable(this.#bySize, this.#options.maxSpread);
-      this.#leftOut = remark === null ? '' : `# ${remark}\n`;
+      this.#noise = `# ${remark}\n`;
       this.#stored = this.#options.store(kept, this.#planned, this.#isHere);
     } catch (error) {
       if (!(error instanceof FailureError)) throw error;

@@ -91,9 +91,10 @@ describe('the table while it is measured', () => {
     const first = tuneHead(head) + lineOf(measured(8, 3, true), measured(8, 2));
     expect(seen.stdout).toBe(first);
     await reporter.result(okay);
-    expect(seen.stdout.split('\n').slice(-4)).toEqual([
+    expect(seen.stdout.split('\n').slice(-5)).toEqual([
       lineOf(measured(16, 4)).trimEnd(),
       '# all_reduce: what is planned was as fast at 0 of 1 sizes; most at 8 bytes: 50 % slower',
+      '# the rounds of a time varied by 5 % (median), at most by 5 %',
       '# stored in /f',
       '',
     ]);
