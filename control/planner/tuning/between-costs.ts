@@ -18,7 +18,7 @@ export interface BetweenCosts {
   readonly perHost: number;
   /** Bytes per microsecond that a rank moves inside its host beside that; Infinity: at the same time. */
   readonly insideRate: number;
-  /** Time until all slots are on their way, and how many bytes on a rank's connections take all of it. */
+  /** Time until all slots are on their way, and how many bytes on a connection take all of it. */
   readonly fillMicroseconds: number;
   readonly fillBytes: number;
 }

@@ -61,7 +61,7 @@ function ofWire({ ofHost }: Traffic, { costs, nicRate }: BetweenTerms): number {
   return ofHost / Math.min(costs.perHost, nicRate ?? Infinity);
 }
 
-/** Bytes of the operation from which all slots are on their way. */
-function fillBytes({ between, passes }: Traffic, { fillBytes: crossing }: BetweenCosts): number {
-  return (crossing * passes) / between;
+/** Bytes of the operation from which all slots of each connection are on their way. */
+function fillBytes({ between, passes, furtherPeers }: Traffic, { fillBytes: onConnection }: BetweenCosts): number {
+  return (onConnection * passes * (furtherPeers + 1)) / between;
 }
