@@ -55,8 +55,8 @@ export const GPU_COSTS: BetweenCosts = {
  * Ranks on processors over sockets, whose one core does everything, one after the other: two ranks that are two hosts of a machine with two cores
  * (`ncclrun tune --simulate-hosts 2 -n 2`). A transfer took 13 µs in a quiet moment and 33 beside other work, and a core moved 1.2 to 1.7 GB/s each
  * way. Predicted times are 0.45 to 1.71 of 86 measured ones (`node bench/between-hosts.ts`). Left out of these are small operations with a root, which
- * overlap where they are queued and so take less, and some of a moment when the kernel had put both ranks on one core: they took 560 µs, which is how
- * long a rank polls. Inside a host: device/host-prediction.ts.
+ * overlap where they are queued and so take less, and small all_reduces of a state in which one takes 560 µs, about as long as a rank polls: ranks on a
+ * busy machine get into it unless each is bound to a core of its own (13 to 68 µs then). Inside a host: device/host-prediction.ts.
  */
 export const HOST_COSTS: BetweenCosts = {
   before: 2,
