@@ -121,6 +121,7 @@ class SimulatedAgent implements AgentConnection {
       verbs: null,
       launcherAddress: '10.0.0.254',
       preflight: { kernel: '6.1', 'open files': '1048576' },
+      hardware: { processor: 'Abacus', gpu: null, driver: null },
       time: Date.now(),
       freePort: 40_000,
     };

@@ -97,6 +97,7 @@ const verbsPort = v.object({
 });
 
 const verbs = v.object({ ports: v.pipe(v.array(verbsPort), v.maxLength(256)), problem: v.nullable(sentence) });
+const hardwareName = v.nullable(v.pipe(v.string(), v.maxLength(200)));
 
 const hello = v.object({
   schemaVersion: v.literal(1),
@@ -114,6 +115,7 @@ const hello = v.object({
   verbs: v.nullable(verbs),
   launcherAddress: v.nullable(name),
   preflight: v.record(v.pipe(v.string(), v.maxLength(40)), v.pipe(v.string(), v.maxLength(1000))),
+  hardware: v.object({ processor: hardwareName, gpu: hardwareName, driver: hardwareName }),
   time: count,
   freePort: count,
 });

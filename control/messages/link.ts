@@ -4,6 +4,7 @@ import type { FreeGpuMemory, HostGpu, Xid } from './gpu.ts';
 import type { RankSpawn } from './guardian.ts';
 import type { HostRankPositions } from './hang.ts';
 import type { HostNic, HostVerbs } from './nic.ts';
+import type { HostHardware } from './hardware.ts';
 import type { ReachAnswer } from './reach.ts';
 import type { HostTopology } from './topology.ts';
 
@@ -106,6 +107,8 @@ export interface AgentHello {
   readonly launcherAddress: string | null;
   /** Properties that should be equal on all hosts of a job, by name; empty if the job has one host. */
   readonly preflight: Readonly<Record<string, string>>;
+  /** Null in all if the job has one host, whose agent knows them itself. */
+  readonly hardware: HostHardware;
   /** The host's clock: milliseconds since 1970. */
   readonly time: number;
   /** A TCP port that was free a moment ago, for MASTER_PORT. */

@@ -40,7 +40,7 @@ export function hasRails(device: DeviceName, { hosts, ranksOfEachHost }: Omit<Ra
   return device === 'host' || ranksOfEachHost + hosts - 2 <= MAX_GPUS;
 }
 
-interface RanksOfHosts {
+export interface RanksOfHosts {
   readonly hosts: number;
   /** 0: hosts have unlike numbers of them. */
   readonly ranksOfEachHost: number;

@@ -11,7 +11,7 @@ import { rankNumbersByHost } from './input/input.ts';
 import type { Members, PlanInput } from './input/input.ts';
 import type { Preferences } from './input/preferences.ts';
 import { channelSetOf, plainChannel } from './channel-set.ts';
-import type { BoundNetwork } from './network/network.ts';
+import type { BoundNetwork, NetworkFacts } from './network/network.ts';
 
 /** What a plan decides; it depends on the shape alone, so equal shapes are decided once. */
 export type Decisions = Pick<
@@ -70,17 +70,16 @@ function localIndices({ hosts, peers }: Members): number[] {
   });
 }
 
-/** `rails`: NICs of each host. Throws UnplannableError where no plan is possible. */
-export function decide(input: PlanInput, preferences: Preferences, rails: number): Decisions {
+/** `network`: between the hosts; null: there is one. Throws UnplannableError where no plan is possible. */
+export function decide(input: PlanInput, preferences: Preferences, network: NetworkFacts | null): Decisions {
   const channelSet = channelSetOf(input);
   const onGpus = input.peers[0]?.device === 'cuda';
   if (onGpus) checkGpuCount(input);
-  const decisions = onGpus
-    ? decideOnGpus(input, channelSet, preferences)
-    : decideOnHosts(input, channelSet, preferences, rails);
-  const [host, other] = input.hosts;
-  const tables = other === undefined ? host?.tables : undefined;
-  const refined = tables?.refine(decisions, input, channelSet, preferences) ?? decisions;
+  const shape = { input, channelSet, preferences, network };
+  const tables = input.hosts[0]?.tables;
+  const corrections = tables?.corrections(onGpus ? 'cuda' : 'host', shape) ?? {};
+  const decisions = (onGpus ? decideOnGpus : decideOnHosts)(shape, corrections);
+  const refined = tables?.refine(decisions, shape) ?? decisions;
   if (!onGpus || input.hosts.length > 1) return refined;
   const budget = {
     ranks: input.peers.length,

@@ -4,7 +4,8 @@ import { RecentMap } from '../rendezvous/memory.ts';
 import { checkDevices, checkGiven, UnplannableError } from './input/check.ts';
 import type { GivenPlan, PlanInput } from './input/input.ts';
 import { isLater } from './device/gpu-buffers.ts';
-import { bindNetwork, describeNics, nicsBetween } from './network/network.ts';
+import { bindNetwork, describeNics, networkFacts, nicsBetween } from './network/network.ts';
+import type { NicsBetween } from './network/network.ts';
 import { bindChannels, bindPlan, decide } from './plan.ts';
 import type { Decisions } from './plan.ts';
 import { preferencesFrom } from './input/preferences.ts';
@@ -39,7 +40,7 @@ export class Planner {
     checkDevices(input, this.#environment['NCCL_MULTI_RANK_GPU_ENABLE'] === '1');
     const between = nicsBetween(input, this.#environment);
     if (between !== null) this.#onNics(describeNics(input, between));
-    const decisions = this.#givenFor(input, wholeJob) ?? this.#remembered(input, between?.nics[0]?.length ?? 0);
+    const decisions = this.#givenFor(input, wholeJob) ?? this.#remembered(input, between);
     return bindPlan(input, decisions, bindNetwork(input, between, decisions, this.#environment));
   }
 
@@ -58,25 +59,27 @@ export class Planner {
     );
   }
 
-  #remembered(input: PlanInput, rails: number): Decisions {
-    const shape = `${rails}/${shapeOf(input)}`;
+  #remembered(input: PlanInput, between: NicsBetween | null): Decisions {
+    const network = between === null ? null : networkFacts(input, between, this.#environment);
+    const shape = `${JSON.stringify(network)}/${shapeOf(input)}`;
     const known = this.#decided.get(shape);
     if (known !== undefined) return known;
     this.#preferences ??= preferencesFrom(this.#environment);
-    const decisions = decide(input, this.#preferences, rails);
+    const decisions = decide(input, this.#preferences, network);
     this.#decided.set(shape, decisions);
     return decisions;
   }
 }
 
-/** Everything that decide() looks at but the rails, as text. */
+/** Everything that decide() looks at but the network, as text. */
 function shapeOf({ hosts, peers }: PlanInput): string {
   const kinds = new Map<string, number>();
-  const machines = hosts.map(({ cores, machine }) => {
+  const hasTables = (hosts[0]?.tables ?? null) !== null;
+  const machines = hosts.map(({ cores, machine, hardware }) => {
     const key = machine?.key ?? '';
     const kind = kinds.get(key) ?? kinds.size;
     kinds.set(key, kind);
-    return `${cores} ${kind}`;
+    return hasTables ? `${cores} ${kind} ${JSON.stringify(hardware)}` : `${cores} ${kind}`;
   });
   const hostIndices = Buffer.from(Uint32Array.from(peers, (peer) => peer.host).buffer).toString('latin1');
   const onGpus = peers[0]?.device === 'cuda';

@@ -66,7 +66,7 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     usage: 'ncclrun tune [options]',
     summary: 'measure every variant on this machine; jobs then take the fastest',
     about:
-      'Measures every variant of every collective (algorithm, protocol, channels) between ranks of one host, and stores the times in the cache directory. Jobs with as many ranks on the same hardware take of each size the variant that was fastest; NCCLRUN_TUNE=0: they do not.',
+      'Measures every variant of every collective (algorithm, protocol, channels) between ranks of one host or several, and stores the times in the cache directory. Jobs with as many ranks on the same hardware and network take of each size the variant that was fastest; NCCLRUN_TUNE=0: they do not.',
     examples: ['ncclrun tune -n 4', 'ncclrun tune -n 8 --device cuda --collective all_reduce,all_gather -e 256M'],
   },
   plan: {

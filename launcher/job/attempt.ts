@@ -1,13 +1,15 @@
 /** One attempt of a job: agents on all hosts, then the ranks. */
+import { UNKNOWN_HARDWARE } from '../../control/messages/hardware.ts';
 import type { OrderedProgram, Placement } from '../../control/messages/link.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import { type Binding, bindRanks, reportedBinding } from '../mapping/bind.ts';
 import { mapRanks, type Topologies } from '../mapping/map-ranks.ts';
 import type { HostsOfProgram } from '../mapping/program-hosts.ts';
 import type { StartAgent } from '../remote/shell/connection.ts';
-import { installationRoot, installedVersion } from '../local/host.ts';
+import { installationRoot, installedVersion, localTables } from '../local/host.ts';
 import { FailureError } from '../model/failure-error.ts';
 import type { GivenPlan } from '../../control/planner/input/input.ts';
+import type { Tables } from '../../control/planner/measured/tables.ts';
 import { planMisfit } from './given-plan.ts';
 import type { GpuMemoryCheck } from './gpu-memory.ts';
 import { Host } from './host.ts';
@@ -23,7 +25,7 @@ import {
   placementsOf,
 } from './order.ts';
 import type { PhaseClock } from './phase-clock.ts';
-import { differences } from './preflight.ts';
+import { differences, hostsText } from './preflight.ts';
 import { reachEachOther, type Reached } from './reach.ts';
 import type { ReachHost } from './reach-tries.ts';
 import { RendezvousHub } from './rendezvous.ts';
@@ -94,7 +96,11 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   if (bindings === null) return null;
   const byName = new Map(hosts.map((one) => [one.slots.name, one]));
   const used = map.hosts.flatMap(({ name }) => byName.get(name) ?? []);
-  const { addresses, unreached, problems } = await reachEachOther(reachHosts(used), map.ranks[0]?.host ?? 0);
+  const [reached, tables] = await Promise.all([
+    reachEachOther(reachHosts(used), map.ranks[0]?.host ?? 0),
+    tablesBetween(attempt, used, facts.programs[0]),
+  ]);
+  const { addresses, unreached, problems } = reached;
   if (job.state.name !== 'connecting') return map;
   for (const message of problems) job.emit({ type: 'notice', message });
   job.enter('spawn');
@@ -105,7 +111,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
     placement: late[index] ?? null,
     environment: { ...master, ...listenerEnvironment(addresses, index) },
   }));
-  job.spawn(map, used, starts, () => hubOf(attempt, map, used, { addresses, unreached }, facts.programs[0]));
+  job.spawn(map, used, starts, () => hubOf(attempt, map, used, { addresses, unreached, tables }, facts.programs[0]));
   return map;
 }
 
@@ -144,7 +150,7 @@ function hubOf(
   { request, job, jobId, epoch, plan, clock }: Attempt,
   map: RankMap,
   used: readonly Host[],
-  { addresses, unreached }: Pick<Reached, 'addresses' | 'unreached'>,
+  { addresses, unreached, tables }: Pick<Reached, 'addresses' | 'unreached'> & { readonly tables: Tables | null },
   first: OrderedProgram | undefined,
 ): RendezvousHub {
   const { initTimeoutSeconds: limit } = request;
@@ -156,11 +162,13 @@ function hubOf(
       address: addresses[index] ?? '127.0.0.1',
       cores: host.hello?.cores ?? 1,
       verbs: host.hello?.verbs ?? null,
+      hardware: host.hello?.hardware ?? UNKNOWN_HARDWARE,
+      tables,
       nics: (host.hello?.nics ?? []).filter(({ address }) => unreached[index]?.has(address) !== true),
     })),
     rankHosts: map.ranks.map((rank) => rank.host),
     plan,
-    environment: { ...process.env, ...first?.environment },
+    environment: environmentOf(first),
     send: (index, frame) => used[index]?.send(frame),
     onEvent: (event) => job.emit(event),
     onMissing: (rank, message) => job.failures.missing(rank, message),
@@ -170,6 +178,23 @@ function hubOf(
     clock,
     onTimedOut: ({ what, missing, ranks }) => job.failures.joinedTooLate({ seconds: limit ?? 0, what, missing }, ranks),
   });
+}
+
+/** What was measured between hosts, which the launcher plans; null: nothing, or it is not wanted. */
+async function tablesBetween(
+  { job }: Attempt,
+  used: readonly Host[],
+  first: OrderedProgram | undefined,
+): Promise<Tables | null> {
+  if (used.length < 2) return null;
+  return localTables(environmentOf(first), {
+    used: (use) => job.emit({ ...use, type: 'tuning', host: hostsText(used) }),
+    problem: (message) => job.emit({ type: 'notice', message }),
+  });
+}
+
+function environmentOf(program: OrderedProgram | undefined): NodeJS.ProcessEnv {
+  return { ...process.env, ...program?.environment };
 }
 
 function hostsWithGpus(hosts: readonly Host[]): string[] {

@@ -119,6 +119,11 @@ export function localHostFacts(): HostFacts {
   return hostFacts(true, true);
 }
 
+/** What the agent of this host would report to a launcher of several hosts. */
+export function localNetwork(): Pick<HostFacts, 'addresses' | 'nics' | 'hardware'> {
+  return hostFacts(false, false);
+}
+
 /** Memory that anybody of the same user finds below /proc of this process, until it is released or the process ends. */
 export function showMemory(bytes: Uint8Array, name: string): { release(): void } {
   const native = loadNative();

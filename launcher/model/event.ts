@@ -47,7 +47,7 @@ export type JobEvent =
   /** A GPU error that NVIDIA's driver wrote to the kernel's log (Xid); `at` is its time by our clock. */
   | (Base & { type: 'xid'; at: number } & HostXid)
   | (Base & { type: 'communicator'; ranks: number; hosts: number })
-  /** A host takes the variants of a communicator from a table of measured times; unless `measured`, the table is missing and `key` describes its content. */
+  /** A host, or the launcher for several, takes the variants of a communicator from a table of measured times; unless `measured`, the table is missing and `key` describes its content. */
   | (Base & { type: 'tuning'; host: string; ranks: number; file: string; key: string; measured: boolean })
   | (Base & { type: 'signal'; signal: NodeJS.Signals; forwarded: boolean })
   | (Base & { type: 'failure'; failure: Failure; primary: boolean })

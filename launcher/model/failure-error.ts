@@ -15,6 +15,7 @@ export class FailureError extends Error {
 
 export const ExitStatus = {
   ok: 0,
+  unrepeatable: 1,
   usage: 2,
   timeout: 124,
   launchFailed: 125,
@@ -34,6 +35,8 @@ export function exitStatus(failure: Failure): number {
     case 'hostfile':
     case 'allocation':
       return ExitStatus.usage;
+    case 'unrepeatable':
+      return ExitStatus.unrepeatable;
     case 'host-unreachable':
     case 'agent':
     case 'host-lost':

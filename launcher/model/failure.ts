@@ -40,6 +40,12 @@ interface AllocationFailure {
   readonly message: string;
   readonly remedy: string | null;
 }
+/** Rounds of a measurement took too unlike times. Exit status 1. */
+interface UnrepeatableFailure {
+  readonly type: 'unrepeatable';
+  readonly message: string;
+  readonly remedy: string | null;
+}
 /** A host could not be reached or its agent could not be started. Exit status 125. */
 export interface HostUnreachableFailure {
   readonly type: 'host-unreachable';
@@ -178,6 +184,7 @@ export type Failure =
   | UsageFailure
   | HostfileFailure
   | AllocationFailure
+  | UnrepeatableFailure
   | HostUnreachableFailure
   | AgentFailure
   | HostLostFailure

@@ -1,10 +1,13 @@
 /** The plan that the engines of a job would get. */
+import { UNKNOWN_HARDWARE } from '../../control/messages/hardware.ts';
+import type { HostHardware } from '../../control/messages/hardware.ts';
+import type { HostNic } from '../../control/messages/nic.ts';
 import { gpuMemoryOf, gpuPlanOf } from '../../control/plan/gpu-memory.ts';
 import type { PlannedGpuMemory } from '../../control/plan/gpu-memory.ts';
 import { planToJson } from '../../control/plan/json.ts';
-import type { CommPlan } from '../../control/plan/types.ts';
+import type { CommPlan, WrittenPlan } from '../../control/plan/types.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
-import type { HostTables, PlanInput, PlannedPeer } from '../../control/planner/input/input.ts';
+import type { HostTables, PlanInput, PlannedHost, PlannedPeer } from '../../control/planner/input/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Environment } from '../../control/planner/input/variables.ts';
 
@@ -18,22 +21,58 @@ const MULTIPROCESSORS: readonly (readonly [from: number, count: number])[] = [
 
 const NO_TOKEN = '0'.repeat(32);
 
-/** What was measured on the machine that is planned for, and its GPUs' bus ids by rank. */
+/** What is known of the hosts that are planned for beside their topologies. */
 export interface MeasuredHere {
+  /** What was measured on this machine, if they are like it. */
   readonly tables: HostTables | null;
+  /** Its GPUs' bus ids by rank. */
   readonly busIds: readonly string[];
+  readonly host: KnownHost;
+}
+
+/** What every host has, as far as this machine tells. */
+export interface KnownHost {
+  /** One machine plays all hosts. */
+  readonly isOneMachine: boolean;
+  /** null: as many as it has ranks. */
+  readonly cores: number | null;
+  readonly hardware: HostHardware;
+  /** The one that others reach it by first. */
+  readonly nics: readonly HostNic[];
+}
+export const UNKNOWN_HOST: KnownHost = { isOneMachine: false, cores: null, hardware: UNKNOWN_HARDWARE, nics: [] };
+
+/** Hosts of one subnet per NIC, of which `index` counts from 0. */
+export function plannedHost(
+  index: number,
+  { isOneMachine, cores, hardware, nics }: KnownHost,
+  ranks: number,
+): Omit<PlannedHost, 'machine' | 'tables'> {
+  const number = isOneMachine ? 1 : index + 1;
+  const addressOn = (rail: number): string => `10.${rail}.${number >> 8}.${number & 255}`;
+  return {
+    name: `host${index}`,
+    address: addressOn(0),
+    cores: cores ?? ranks,
+    hardware,
+    nics: nics.map((nic, rail) => ({ ...nic, address: addressOn(rail), prefixLength: 16 })),
+  };
 }
 
 /** As --plan takes it: without the NICs, and what follows from them, which are filled in when a job starts. */
 export function enginePlanText(cluster: Cluster, environment: Environment, here: MeasuredHere): string {
   const plan = enginePlan(cluster, environment, here);
-  return planToJson({
-    ...plan,
-    hosts: plan.hosts.map((host) => ({ ...host, nics: [] })),
+  return planToJson({ ...plan, ...withoutNetwork(plan) });
+}
+
+/** What is filled in when a job starts. */
+export function withoutNetwork(plan: CommPlan): Pick<WrittenPlan, 'hosts' | 'peers' | 'channels' | 'network'> {
+  return {
+    hosts: plan.hosts.map((host) => ({ ...host, address: '127.0.0.1', nics: [] })),
     peers: plan.peers.map((peer) => ({ ...peer, pairNic: null })),
     channels: plan.channels.map((channel) => ({ ...channel, rail: null })),
     network: null,
-  });
+  };
 }
 
 /** Of more ranks, what a job would get takes too long to work out. */
@@ -55,12 +94,14 @@ function isOnGpus(environment: Environment): boolean {
   return environment['NCCLRUN_DEVICE'] !== 'host';
 }
 
-export function inputOf(cluster: Cluster, environment: Environment, { tables, busIds }: MeasuredHere): PlanInput {
+export function inputOf(
+  cluster: Cluster,
+  environment: Environment,
+  { tables, busIds, host: known }: MeasuredHere,
+): PlanInput {
   const onGpus = isOnGpus(environment);
   const hosts = cluster.hosts.map(({ shape, ranks }, host) => ({
-    name: `host${host}`,
-    address: '127.0.0.1',
-    cores: ranks.length,
+    ...plannedHost(host, known, ranks.length),
     machine: { key: String(shape), shape: () => cluster.shapes[shape] ?? null },
     tables,
   }));
@@ -77,16 +118,20 @@ export function inputOf(cluster: Cluster, environment: Environment, { tables, bu
   return { hosts, peers, token: NO_TOKEN };
 }
 
-/** Of ranks on this machine's processors, of which no topology says anything. */
-export function processorsPlan(
+/** Of ranks on processors of hosts like this machine, of which no topology says anything. The first hosts have one more where they do not come out even. */
+export function processorsInput(
   ranks: number,
-  cores: number,
-  environment: Environment,
+  hostCount: number,
+  known: KnownHost,
   tables: HostTables | null,
-): CommPlan {
-  const hosts = [{ name: 'host0', address: '127.0.0.1', cores, machine: null, tables }];
-  const peers = Array.from({ length: ranks }, (_, rank) => peer(rank, 0, 1));
-  return new Planner(null, environment).plan({ hosts, peers, token: NO_TOKEN }, true);
+): PlanInput {
+  const perHost = Array.from(
+    { length: hostCount },
+    (_, host) => Math.floor(ranks / hostCount) + (host < ranks % hostCount ? 1 : 0),
+  );
+  const hosts = perHost.map((count, host) => ({ ...plannedHost(host, known, count), machine: null, tables }));
+  const hostOf = perHost.flatMap((count, host) => Array.from({ length: count }, () => host));
+  return { hosts, peers: hostOf.map((host, rank) => peer(rank, host, hostCount)), token: NO_TOKEN };
 }
 
 function peer(rank: number, host: number, hosts: number): PlannedPeer {

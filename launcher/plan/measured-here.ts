@@ -1,33 +1,89 @@
-/** What ncclrun tune has measured on this machine, for its plan. */
+/** What this machine knows of the hosts that are planned for: its NICs, and what ncclrun tune has measured. */
+import { availableParallelism } from 'node:os';
 import type { PlannedCluster } from '../../control/planner/cluster/plan-cluster.ts';
-import type { FoundTable } from '../../control/planner/measured/store.ts';
 import { channelSetOf } from '../../control/planner/channel-set.ts';
+import { situationOnGpus } from '../../control/planner/device/gpus.ts';
+import { situationOnHosts } from '../../control/planner/device/host.ts';
+import type { Situation } from '../../control/planner/tuning/situation.ts';
+import type { PlanInput } from '../../control/planner/input/input.ts';
+import type { Preferences } from '../../control/planner/input/preferences.ts';
+import type { FoundTable } from '../../control/planner/measured/store.ts';
+import type { Tables } from '../../control/planner/measured/tables.ts';
+import { networkFacts, nicsBetween } from '../../control/planner/network/network.ts';
+import type { NetworkFacts } from '../../control/planner/network/network.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { gpuElements, gpusByAddress } from '../../control/topology/used-gpus.ts';
-import { localTables } from '../local/host.ts';
+import { localNetwork, localTables } from '../local/host.ts';
 import { makePaint } from '../text/colour.ts';
 import { standardStreams } from '../report/standard-streams.ts';
 import { ourLine } from '../report/summary.ts';
-import { inputOf } from './engine.ts';
-import type { MeasuredHere } from './engine.ts';
+import { inputOf, UNKNOWN_HOST } from './engine.ts';
+import type { KnownHost, MeasuredHere } from './engine.ts';
 
 export interface MeasuredOnMachine extends MeasuredHere {
-  /** Of its GPUs. */
+  /** Of its ranks. */
   readonly table: FoundTable | null;
+  /** What the model is asked about. */
+  readonly situation: Situation;
 }
-export const NOTHING_MEASURED: MeasuredOnMachine = { tables: null, busIds: [], table: null };
 
-/** `system`: this machine. */
-export async function measuredHere({ cluster }: PlannedCluster, system: Element): Promise<MeasuredOnMachine> {
-  const tables = cluster.hosts.length > 1 ? null : await localTables(process.env, { used: () => undefined, problem });
-  if (tables === null) return NOTHING_MEASURED;
+interface PlannedFor {
+  /** This machine, if it is planned for; else its hosts have the topologies of files. */
+  readonly system: Element | null;
+  /** One machine plays all hosts. */
+  readonly isOneMachine: boolean;
+  readonly preferences: Preferences;
+}
+
+export async function measuredHere(
+  planned: PlannedCluster,
+  { system, isOneMachine, preferences }: PlannedFor,
+): Promise<MeasuredOnMachine> {
+  const { cluster } = planned;
+  const isHere = system !== null;
+  const tables = isHere ? await localTables(process.env, { used: () => undefined, problem }) : null;
+  const severalHosts = cluster.hosts.length > 1;
+  const host = isHere && severalHosts ? thisHost(isOneMachine) : { ...UNKNOWN_HOST, isOneMachine };
+  const busIds = isHere ? busIdsOf(system) : [];
+  const known = { tables, busIds, host };
+  const input = inputOf(cluster, process.env, known);
+  const device = input.peers[0]?.device ?? 'host';
+  const shape = { input, channelSet: channelSetOf(input), network: networkOf(input), preferences };
+  const corrections = tables?.corrections(device, shape) ?? {};
+  // Alone on a host, processors have no topology in a job.
+  const table = device === 'cuda' || severalHosts ? (tables?.find(device, shape) ?? null) : null;
+  const onProcessors = device === 'host' && severalHosts;
+  const situation = onProcessors
+    ? situationOnHosts(shape, corrections)
+    : situationOnGpus(planned, preferences, { network: shape.network, corrections });
+  return { ...known, table, situation };
+}
+
+function busIdsOf(system: Element): string[] {
   const addresses = new Map([...gpusByAddress(system)].flatMap(([address, gpus]) => gpus.map((gpu) => [gpu, address])));
-  const busIds = gpuElements(system).map((gpu) => (addresses.get(gpu) ?? 0).toString(16));
-  const input = inputOf(cluster, process.env, { tables, busIds });
-  const isOnGpus = input.peers[0]?.device === 'cuda';
-  return { tables, busIds, table: isOnGpus ? tables.find('cuda', input, channelSetOf(input)) : null };
+  return gpuElements(system).map((gpu) => (addresses.get(gpu) ?? 0).toString(16));
 }
 
-export function problem(message: string): void {
+/** As its agent would report it. */
+export function thisHost(isOneMachine: boolean): KnownHost {
+  const { nics, hardware, addresses } = localNetwork();
+  const [address] = addresses;
+  const first = nics.filter((nic) => nic.address === address);
+  const others = nics.filter((nic) => nic.address !== address);
+  return { isOneMachine, cores: availableParallelism(), hardware, nics: [...first, ...others] };
+}
+
+/** null: there is one host. */
+export function networkOf(input: PlanInput): NetworkFacts | null {
+  const between = nicsBetween(input, process.env);
+  return between === null ? null : networkFacts(input, between, process.env);
+}
+
+/** Tables of this machine, whose faults are reported on stderr. */
+export function tablesHere(used: (file: string) => void): Promise<Tables | null> {
+  return localTables(process.env, { used: ({ file }) => used(file), problem });
+}
+
+function problem(message: string): void {
   void standardStreams().stderr.printPainted(ourLine(message, makePaint(false, process.env)));
 }

@@ -3,31 +3,57 @@ import { availableParallelism } from 'node:os';
 import { planToJson } from '../../control/plan/json.ts';
 import type { CommPlan } from '../../control/plan/types.ts';
 import { usageError } from '../model/usage-error.ts';
-import { localTables } from '../local/host.ts';
+import type { CollectiveName } from '../../control/plan/types.ts';
+import { Planner } from '../../control/planner/planner.ts';
 import { columns } from './columns.ts';
-import { processorsPlan } from './engine.ts';
-import { problem } from './measured-here.ts';
+import { processorsInput, UNKNOWN_HOST, withoutNetwork } from './engine.ts';
+import { tablesHere, thisHost } from './measured-here.ts';
+import { variantsText } from './variants.ts';
 import { counted } from '../text/counted.ts';
 
+interface PlannedRanks {
+  readonly ranks: number;
+  readonly hosts: number;
+  /** One machine plays all hosts. */
+  readonly isOneMachine: boolean;
+}
+
+interface Shown {
+  readonly collectives: readonly CollectiveName[];
+  readonly sizes: readonly number[];
+  readonly explain: boolean;
+}
+
 /** Throws a FailureError (usage), UnplannableError. */
-export async function planOnProcessors(ranks: number, format: string): Promise<string> {
+export async function planOnProcessors(
+  { ranks, hosts, isOneMachine }: PlannedRanks,
+  format: string,
+  shown: Shown,
+): Promise<string> {
+  if (ranks < hosts)
+    throw usageError(
+      `${ranks} ranks for ${hosts} hosts`,
+      'each host has at least one rank: give more ranks or fewer nodes',
+    );
   let table: string | null = null;
-  const tables = await localTables(process.env, { used: ({ file }) => (table = file), problem });
-  const plan = processorsPlan(ranks, availableParallelism(), process.env, tables);
+  const tables = await tablesHere((file) => (table = file));
+  const known = hosts > 1 ? thisHost(isOneMachine) : { ...UNKNOWN_HOST, cores: availableParallelism() };
+  const input = processorsInput(ranks, hosts, known, tables);
+  const plan = new Planner(null, process.env).plan(input, true);
   switch (format) {
     case 'text':
-      return processorsText(plan, table);
+      return processorsText(plan, table) + (shown.explain ? variantsText(input, tables, shown) : '');
     case 'json':
       return processorsJson(plan, table);
     case 'engine':
-      return planToJson(plan);
+      return planToJson({ ...plan, ...(hosts === 1 ? { hosts: withoutNetwork(plan).hosts } : withoutNetwork(plan)) });
     default:
       throw usageError(`--format ${format} shows a topology`, 'give one: --topo FILE');
   }
 }
 
 /** `table`: the file that the variants come from; null: nothing was measured. */
-function processorsText({ peers, channels, tuning }: CommPlan, table: string | null): string {
+function processorsText({ peers, hosts, channels, tuning }: CommPlan, table: string | null): string {
   const source = table === null ? '' : `  measured: ${table}\n`;
   const rows = [['collective', 'up to bytes', 'algorithm', 'protocol', 'channels', 'predicted µs', 'and per MiB']];
   for (const { collective, upToBytes, variants } of tuning) {
@@ -44,7 +70,8 @@ function processorsText({ peers, channels, tuning }: CommPlan, table: string | n
     ]);
   }
   const count = counted(channels.length, 'channel');
-  return `${peers.length} ranks on processors, ${count}\n${source}\n${columns(rows)}`;
+  const where = hosts.length === 1 ? '' : ` of ${hosts.length} hosts`;
+  return `${peers.length} ranks on processors${where}, ${count}\n${source}\n${columns(rows)}`;
 }
 
 function processorsJson({ peers, channels, tuning }: CommPlan, table: string | null): string {

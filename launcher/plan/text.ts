@@ -1,6 +1,6 @@
 /** A plan for people. */
 import { printableLine } from '../../control/printable.ts';
-import type { GraphView, PlanView, ShapeView } from './view.ts';
+import type { GraphView, PlanView, ShapeView, VariantView } from './view.ts';
 import { channelNicsText, nicsText } from './nics-text.ts';
 import { columns } from './columns.ts';
 import { counted } from '../text/counted.ts';
@@ -140,24 +140,37 @@ function agreementCells({ nChannels, bwIntra, bwInter, typeIntra, typeInter }: G
 /** Of the variants that are not taken, so many are named. */
 const OTHERS = 3;
 
-function tuningText({ tuning }: PlanView, explain: boolean): string {
+function tuningText({ tuning, table }: PlanView, explain: boolean): string {
+  const isMeasured = table !== null;
   const rows = [
-    ['collective', 'bytes', 'algorithm', 'protocol', 'predicted µs', 'bus GB/s', ...(explain ? ['instead of'] : [])],
+    [
+      'collective',
+      'bytes',
+      'algorithm',
+      'protocol',
+      'predicted µs',
+      ...(isMeasured ? ['measured µs'] : []),
+      'bus GB/s',
+      ...(explain ? ['instead of'] : []),
+    ],
   ];
-  for (const { collective, bytes, algorithm, protocol, predictedMicroseconds, predictedBusBw, others } of tuning) {
-    const next = others.filter(({ isPossible }) => isPossible).slice(0, OTHERS);
-    const instead = next
-      .map((variant) => `${variant.algorithm} ${variant.protocol} ${variant.predictedMicroseconds}`)
-      .join(', ');
+  for (const one of tuning) {
+    const next = one.others.filter(({ isPossible }) => isPossible).slice(0, OTHERS);
     rows.push([
-      collective,
-      String(bytes),
-      algorithm,
-      protocol,
-      String(predictedMicroseconds),
-      String(predictedBusBw),
-      ...(explain ? [instead] : []),
+      one.collective,
+      String(one.bytes),
+      one.algorithm,
+      one.protocol,
+      String(one.predictedMicroseconds),
+      ...(isMeasured ? [one.measuredMicroseconds === null ? '' : String(one.measuredMicroseconds)] : []),
+      String(one.predictedBusBw),
+      ...(explain ? [next.map(variantText).join(', ')] : []),
     ]);
   }
   return columns(rows);
+}
+
+function variantText({ algorithm, protocol, predictedMicroseconds, measuredMicroseconds }: VariantView): string {
+  const measured = measuredMicroseconds === null ? '' : ` (measured ${measuredMicroseconds})`;
+  return `${algorithm} ${protocol} ${predictedMicroseconds}${measured}`;
 }

@@ -5,13 +5,13 @@ import { ownAgreement } from '../../control/planner/cluster/agreement.ts';
 import type { Agreement } from '../../control/planner/cluster/agreement.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
 import { Hierarchy } from '../../control/planner/cluster/hierarchy.ts';
-import type { Situation } from '../../control/planner/tuning/network.ts';
-import type { PlannedCluster } from '../../control/planner/cluster/plan-cluster.ts';
+import type { Situation } from '../../control/planner/tuning/situation.ts';
 import type { Machine } from '../../control/planner/machine/node.ts';
 import type { MachineRoutes } from '../../control/planner/machine/routes.ts';
 import { totalBandwidth } from '../../control/planner/search/graph.ts';
 import type { FoundChannel, Graph, Pattern } from '../../control/planner/search/graph.ts';
 import { measuredAt } from '../../control/planner/measured/rows.ts';
+import { fastestAt } from '../../control/planner/measured/times.ts';
 import type { FoundTable } from '../../control/planner/measured/store.ts';
 import { isPreferred } from '../../control/planner/input/preferences.ts';
 import type { Preferences } from '../../control/planner/input/preferences.ts';
@@ -73,16 +73,19 @@ interface TuningView {
   readonly algorithm: string;
   readonly protocol: string;
   readonly predictedMicroseconds: number;
+  /** What ncclrun tune has measured; null: nothing for about so many bytes. */
+  readonly measuredMicroseconds: number | null;
   /** Bus bandwidth as nccl-tests count it, GB/s. */
   readonly predictedBusBw: number;
   /** All other variants, the fastest first. */
   readonly others: readonly VariantView[];
 }
 
-interface VariantView {
+export interface VariantView {
   readonly algorithm: string;
   readonly protocol: string;
   readonly predictedMicroseconds: number;
+  readonly measuredMicroseconds: number | null;
   /** False: predicted only, or not what the user wants. */
   readonly isPossible: boolean;
 }
@@ -130,6 +133,8 @@ interface ViewOptions {
   /** With the orders over all ranks. */
   readonly full: boolean;
   readonly preferences: Preferences;
+  /** What the model is asked about, as for a communicator of all ranks. */
+  readonly situation: Situation;
   /** Of the machine that is planned for. */
   readonly table: FoundTable | null;
   /** Variables that decided something. */
@@ -137,8 +142,8 @@ interface ViewOptions {
   readonly memory: PlannedGpuMemory | null;
 }
 
-export function viewOf({ cluster, situation }: PlannedCluster, options: ViewOptions): PlanView {
-  const { collectives, full } = options;
+export function viewOf(cluster: Cluster, options: ViewOptions): PlanView {
+  const { collectives, full, situation } = options;
   const acrossHosts = cluster.hosts.length > 1;
   const shapes = cluster.shapes.map((shape, index): ShapeView => {
     const { routes } = shape;
@@ -270,6 +275,10 @@ function tuningOf(
   const measured = (table?.table.collectives.find((one) => one.collective === collective)?.variants ?? []).filter(
     (variant) => isPreferred(collective, variant, preferences),
   );
+  const measuredTime = (choice: Choice, bytes: number): number | null => {
+    const time = fastestAt(measured, choice, bytes);
+    return time === null ? null : rounded(time);
+  };
   const all = choicesFor(collective, situation);
   const choices = preferredChoices(collective, all, preferences, situation);
   return sizes.flatMap((bytes) => {
@@ -294,12 +303,14 @@ function tuningOf(
         bytes,
         algorithm: best.algorithm,
         protocol: best.protocol,
-        predictedMicroseconds: Number(microseconds.toPrecision(4)),
+        predictedMicroseconds: rounded(timeOf(best, bytes)),
+        measuredMicroseconds: measuredTime(best, bytes),
         predictedBusBw: Number((busBytes / microseconds / 1000).toPrecision(4)),
         others: others.map((choice) => ({
           algorithm: choice.algorithm,
           protocol: choice.protocol,
-          predictedMicroseconds: Number(timeOf(choice, bytes).toPrecision(4)),
+          predictedMicroseconds: rounded(timeOf(choice, bytes)),
+          measuredMicroseconds: measuredTime(choice, bytes),
           isPossible: choices.some((one) => isSame(one, choice)),
         })),
       },
@@ -309,6 +320,11 @@ function tuningOf(
 
 function isSame(one: Choice, other: Choice): boolean {
   return one.algorithm === other.algorithm && one.protocol === other.protocol;
+}
+
+/** To four digits. */
+function rounded(microseconds: number): number {
+  return Number(microseconds.toPrecision(4));
 }
 
 /** nccl-tests, doc/PERFORMANCE.md. */

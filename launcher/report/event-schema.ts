@@ -79,7 +79,7 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
   },
   communicator: { when: 'the launcher has wired one up', fields: { ranks: 'number', hosts: 'number' } },
   tuning: {
-    when: 'a host has planned one by a table of measured times; `measured` false: for the making of the table, `file`; `key`: what it holds for, as JSON',
+    when: 'a host, or the launcher for several of them, has planned one by a table of measured times; `measured` false: for the making of the table, `file`; `key`: what it holds for, as JSON',
     fields: { host: 'text', ranks: 'number', file: 'text', key: 'text', measured: 'boolean' },
   },
   waiting: {

@@ -27,6 +27,7 @@ export function failureText(failure: Failure): FailureText {
     case 'usage':
       return placedText(failure.message, failure.position ?? null, failure.remedy);
     case 'allocation':
+    case 'unrepeatable':
       return { sentence: failure.message, details: [], remedy: failure.remedy };
     case 'hostfile':
       return placedText(failure.message, failure.position, failure.remedy);

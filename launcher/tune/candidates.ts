@@ -7,16 +7,17 @@ import { Planner } from '../../control/planner/planner.ts';
 import { gpuElements } from '../../control/topology/used-gpus.ts';
 import { collectiveOfWord } from '../cli/collectives.ts';
 import type { CollectiveWord } from '../../control/collectives.ts';
-import { inputOf, processorsPlan } from '../plan/engine.ts';
+import { inputOf, processorsInput, UNKNOWN_HOST } from '../plan/engine.ts';
 import { localTables, localTopology } from '../local/host.ts';
 
-/** `device`: --device. */
+/** `hosts`: that this machine plays; `device`: --device. */
 export async function candidatesText(
   ranks: number,
+  hosts: number,
   device: string,
   collectives: readonly CollectiveWord[],
 ): Promise<string> {
-  const { tuning, device: found } = await measuringPlan(ranks, device);
+  const { tuning, device: found } = await measuringPlan(ranks, hosts, device);
   const counts = collectives.map((word) => {
     const name = collectiveOfWord(word);
     const variants = tuning.filter(
@@ -27,14 +28,18 @@ export async function candidatesText(
   return `variants device ${found}: ${counts.join(', ')}\n`;
 }
 
-async function measuringPlan(ranks: number, device: string): Promise<CommPlan> {
+async function measuringPlan(ranks: number, hosts: number, device: string): Promise<CommPlan> {
   const environment = { ...process.env, NCCLRUN_TUNE: 'measure' };
   const tables = await localTables(environment, { used: () => undefined, problem: () => undefined });
   const system = device === 'host' ? null : (await localTopology()).system;
-  if (system === null || gpuElements(system).length < ranks) {
-    return processorsPlan(ranks, availableParallelism(), environment, tables);
+  if (system === null || gpuElements(system).length < ranks || ranks % hosts !== 0) {
+    const known = { ...UNKNOWN_HOST, isOneMachine: hosts > 1, cores: availableParallelism() };
+    return new Planner(null, environment).plan(processorsInput(ranks, hosts, known, tables), true);
   }
-  const { cluster } = planCluster([{ system, hosts: 1, ranksPerHost: ranks }]);
+  const { cluster } = planCluster([{ system, hosts, ranksPerHost: ranks / hosts }]);
   const onGpus = { ...environment, NCCLRUN_DEVICE: 'cuda' };
-  return new Planner(null, environment).plan(inputOf(cluster, onGpus, { tables, busIds: [] }), true);
+  return new Planner(null, environment).plan(
+    inputOf(cluster, onGpus, { tables, busIds: [], host: { ...UNKNOWN_HOST, isOneMachine: hosts > 1 } }),
+    true,
+  );
 }

@@ -14,6 +14,7 @@ const line = v.object({
   channels: v.number(),
   threads: v.number(),
   timeUs: v.number(),
+  spread: v.number(),
   planned: v.boolean(),
 });
 
@@ -28,6 +29,8 @@ export interface TuneRow {
   readonly channels: number;
   readonly threads: number;
   readonly timeUs: number;
+  /** How far the middle half of the rounds lay apart, as a part of timeUs. */
+  readonly spread: number;
   readonly planned: boolean;
 }
 

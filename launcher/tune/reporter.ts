@@ -9,6 +9,7 @@ import { MeasuredLines } from '../report/measured-lines.ts';
 import type { Writer } from '../report/writer.ts';
 import { isTuneRow, parseTuneLine } from './lines.ts';
 import type { TuneHead, TuneRow } from './lines.ts';
+import { repeatable } from './repeatable.ts';
 import { tuneFoot, tuneHead, tuneLine } from './text.ts';
 
 type TuningEvent = Extract<JobEvent, { type: 'tuning' }>;
@@ -25,7 +26,9 @@ export interface TuneReporterOptions {
   readonly stdout: Writer;
   /** One document at the end instead of the table. */
   readonly json: boolean;
-  /** Called once, if all has been measured. `isHere`: the host is this one. Throws a FailureError. */
+  /** Part of the median by which rounds may differ; what differs more is not stored. */
+  readonly maxSpread: number;
+  /** Called once, if all has been measured. `isHere`: the tables are this machine's. Throws a FailureError. */
   store(rows: readonly TuneRow[], planned: TuningEvent, isHere: boolean): Stored;
 }
 
@@ -37,6 +40,8 @@ export class TuneReporter implements Reporter {
   #isHere = true;
   #stored: Stored | null = null;
   #failure: Failure | null = null;
+  /** A line about how far rounds differed. */
+  #noise = '';
   readonly #bySize: TuneRow[][] = [];
   /** Of #bySize, that are printed. */
   #printed = 0;
@@ -47,15 +52,9 @@ export class TuneReporter implements Reporter {
 
   async prepare(map: RankMap): Promise<void> {
     const [host, other] = map.hosts;
-    if (other !== undefined) {
-      const names = map.hosts.map(({ name }) => name);
-      throw usageError(
-        `variants are measured inside one host, and the ranks are on ${names.join(', ')}`,
-        'name one host, or give fewer ranks',
-      );
-    }
     if (map.ranks.length < 2) throw usageError('one rank has nobody to talk to', 'give at least two: -n 2');
-    this.#isHere = host?.local ?? true;
+    // The launcher plans what lies on several hosts, and looks in its own tables.
+    this.#isHere = other !== undefined || (host?.local ?? true);
     await this.#options.inner.prepare?.(map);
   }
 
@@ -80,7 +79,8 @@ export class TuneReporter implements Reporter {
     const stored = this.#stored;
     const verdict = this.verdict(result);
     if (json) await stdout.print(`${JSON.stringify(this.#document(verdict))}\n`);
-    else if (stored !== null) await stdout.print(`${tuneFoot(this.#bySize)}# ${printable(stored.remark)}\n`);
+    else if (stored !== null)
+      await stdout.print(`${tuneFoot(this.#bySize)}${this.#noise}# ${printable(stored.remark)}\n`);
     await inner.result(verdict);
   }
 
@@ -93,10 +93,11 @@ export class TuneReporter implements Reporter {
   }
 
   #store(): void {
-    const rows = this.#bySize.flat();
-    if (rows.length === 0 || this.#planned === null) return;
+    if (this.#bySize.length === 0 || this.#planned === null) return;
     try {
-      this.#stored = this.#options.store(rows, this.#planned, this.#isHere);
+      const { kept, remark } = repeatable(this.#bySize, this.#options.maxSpread);
+      this.#noise = `# ${remark}\n`;
+      this.#stored = this.#options.store(kept, this.#planned, this.#isHere);
     } catch (error) {
       if (!(error instanceof FailureError)) throw error;
       this.#failure = error.failure;

@@ -36,11 +36,18 @@ struct Candidate {
   int iterations = 1;
   bool behind = false;  // at all sizes that follow
 
-  double median() const {
+  double median() const { return quantile(0.5); }
+
+  // How far the middle half of the rounds lies apart, as a part of their median: rounds that other work disturbed
+  // differ.
+  double spread() const { return (quantile(0.75) - quantile(0.25)) / median(); }
+
+ private:
+  double quantile(double share) const {
     std::vector<double> sorted = times;
-    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-    std::nth_element(sorted.begin(), middle, sorted.end());
-    return *middle;
+    const auto position = sorted.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(sorted.size()));
+    std::nth_element(sorted.begin(), position, sorted.end());
+    return *position;
   }
 };
 
@@ -120,8 +127,9 @@ class Sizes {
       const ncclrunVariant& variant = one->variant;
       std::printf("{\"collective\":\"%s\",\"bytes\":%zu,\"algorithm\":%u,\"protocol\":%u,", subject_.collective.name,
                   bytes, variant.algorithm, variant.protocol);
-      std::printf("\"channels\":%u,\"threads\":%u,\"timeUs\":%.4f,\"planned\":%s}\n", variant.channels, variant.threads,
-                  median, alike(variant, planned_) ? "true" : "false");
+      std::printf("\"channels\":%u,\"threads\":%u,\"timeUs\":%.4f,\"spread\":%.4f,", variant.channels, variant.threads,
+                  median, one->spread());
+      std::printf("\"planned\":%s}\n", alike(variant, planned_) ? "true" : "false");
     }
     std::fflush(stdout);
   }

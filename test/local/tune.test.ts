@@ -28,7 +28,22 @@ function used({ stdout }: Outcome): number {
 }
 
 /** Few sizes, each variant a moment. */
-const little = ['--device', 'host', '-b', '64', '-e', '16K', '-f', '16', '--iters', '10', '--rounds', '2'];
+const little = [
+  '--device',
+  'host',
+  '-b',
+  '64',
+  '-e',
+  '16K',
+  '-f',
+  '16',
+  '--iters',
+  '10',
+  '--rounds',
+  '2',
+  '--max-spread',
+  '100000',
+];
 const sizes = [64, 1024, 16_384];
 /** Microseconds that nothing reaches. */
 const fast = sizes.map((bytes): [number, number] => [bytes, 0.001]);
@@ -175,6 +190,54 @@ describe('ncclrun tune', () => {
   });
 });
 
+describe('ncclrun tune between hosts', () => {
+  const between = ['--simulate-hosts', '2', '-n', RANKS];
+  const measure = [...between, ...little, '--collective', 'all_reduce'];
+
+  it('jobs on as many hosts use the variants that were measured between hosts', async () => {
+    const program = await compileWithEngine('test/rig/programs/edges.c', directory);
+    const { status, stdout, stderr } = await run('between', ['tune', ...measure, '--json']);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const { file } = v.parse(result, JSON.parse(stdout));
+    const table = parseTable(readFileSync(file, 'utf8'));
+    expect(table.key.between).toMatchObject({ hosts: 2, layout: '2x2', network: 'Socket', isOneMachine: true });
+    const ring = { algorithm: 'ring', protocol: 'simple', channels: 1, threads: HOST_THREADS, times: fast } as const;
+    writeFileSync(file, printTable({ ...table, collectives: [{ collective: 'allReduce', variants: [ring] }] }));
+
+    const job = ['--verbose', '--tag-output=none', program, String(BYTES)];
+    const tuned = await run('between', [...between, ...job]);
+    expect(tuned.status).toBe(0);
+    expect(tuned.stderr).toContain(`the variants of 4 ranks are those of ${file}`);
+    expect(used(tuned)).toBe(4);
+    const plain = await run('between', [...between, ...job], { NCCLRUN_TUNE: '0' });
+    expect(used(plain)).toBe(12);
+    const other = await run('between', ['--simulate-hosts', '4', '-n', RANKS, ...job]);
+    expect([other.status, other.stderr.includes(file)]).toEqual([0, false]);
+  });
+
+  it('times that vary from round to round are not stored, and the command fails', async () => {
+    const { status, stdout, stderr } = await run('noisy', ['tune', ...measure, '--max-spread', '0']);
+    expect(status).toBe(1);
+    expect(stderr).toContain('nothing is stored: the times of every size varied by more than 0 %');
+    expect(stdout).not.toContain('stored in');
+    expect(() => readdirSync(tablesIn('noisy'))).toThrow('ENOENT');
+  });
+
+  it('a measurement that the user interrupts keeps what was stored before', async () => {
+    const first = await run('kept', ['tune', ...measure]);
+    expect(first.status).toBe(0);
+    const [name = ''] = readdirSync(tablesIn('kept'));
+    const before = readFileSync(join(tablesIn('kept'), name), 'utf8');
+    const environment = { XDG_CACHE_HOME: join(directory, 'kept') };
+    await using command = Command.start(['tune', ...measure, '--rounds', '50', '--iters', '1000'], { environment });
+    await command.line('stdout', /^ all_reduce/u);
+    command.signal('SIGINT');
+    expect((await command.outcome).status).toBe(130);
+    expect(readdirSync(tablesIn('kept'))).toEqual([name]);
+    expect(readFileSync(join(tablesIn('kept'), name), 'utf8')).toBe(before);
+  });
+});
+
 describe('commands that measure nothing', () => {
   it('--dry-run prints the number of variants per collective and measures nothing', async () => {
     const { status, stdout, stderr } = await run('nothing', ['tune', '-n', '3', '--device', 'host', '--dry-run']);
@@ -187,7 +250,7 @@ describe('commands that measure nothing', () => {
 
   const refused: readonly (readonly [string, readonly string[], string])[] = [
     ['one rank', ['-n', '1'], 'one rank has nobody to talk to'],
-    ['two hosts', ['-H', 'a:1,b:1'], 'inside one host'],
+    ['a spread of no number', ['-n', '2', '--max-spread', 'much'], '--max-spread is "much"'],
     ['no bytes', ['-n', '2', '-b', '0'], '-b 0'],
     ['decreasing sizes', ['-n', '2', '-b', '1M', '-e', '1K'], '-e 1024 is less than -b 1048576'],
     ['an unknown collective', ['-n', '2', '--collective', 'all_redeuce'], 'did you mean all_reduce?'],

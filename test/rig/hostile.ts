@@ -27,6 +27,7 @@ const failures: { readonly [Type in Failure['type']]: Extract<Failure, { readonl
   usage: { type: 'usage', message: HOSTILE, position, remedy: HOSTILE },
   hostfile: { type: 'hostfile', message: HOSTILE, position, remedy: HOSTILE },
   allocation: { type: 'allocation', message: HOSTILE, remedy: HOSTILE },
+  unrepeatable: { type: 'unrepeatable', message: HOSTILE, remedy: HOSTILE },
   'host-unreachable': {
     type: 'host-unreachable',
     host: HOSTILE,

@@ -10,7 +10,7 @@ import type { MachineNode } from '../../control/planner/machine/node.ts';
 import type { MachineRoutes } from '../../control/planner/machine/routes.ts';
 import type { FoundChannel, Graph } from '../../control/planner/search/graph.ts';
 import { choicesFor } from '../../control/planner/tuning/choices.ts';
-import type { Prediction, Situation } from '../../control/planner/tuning/network.ts';
+import type { Prediction, Situation } from '../../control/planner/tuning/situation.ts';
 import { linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
 
 /** Six digits: results of functions such as log2 may differ in the last ones. */

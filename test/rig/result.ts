@@ -13,6 +13,7 @@ const reasons = [
   'usage',
   'hostfile',
   'allocation',
+  'unrepeatable',
   'host-unreachable',
   'agent',
   'host-lost',

@@ -1,6 +1,6 @@
 /** Paths, channels, trees and predicted times on known machines, beside what NCCL answers there. */
 import { expect, it } from 'vitest';
-import type { CollectiveName, ProtocolName } from '../../control/plan/types.ts';
+
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import type { PlannedCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import { pointToPoint } from '../../control/planner/cluster/point-to-point.ts';
@@ -11,7 +11,6 @@ import { MachineRoutes } from '../../control/planner/machine/routes.ts';
 import type { Graph } from '../../control/planner/search/graph.ts';
 import { totalBandwidth } from '../../control/planner/search/graph.ts';
 import { graphsXml } from '../../control/planner/search/graph-xml.ts';
-import { predictNetwork } from '../../control/planner/tuning/network.ts';
 import { isOverloaded, linkLoads } from '../../control/planner/verify/link-loads.ts';
 import { everyElement } from '../../control/topology/element.ts';
 import { writeXml } from '../../control/topology/write-xml.ts';
@@ -97,21 +96,6 @@ describeMachines('channels of known machines', () => {
     }
   });
 
-  it.each(cases)("$hosts × $name has NCCL's predicted times of rings and trees", ({ name, hosts }) => {
-    const { situation } = planned(name, hosts);
-    for (const [collective, forms] of Object.entries(answer(name, hosts).tuning.lat_us_bw_GBs)) {
-      for (const [form, [microseconds, gigabytes]] of Object.entries(forms)) {
-        const [algorithm, protocol] = form.toLowerCase().split('/');
-        if ((algorithm !== 'ring' && algorithm !== 'tree') || !isProtocol(protocol)) continue;
-        const prediction = predictNetwork(collectiveOf(collective), algorithm, protocol, situation);
-        const seen = [prediction?.microseconds ?? 0, (prediction?.bytesPerMicrosecond ?? 0) / 1000];
-        if (algorithm === 'tree' && differs(name, hosts)) continue;
-        if (gigabytes === 0) expect({ form, prediction }).toEqual({ form, prediction: null });
-        else expect({ form, close: isClose(seen, [microseconds, gigabytes]) }).toEqual({ form, close: true });
-      }
-    }
-  });
-
   it.each(machineNames().flatMap((name) => [1, 2].map((hosts) => ({ name, hosts }))))(
     '$hosts × $name loads no link beyond its bandwidth',
     ({ name, hosts }) => {
@@ -150,26 +134,4 @@ function expectNoWorse(ours: Graph | null, theirs: ReferenceGraph | string, host
 
 function expected(rows: readonly (readonly (readonly [string, number, number])[])[]): unknown {
   return rows.map((row) => row.map(([type, bandwidth]) => [type, bandwidth.toFixed(1)]));
-}
-
-function isClose(seen: readonly number[], expected: readonly number[]): boolean {
-  return seen.every((value, place) => Math.abs(value - (expected[place] ?? 0)) <= 0.011 * (expected[place] ?? 0));
-}
-
-const COLLECTIVES: Readonly<Record<string, CollectiveName>> = {
-  Broadcast: 'broadcast',
-  Reduce: 'reduce',
-  AllGather: 'allGather',
-  ReduceScatter: 'reduceScatter',
-  AllReduce: 'allReduce',
-};
-
-function collectiveOf(name: string): CollectiveName {
-  const collective = COLLECTIVES[name];
-  if (collective === undefined) throw new RangeError(`no collective is called ${name}`);
-  return collective;
-}
-
-function isProtocol(name: string | undefined): name is ProtocolName {
-  return name === 'll' || name === 'll128' || name === 'simple';
 }

@@ -15,6 +15,7 @@ describe('the exit status and the message of every failure', () => {
   test.each<[Failure, number, string]>([
     [{ type: 'usage', message: 'm', remedy: 'r' }, 2, 'ncclrun: m\n  next: r\n'],
     [{ type: 'allocation', message: 'm', remedy: null }, 2, 'ncclrun: m\n'],
+    [{ type: 'unrepeatable', message: 'm', remedy: 'r' }, 1, 'ncclrun: m\n  next: r\n'],
     [
       { type: 'hostfile', message: 'm', position, remedy: 'r' },
       2,

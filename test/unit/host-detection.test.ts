@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { CudaGpu, NvmlGpu, VerbsPort } from '../../worker/engine/native.ts';
 import { gpuFacts } from '../../worker/topology/gpu-facts.ts';
 import { allGpus, visibleGpus } from '../../worker/topology/gpus.ts';
-import { hardwareNames } from '../../worker/topology/hardware-names.ts';
 import { admits, parseNameList } from '../../control/name-list.ts';
+import { hardwareNames, hostHardware } from '../../worker/topology/hardware-names.ts';
 import { netFacts } from '../../worker/topology/net-facts.ts';
 import { reportedSpeed, socketNets } from '../../worker/topology/sockets.ts';
 import { parseCpuList } from '../../worker/topology/system-files.ts';
@@ -337,6 +337,11 @@ describe('GPUs', () => {
     expect(names.processor()).toBe('Intel X');
     host.write('proc/cpuinfo', 'CPU implementer\t: 0x41\nCPU part\t: 0xd4f');
     expect(names.processor()).toBe('arm 0x41 0xd4f');
+    expect(hostHardware(host.root)).toMatchObject({ processor: 'arm 0x41 0xd4f', driver: null });
+    using other = withGpus();
+    expect(hostHardware(other.root)).toEqual({ processor: null, gpu: 'NVIDIA H100', driver: null });
+    using empty = new FakeSysfs();
+    expect(hostHardware(empty.root)).toEqual({ processor: null, gpu: null, driver: null });
     host.write('proc/cpuinfo', 'CPU implementer\t: 0x41');
     expect(names.processor()).toBeNull();
     host.write(

@@ -189,7 +189,7 @@ function rows(variants: MeasuredVariant[], { min = 1, max = 64, channels = 8, la
     preferences: { ...NO_PREFERENCES, channels: { min, max } },
     channels,
     has: (_, { algorithm }) => algorithm !== lacks,
-    variantOf: ({ algorithm, protocol, channels: count, threads }) => ({
+    variantOf: (_, { algorithm, protocol, channels: count, threads }) => ({
       ...plain,
       algorithm,
       protocol,

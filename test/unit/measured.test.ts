@@ -9,12 +9,15 @@ import { COLLECTIVES } from '../../control/plan/layout.ts';
 import type { CollectiveName, CommPlan, Variant } from '../../control/plan/types.ts';
 import { validatePlan } from '../../control/plan/validate.ts';
 import { NUMBERED_FROM } from '../../control/planner/measured/candidates.ts';
-import { inOrder, tablePath } from '../../control/planner/measured/key.ts';
+import { inOrder, layoutOf, tablePath } from '../../control/planner/measured/key.ts';
 import type { TableKey } from '../../control/planner/measured/key.ts';
 import { findTable, storeTable } from '../../control/planner/measured/store.ts';
 import { parseTable, printTable } from '../../control/planner/measured/table.ts';
 import type { MeasuredVariant, Table } from '../../control/planner/measured/table.ts';
 import { Tables } from '../../control/planner/measured/tables.ts';
+import { termsOf } from '../../control/planner/device/between-terms.ts';
+import { predictBetween } from '../../control/planner/tuning/between.ts';
+import { algorithmsBetween, timeOf } from '../../control/planner/tuning/choices.ts';
 import type { TableUse } from '../../control/planner/measured/tables.ts';
 import { crossingBytes, timeAt } from '../../control/planner/measured/times.ts';
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
@@ -271,6 +274,99 @@ describe('a plan from a table', () => {
   });
 });
 
+/** Two kinds of network and of host, as agents report them. */
+function spanning(hosts: number, ranksPerHost: number, { processor = 'Abacus 3', speedMbps = 25_000 } = {}): PlanInput {
+  const { peers } = hostInput(hosts * ranksPerHost);
+  const nic = { name: 'eth0', prefixLength: 24, speedMbps, pciPath: null, isVirtual: false, isNamed: false };
+  return {
+    hosts: Array.from({ length: hosts }, (_, host) => ({
+      name: `n${host}`,
+      address: `10.0.0.${host + 1}`,
+      cores: 8,
+      machine: null,
+      hardware: { processor, gpu: null, driver: null },
+      nics: [{ ...nic, address: `10.0.0.${host + 1}` }],
+    })),
+    peers: peers.map((peer, rank) => ({ ...peer, host: Math.floor(rank / ranksPerHost), listenPort: 1 })),
+    token: '0'.repeat(32),
+  };
+}
+
+const timeOfFirst = ({ tuning }: CommPlan): number => tuning[0]?.variants[0]?.predictedMicroseconds ?? 0;
+const algorithmAt = (plan: CommPlan, bytes: number): string | undefined =>
+  variantsAt(plan, 'allReduce', bytes)?.[0]?.algorithm;
+
+describe('tables of several hosts', () => {
+  const key = keyOf(spanning(2, 2));
+
+  test('the key contains the layout of the ranks and the network', () => {
+    expect(key).toMatchObject({
+      device: 'host',
+      ranks: 4,
+      processor: 'Abacus 3',
+      cores: 8,
+      between: { hosts: 2, layout: '2x2', network: 'Socket', nics: 1, speedMbps: 25_000, isOneMachine: false },
+    });
+    expect(layoutOf([8, 8, 2, 8])).toBe('2x8 1x2 1x8');
+    expect(keyOf(hostInput(4))).not.toHaveProperty('between');
+  });
+
+  test('jobs on as many such hosts take the measured variants', () => {
+    const directory = stored(key, 'allReduce', [measured(ring, [8, 1], [2 ** 24, 1])]);
+    const plan = planned(spanning(2, 2), tables(directory));
+    validatePlan(plan);
+    expect(rows(plan, 'allReduce')).toContain(`${2 ** 24} ring simple 1`);
+    expect(seen.uses).toMatchObject([{ ranks: 4, measured: true }]);
+  });
+
+  test.each([
+    ['another network', spanning(2, 2, { speedMbps: 100_000 }), {}],
+    ['other processors', spanning(2, 2, { processor: 'Babbage 1' }), {}],
+    ['one host', hostInput(4), {}],
+    ['a plugin', spanning(2, 2), { NCCL_NET_PLUGIN: 'aws-ofi' }],
+  ])('the table does not decide for %s', (_, input, environment) => {
+    const directory = stored(key, 'allReduce', [measured(ring, [8, 1], [2 ** 24, 1])]);
+    expect(planned(input, tables(directory), environment).tuning).toEqual(planned(input, null, environment).tuning);
+    expect(seen.uses).toEqual([]);
+  });
+
+  test('a table corrects the predicted times of another number of hosts and decides nothing there', () => {
+    const thrice = algorithmsBetween('allReduce', 'host', { ranks: 4, hosts: 2, ranksOfEachHost: 2 }).map(
+      (algorithm) => {
+        const terms = { network: null, corrections: {}, channels: 1, pairChannels: 1, load: 1 } as const;
+        const prediction = predictBetween('allReduce', algorithm, { ranks: 4, hosts: 2 }, termsOf('host', null, terms));
+        const time = (bytes: number): number => (prediction === null ? 0 : 3 * timeOf({ prediction }, bytes));
+        return measured({ algorithm, protocol: 'simple' }, [8, time(8)], [2 ** 26, time(2 ** 26)]);
+      },
+    );
+    const directory = stored(key, 'allReduce', thrice);
+    for (const input of [spanning(4, 2), spanning(4, 1), spanning(2, 3)]) {
+      const [plain, corrected] = [planned(input, null), planned(input, tables(directory))];
+      expect(seen.uses).toEqual([]);
+      for (const bytes of [8, 64 * 1024, 2 ** 20, 2 ** 26])
+        expect(algorithmAt(corrected, bytes)).toBe(algorithmAt(plain, bytes));
+      expect(timeOfFirst(corrected) / timeOfFirst(plain)).toBeCloseTo(3, 1);
+    }
+  });
+
+  test('a plan for measuring has every algorithm between GPUs of several hosts, under protocol Simple', () => {
+    const plan = planned(gpuInput(4, 2), tables(scratch, true));
+    validatePlan(plan);
+    const numbered = (collective: CollectiveName): Variant[] =>
+      plan.tuning.flatMap((row) =>
+        row.collective === collective && (row.upToBytes ?? 0) >= NUMBERED_FROM ? row.variants.slice(0, 1) : [],
+      );
+    expect(new Set(numbered('allReduce').map(({ algorithm }) => algorithm))).toEqual(
+      new Set(['ring', 'tree', 'rail', 'directOneShot', 'directTwoShot']),
+    );
+    expect(new Set(numbered('allReduce').map(({ protocol }) => protocol))).toEqual(new Set(['simple']));
+    expect(numbered('allToAll').every(({ asMessages }) => asMessages)).toBe(true);
+    const pairChannels = plan.gpuBuffers?.pairChannels ?? 0;
+    const direct = numbered('allReduce').filter(({ algorithm }) => algorithm === 'directOneShot');
+    expect(Math.max(...direct.map(({ channels }) => channels))).toBe(pairChannels);
+  });
+});
+
 describe('tables of GPUs', () => {
   const input = gpuInput(8);
   const key = keyOf(input);
@@ -301,22 +397,26 @@ describe('tables of GPUs', () => {
   });
 
   test("ncclrun plan shows the measured variants and the table's path", () => {
-    const cluster = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 8 }]);
+    const { cluster, situation } = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 8 }]);
     const options = {
       collectives: ['allReduce'],
       full: false,
       preferences: NO_PREFERENCES,
       settings: [],
       memory: null,
+      situation,
     } as const;
     const found = findTable(stored(key, 'allReduce', variants), key);
     const shown = viewOf(cluster, { ...options, sizes: [8, 2 ** 24, 2 ** 26], table: found });
     const without = viewOf(cluster, { ...options, sizes: [2 ** 26], table: null });
     expect(shown.table).toBe(found?.file);
-    expect(shown.tuning[0]).toMatchObject({ algorithm: 'directTwoShot', protocol: 'll128', predictedMicroseconds: 1 });
-    expect(shown.tuning[1]).toMatchObject({ algorithm: 'ring', protocol: 'simple', predictedMicroseconds: 9 });
+    expect(shown.tuning[0]).toMatchObject({ algorithm: 'directTwoShot', protocol: 'll128', measuredMicroseconds: 1 });
+    expect(shown.tuning[1]).toMatchObject({ algorithm: 'ring', protocol: 'simple', measuredMicroseconds: 9 });
     expect(shown.tuning[2]).toEqual(without.tuning[0]);
+    expect(shown.tuning[2]?.measuredMicroseconds).toBeNull();
     expect(planText(shown, false)).toContain(`  measured: ${found?.file}\n`);
+    expect(planText(shown, false)).toMatch(/^allReduce +8 +directTwoShot +ll128 +[\d.]+ +1 /mu);
+    expect(planText(shown, true)).toMatch(/^allReduce +16777216 .* \S+ simple [\d.]+ \(measured 9\)|directTwoShot/mu);
     expect(planText(without, false)).not.toContain('measured');
   });
 

@@ -32,7 +32,7 @@ test.each<[CommandLine, string[], string[]]>([
   ],
   [
     tuneCommandLine,
-    ['collective', 'begin', 'end', 'factor', 'iters', 'rounds', 'device', 'table'],
+    ['collective', 'begin', 'end', 'factor', 'iters', 'rounds', 'max-spread', 'device', 'table'],
     without('plan', 'output'),
   ],
   [
@@ -73,6 +73,7 @@ describe('numbers', () => {
       warmup: [0, 1e9],
       root: [0, 2 ** 20],
       rounds: [1, 1000],
+      'max-spread': [0, 100_000],
       nodes: [1, 1_000_000],
       ranks: [1, 2 ** 24],
       slots: [1, 2 ** 16],

@@ -94,10 +94,10 @@ describe('the variants that exist', () => {
     );
   });
 
-  test('processors have shared memory and sockets, GPUs peer access, shared memory and sockets', () => {
+  test('processors have shared memory and networks, GPUs peer access, shared memory and networks', () => {
     expect(TRANSPORTS_OF).toEqual({
-      host: { sameHost: ['shm', 'socket'], otherHost: ['socket'] },
-      cuda: { sameHost: ['p2p', 'shm'], otherHost: ['socket'] },
+      host: { sameHost: ['shm', 'socket', 'ib'], otherHost: ['socket', 'ib'] },
+      cuda: { sameHost: ['p2p', 'shm'], otherHost: ['socket', 'ib'] },
     });
   });
 });
@@ -177,9 +177,9 @@ test('the engines get the same bytes for the same plan', () => {
     [
       "1992 c9229067420066ae3c631b1da1446b3dc447809a2615318cab3dad0703e11d68",
       "1784 30a63d039698cbdccadf5831ebe14a8652b782b6eaf6ec5257c4dfa4b9155327",
-      "11904 89f7d781ab0c17b585a6d0bf9bfafa66840b30ac8b29ac5f7f1b2372e2973ddb",
-      "3488 3675c90ff91931b03ca8c4b4b914bcb3fedf6cb0c52e894de55573dc5df47b10",
-      "3488 2cc6cfad0adb03402f0a21ad9d85472c7763f68a827561b5672059a0d7f6ef45",
+      "11904 a458033c95b355c05626ef0444cd8d0c65854621e16a6afdb14d58a533afc8ce",
+      "3488 384cd3b20f8c3bc75d20c8f9368f1ff57c96a08a2bd99cf52e0a6a65c8076041",
+      "3488 41e8690ed7e5d75b1b8e14a1f8b62528b4009f1601845104fb69b49ecb7f9ea2",
     ]
   `);
 });

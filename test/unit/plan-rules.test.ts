@@ -118,11 +118,11 @@ describe('a plan for processors', () => {
     ],
     [
       set({ transports: { sameHost: 'p2p', otherHost: 'socket' } }),
-      'transports.sameHost: p2p; between ranks of one host the host device has shm and socket',
+      'transports.sameHost: p2p; between ranks of one host the host device has shm and socket and ib',
     ],
     [
       set({ transports: { sameHost: 'shm', otherHost: 'shm' } }),
-      'transports.otherHost: shm; between ranks of different hosts the host device has socket',
+      'transports.otherHost: shm; between ranks of different hosts the host device has socket and ib',
     ],
     [set({ network: null }), 'network: is missing; a connection of the plan needs it'],
     [set({ network: { name: '', sockets: 1, socketThreads: 0 } }), 'network.name: is empty'],

@@ -118,9 +118,7 @@ describe('the planner', () => {
     expect(algorithms([0, 0, 1], 'Tree')).toEqual([
       'allReduce tree',
       'allGather directOneShot',
-      'allGather ring',
       'reduceScatter directOneShot',
-      'reduceScatter ring',
       'broadcast tree',
       'reduce tree',
       ...['allToAll', 'gather', 'scatter', 'sendRecv', 'barrier'].map((name) => `${name} directOneShot`),
@@ -162,20 +160,19 @@ describe('the planner', () => {
       'null directOneShot simple',
     ]);
     expect(protocols([0, 0, 1], {})).toEqual([
-      '4096 directOneShot simple',
+      '25341 directOneShot simple',
       'null tree simple',
       'null directOneShot simple',
     ]);
     expect(protocols([0, 0, 1, 2], {})).toEqual([
-      '4096 directOneShot simple',
-      '131072 tree simple',
-      'null ring simple',
+      '28224 directOneShot simple',
+      'null directTwoShot simple',
       'null directOneShot simple',
     ]);
     expect(protocols([0, 1], {})).toEqual(['null directOneShot simple', 'null directOneShot simple']);
     // Sends and receives have no other.
     expect(protocols([0, 0, 1], { NCCL_PROTO: 'LL' })).toEqual([
-      '4096 directOneShot ll',
+      '25341 directOneShot ll',
       'null tree ll',
       'null directOneShot simple',
     ]);

@@ -10,8 +10,10 @@ import type { PlanInput } from '../../control/planner/input/input.ts';
 import { measuringRows } from '../../control/planner/measured/candidates.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { speedsFor } from '../../control/planner/search/speeds.ts';
-import { generationOf } from '../../control/planner/tuning/constants.ts';
-import type { Situation } from '../../control/planner/tuning/network.ts';
+import { situationOnGpus } from '../../control/planner/device/gpus.ts';
+import { NO_PREFERENCES } from '../../control/planner/input/preferences.ts';
+import { withTerms } from '../../control/planner/device/between-terms.ts';
+import type { Situation } from '../../control/planner/tuning/situation.ts';
 import { bridgedGpus } from '../rig/bridged-gpus.ts';
 import { crossedGpus } from '../rig/crossed-gpus.ts';
 import { eightGpus } from '../rig/eight-gpus.ts';
@@ -157,7 +159,8 @@ it('the variants of all machines have the recorded predictions', async () => {
     'predictions',
     Object.entries(systems).flatMap(([name, system]) =>
       [1, 2, 5].flatMap((hosts) => {
-        const { situation } = planCluster([{ system, hosts, ranksPerHost: null }]);
+        const planned = planCluster([{ system, hosts, ranksPerHost: null }]);
+        const situation = situationOnGpus(planned, NO_PREFERENCES, { network: null, corrections: {} });
         return [`${hosts} x ${name}`, ...situationText(situation)];
       }),
     ),
@@ -176,28 +179,28 @@ const graph = {
 } as const;
 const far = { ...graph, channels: 3, typeInside: 'PHB', typeBetween: 'PXN', sameChannels: true } as const;
 
-it('all generations, processors and numbers of hosts have the recorded predictions', async () => {
-  const situations = [70, 80, 90, 100].flatMap((capability) =>
-    ([1, 2, 3, 9] as const).map(
-      (hosts, index): Situation => ({
-        generation: generationOf(capability),
-        processors: (['amd', 'intel', 'other', 'amd'] as const)[(index + capability / 10) % 4] ?? 'other',
+it('all numbers of hosts have the recorded predictions on both devices', async () => {
+  const situations = (['cuda', 'host'] as const).flatMap((device) =>
+    ([1, 2, 3, 9] as const).map((hosts): Situation => {
+      const situation = {
         hosts,
         ranks: hosts * 4,
         ranksOfEachHost: 4,
-        ring: hosts === 3 ? far : graph,
-        tree: hosts === 2 ? far : graph,
-        hasPlainTree: hosts === 9,
+        ring: graph,
+        tree: far,
         collnet: graph,
-        linkBandwidth: hosts === 1 && capability !== 70 ? 100 : 0,
+        linkBandwidth: 100,
         blocks: 20,
-      }),
-    ),
+        nicRate: hosts === 3 ? 3000 : null,
+      };
+      const options = { network: null, corrections: {}, channels: 16, pairChannels: 4, load: 1 } as const;
+      return withTerms(situation, device, options);
+    }),
   );
   await recorded(
-    'predictions-by-generation',
+    'predictions-by-hosts',
     situations.flatMap((situation) => [
-      `${situation.generation.name} ${situation.processors} ${situation.hosts} hosts`,
+      `${situation.between?.device ?? 'inside'} ${situation.hosts} hosts`,
       ...situationText(situation),
     ]),
   );
@@ -233,7 +236,7 @@ it('plans for measuring have the recorded variants', async () => {
   const jobs = { cuda: gpuInput(4), host: hostInput([0, 0, 0, 0], 8) } as const;
   const text = (['cuda', 'host'] as const).flatMap((device) => {
     const { tuning } = new Planner(null).plan(jobs[device], true);
-    return measuringRows(tuning, { ...budget, device, situation }).map(
+    return measuringRows(tuning, { ...budget, device, situation }, (_, variant) => variant).map(
       ({ collective, upToBytes, variants }) =>
         `${device} ${collective} ${upToBytes ?? 'more'}: ${variants
           .map((one) => `${one.algorithm}.${one.protocol} ${one.channels}x${one.threads} ${one.requires.join()}`)

@@ -12,6 +12,7 @@ const usual: TuneRow = {
   channels: 2,
   threads: 512,
   timeUs: 10,
+  spread: 0.02,
   planned: false,
 };
 

@@ -1,10 +1,13 @@
 /** What an agent finds out about its host for its hello. Cheap: a few small files, no process. */
 import { availableParallelism, networkInterfaces } from 'node:os';
 import type { HostNic, HostVerbs } from '../../control/messages/nic.ts';
+import { UNKNOWN_HARDWARE } from '../../control/messages/hardware.ts';
+import type { HostHardware } from '../../control/messages/hardware.ts';
 import type { HostTopology } from '../../control/messages/topology.ts';
 import type { Native } from '../engine/native.ts';
 import { preflightFacts } from './preflight.ts';
 import { visibleGpus } from '../topology/gpus.ts';
+import { hostHardware } from '../topology/hardware-names.ts';
 import { hostTopology } from '../topology/host-topology.ts';
 import { findInterfaces } from '../topology/interfaces.ts';
 import type { InterfaceWishes } from '../topology/interfaces.ts';
@@ -21,6 +24,7 @@ export interface HostFacts {
   readonly verbs: HostVerbs | null;
   readonly launcherAddress: string | null;
   readonly preflight: Readonly<Record<string, string>>;
+  readonly hardware: HostHardware;
   readonly time: number;
 }
 
@@ -46,6 +50,7 @@ export function hostFacts(
     verbs: alone || native === null ? null : hostVerbs(native),
     launcherAddress: connection?.client ?? null,
     preflight: alone ? {} : preflightFacts(),
+    hardware: alone ? UNKNOWN_HARDWARE : hostHardware(),
     time: Date.now(),
   };
 }

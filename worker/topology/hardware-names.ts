@@ -1,7 +1,9 @@
 /** What processors, GPUs and their driver are called, from /proc: no library is started for it. */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
+import type { HostHardware } from '../../control/messages/hardware.ts';
 import type { HardwareNames } from '../../control/planner/measured/tables.ts';
+import { allGpus } from './gpus.ts';
 import { readText } from './system-files.ts';
 
 /** The first processor's lines are the first of a file that may have a thousand times as many. */
@@ -14,14 +16,24 @@ export function hardwareNames(root = '/'): HardwareNames {
       const text = beginning(join(root, 'proc/cpuinfo'));
       return /^(?:model name|cpu model|cpu|Processor)\s*:\s*(.+)$/mu.exec(text)?.[1]?.trim() ?? implementer(text);
     },
-    gpu(busId) {
-      const text = readText(root, `${NVIDIA}/gpus/${address(busId)}/information`);
-      return /^Model:\s*(.+)$/mu.exec(text)?.[1]?.trim() ?? null;
-    },
+    gpu: (busId) => modelOf(root, address(busId)),
     driver() {
       return /Module\s+(?:for \S+\s+)?([0-9]+(?:\.[0-9]+)+)/u.exec(readText(root, `${NVIDIA}/version`))?.[1] ?? null;
     },
   };
+}
+
+/** What an agent reports to its launcher. */
+export function hostHardware(root = '/'): HostHardware {
+  const names = hardwareNames(root);
+  const [first] = allGpus(root);
+  return { processor: names.processor(), gpu: modelOf(root, first ?? ''), driver: names.driver() };
+}
+
+function modelOf(root: string, gpu: string): string | null {
+  if (gpu === '') return null;
+  const text = readText(root, `${NVIDIA}/gpus/${gpu}/information`);
+  return /^Model:\s*(.+)$/mu.exec(text)?.[1]?.trim() ?? null;
 }
 
 /** Arm's processors have numbers instead of a name. */

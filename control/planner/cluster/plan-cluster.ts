@@ -5,7 +5,7 @@ import { writeXml } from '../../topology/write-xml.ts';
 import { buildMachine } from '../machine/build.ts';
 import { DEFAULT_ROUTES, MachineRoutes } from '../machine/routes.ts';
 import type { RouteOptions } from '../machine/routes.ts';
-import type { Situation } from '../tuning/network.ts';
+import type { Situation } from '../tuning/situation.ts';
 import { Cluster } from './cluster.ts';
 import type { ClusterHost } from './cluster.ts';
 import { DEFAULT_SHAPE, shapeOf } from './host-shape.ts';

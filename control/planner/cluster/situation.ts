@@ -1,32 +1,32 @@
 /** What the tuning model has to know of a cluster. */
 import { totalBandwidth } from '../search/graph.ts';
-import { generationOf } from '../tuning/constants.ts';
-import type { Situation } from '../tuning/network.ts';
+import type { Situation } from '../tuning/situation.ts';
 import { agree } from './agreement.ts';
 import type { Cluster } from './cluster.ts';
+import type { NetNode } from '../machine/node.ts';
 import type { HostShape } from './host-shape.ts';
 
 /** `blocks`: number of SMs that an operation may use. Throws a RangeError for a cluster without hosts. */
 export function situationOf({ shapes, ranks, hosts, ring, tree }: Cluster, blocks: number): Situation {
   const machines = shapes.map((shape) => shape.routes.machine);
-  const capability = Math.min(
-    ...machines.flatMap(({ gpus }) => gpus.map(({ computeCapability }) => computeCapability)),
-  );
-  const vendors = new Set(machines.flatMap(({ cpus }) => cpus.slice(0, 1).map(({ vendor }) => vendor)));
   const chains = shapes.flatMap(({ collnetChain }) => (collnetChain === null ? [] : [collnetChain]));
   return {
     ranks,
     hosts: hosts.length,
     ranksOfEachHost: hosts.every((host) => host.ranks.length === hosts[0]?.ranks.length) ? ranks / hosts.length : 0,
-    generation: generationOf(capability),
-    processors: vendors.has('amd') ? 'amd' : vendors.has('intel') ? 'intel' : 'other',
     ring,
     tree,
-    hasPlainTree: shapes.some((shape) => shape.tree.pattern === 'tree'),
     collnet: chains.length === shapes.length ? agree(chains) : null,
     linkBandwidth: Math.min(...shapes.map(linksOf)),
     blocks,
+    nicRate: Math.min(...machines.map(({ nets }) => portRate(nets))) || null,
   };
+}
+
+/** NICs of one port share its bandwidth. */
+function portRate(nets: readonly NetNode[]): number {
+  const ports = new Map(nets.map(({ port, bandwidth }) => [port, bandwidth]));
+  return [...ports.values()].reduce((sum, bandwidth) => sum + bandwidth, 0);
 }
 
 /** GB/s that each GPU sends to others, all GPUs at once: over its NVLinks where NVLinks connect every pair, else what rings carry. */

@@ -6,7 +6,7 @@ import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts'
 import { bestOf, choicesFor, preferredChoices, isPulled, timeOf } from '../tuning/choices.ts';
 import type { Choice } from '../tuning/choices.ts';
 import { PULLS } from '../tuning/constants.ts';
-import type { Situation } from '../tuning/network.ts';
+import type { Situation } from '../tuning/situation.ts';
 import { rounded } from './host-prediction.ts';
 
 /** Two steps, which go round a ring one behind the other; a multiple of the formulas' grain, which is 3840 bytes of 512 threads: no third, short one. */
@@ -91,14 +91,21 @@ export function stepsOf(
   }
 }
 
-/** The size up to which `best`, which is it at `from`, stays so; null: for ever. To a sixteenth. */
+/** The size up to which `best`, which is it at `from`, stays so; null: for ever. Another that is best for less than a sixteenth of a size counts for nothing. */
 function lastOf(collective: CollectiveName, choices: readonly Choice[], best: Choice, from: number): number | null {
-  let size = from;
-  while (bestOf(collective, choices, size) === best) {
-    if (size > LARGEST) return null;
-    size = Math.ceil((size * 17) / 16);
+  let last = from;
+  let next = from;
+  while (bestOf(collective, choices, next) === best) {
+    if (next > LARGEST) return null;
+    last = next;
+    next = Math.ceil((next * 17) / 16);
   }
-  return size - 1;
+  while (next - last > 1) {
+    const middle = Math.floor((last + next) / 2);
+    if (bestOf(collective, choices, middle) === best) last = middle;
+    else next = middle;
+  }
+  return last;
 }
 
 export function rowsOfSteps(

@@ -49,22 +49,13 @@ export const ONE_SHOT_BYTES_TIMES_RANKS = 128 * 1024;
  */
 export const LOW_LATENCY_BYTES = 128;
 
-/** Direct variants use a connection per pair; beyond this many ranks a ring needs less memory and fewer messages. */
-export const DIRECT_MAX_RANKS = 32;
-
-/** Between hosts: beyond this many bytes a ring, whose every edge carries the data only twice, wins over all pairs at once. */
-export const DIRECT_BETWEEN_HOSTS_BYTES = 4 * 1024;
-
-/** With one rank on each of so few hosts every pair has a connection of its own: two steps, whatever the size, with no more bytes than a ring. */
-export const DIRECT_MAX_LONE_RANKS = 8;
-
 /**
  * Broadcast and reduce inside a host of so few ranks: up to so many bytes the root itself serves all others, then a ring spreads the work
  * (4 ranks, 64 KiB: broadcast 83 µs against 32, reduce 109 against 44).
  */
 export const STAR_MAX_RANKS = 4;
 export const STAR_OF_FEW_BYTES = 16 * 1024;
-/** With more ranks or several hosts: only up to so many bytes. */
+/** With more ranks: only up to so many bytes. */
 export const STAR_BYTES = 4 * 1024;
 
 /** Up to so many bytes the logarithmic depth of a tree is worth more than the even load of a ring. */

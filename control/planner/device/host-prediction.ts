@@ -1,6 +1,6 @@
 /**
- * How long a variant takes on the host device, by a simple model: its number of hops, and the bytes that the busiest rank
- * sends. It comes within a factor of two of docs/performance.md's tables, and has no estimate between hosts, where nothing was measured.
+ * How long a variant takes on the host device inside a host, by a simple model: its number of hops, and the bytes that the busiest rank
+ * sends. It comes within a factor of two of docs/performance.md's tables. Between hosts: tuning/between.ts.
  */
 import type { CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 
@@ -22,13 +22,12 @@ const MEBIBYTE = 2 ** 20;
 
 interface Ranks {
   readonly ranks: number;
-  readonly hosts: number;
   /** On the host that has most; below one counts as one. */
   readonly ranksPerCore: number;
 }
 
 /** The same rows, each variant with its time. */
-export function withPredictions(rows: readonly TuningRow[], { ranks, hosts, ranksPerCore }: Ranks): TuningRow[] {
+export function withPredictions(rows: readonly TuningRow[], { ranks, ranksPerCore }: Ranks): TuningRow[] {
   const load = Math.max(1, ranksPerCore);
   const predicted = (collective: CollectiveName, variant: Variant): Variant => {
     const { first, further, bytes } = SPEEDS[variant.protocol];
@@ -38,7 +37,6 @@ export function withPredictions(rows: readonly TuningRow[], { ranks, hosts, rank
       predictedMicrosecondsPerMebibyte: rounded((load * sentBytes(collective, variant, ranks) * MEBIBYTE) / bytes),
     };
   };
-  if (hosts > 1) return [...rows];
   return rows.map(({ collective, upToBytes, variants }) => ({
     collective,
     upToBytes,

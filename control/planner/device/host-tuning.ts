@@ -1,11 +1,9 @@
 /** From collective and size to the variants that serve it, on the host device. */
+import { COLLECTIVES } from '../../plan/layout.ts';
 import { hasRails } from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import {
   CHUNK_BYTES,
-  DIRECT_BETWEEN_HOSTS_BYTES,
-  DIRECT_MAX_LONE_RANKS,
-  DIRECT_MAX_RANKS,
   HOST_THREADS,
   LOW_LATENCY_BYTES,
   ONE_SHOT_BYTES_TIMES_RANKS,
@@ -16,6 +14,12 @@ import {
 } from './host-constants.ts';
 import { isPreferred, NO_PREFERENCES } from '../input/preferences.ts';
 import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
+import { DIRECT_MAX_RANKS_ON_HOSTS as DIRECT_MAX_RANKS } from '../tuning/between-costs.ts';
+import { predictBetween } from '../tuning/between.ts';
+import { choicesFor, timeOf } from '../tuning/choices.ts';
+import type { Situation } from '../tuning/situation.ts';
+import { stepsOf } from './gpu-tuning.ts';
+import { rounded } from './host-prediction.ts';
 import { preferredVariant } from './preferred.ts';
 
 /** Up to so many bytes (null: all larger ones) this algorithm under this protocol. */
@@ -28,72 +32,90 @@ export const PROTOCOLS_ON_HOSTS: readonly ProtocolName[] = ['simple', 'll'];
 
 interface Extent {
   readonly ranks: number;
-  readonly hosts: number;
-  /** 0: hosts have unlike numbers of them. */
-  readonly ranksOfEachHost: number;
   /** Of the plan. */
   readonly channels: number;
 }
 
 const inPairs: readonly CollectiveName[] = ['allToAll', 'gather', 'scatter'];
 
-export function hostTuning(extent: Extent, preferences: Preferences = NO_PREFERENCES): TuningRow[] {
-  const { ranks, hosts, channels } = extent;
-  const rails = hasRails('host', extent);
+/** Inside a host. */
+export function hostTuning({ ranks, channels }: Extent, preferences: Preferences = NO_PREFERENCES): TuningRow[] {
   const choices: readonly (readonly [CollectiveName, readonly Choice[]])[] = [
-    ['allReduce', allReduce(ranks, hosts, rails)],
-    ['allGather', amongAll(ranks, hosts, rails)],
-    ['reduceScatter', amongAll(ranks, hosts, rails)],
-    ['broadcast', withRoot(ranks, hosts)],
-    ['reduce', withRoot(ranks, hosts)],
+    ['allReduce', allReduce(ranks)],
+    ['allGather', amongAll(ranks)],
+    ['reduceScatter', amongAll(ranks)],
+    ['broadcast', withRoot(ranks)],
+    ['reduce', withRoot(ranks)],
     ...inPairs.map((collective) => [collective, [simple(null, 'directOneShot')]] as const),
   ];
   const rows = choices.flatMap(([collective, best]) => {
-    const quick = hosts === 1 ? withLowLatency(best, lowLatencyBytes(collective, ranks)) : best;
-    return preferred(collective, quick, rails, preferences).map(rowOf(collective, channels));
+    const quick = withLowLatency(best, lowLatencyBytes(collective, ranks));
+    return preferred(collective, quick, false, preferences).map(rowOf(collective, channels));
   });
-  const barrier: Choice = { ...simple(null, 'directOneShot'), protocol: hosts === 1 ? 'll' : 'simple' };
+  const barrier: Choice = { ...simple(null, 'directOneShot'), protocol: 'll' };
   return [
     ...rows,
     rowOf('sendRecv', 1)(simple(null, 'directOneShot')),
-    ...preferred('barrier', [barrier], rails, preferences).map(rowOf('barrier', 1)),
+    ...preferred('barrier', [barrier], false, preferences).map(rowOf('barrier', 1)),
   ];
+}
+
+/** Between hosts: of each size the variant that the model predicts to be fastest. */
+export function hostTuningBetween(situation: Situation, channels: number, preferences: Preferences): TuningRow[] {
+  const rails = hasRails('host', situation);
+  return COLLECTIVES.flatMap((collective) => {
+    const steps = stepsOf(collective, choicesFor(collective, situation), preferences, situation);
+    const fastest = steps.map(({ upToBytes, algorithm }) => simple(upToBytes, algorithm));
+    const best = collective === 'sendRecv' ? fastest : preferred(collective, fastest, rails, preferences);
+    const count = collective === 'sendRecv' || collective === 'barrier' ? 1 : channels;
+    return best
+      .map(rowOf(collective, count))
+      .map((row, index, rows) => withTimes(row, rows[index - 1]?.upToBytes ?? 0, situation));
+  });
+}
+
+/** Beyond it a row's line goes on. */
+const LARGEST = 2 ** 36;
+const MEBIBYTE = 2 ** 20;
+
+/** The row, which serves more bytes than `begin`, with what the model predicts: a line between its ends. A barrier is an operation of no bytes. */
+function withTimes(row: TuningRow, begin: number, situation: Situation): TuningRow {
+  const { between } = situation;
+  const timed = (variant: Variant): Variant => {
+    const asked = row.collective === 'barrier' ? 'allReduce' : row.collective;
+    const prediction = between === undefined ? null : predictBetween(asked, variant.algorithm, situation, between);
+    if (prediction === null) return variant;
+    const end = row.upToBytes ?? LARGEST;
+    const [first, last] = [timeOf({ prediction }, begin), timeOf({ prediction }, end)];
+    const perByte = row.collective === 'barrier' ? 0 : (last - first) / (end - begin);
+    return {
+      ...variant,
+      predictedMicroseconds: rounded(first - perByte * begin),
+      predictedMicrosecondsPerMebibyte: perByte === 0 ? 0 : rounded(perByte * MEBIBYTE),
+    };
+  };
+  return { ...row, variants: row.variants.map(timed) };
 }
 
 function simple(upToBytes: number | null, algorithm: AlgorithmName): Choice {
   return { upToBytes, algorithm, protocol: 'simple' };
 }
 
-function allReduce(ranks: number, hosts: number, rails: boolean): Choice[] {
+function allReduce(ranks: number): Choice[] {
   if (ranks > DIRECT_MAX_RANKS) return [simple(TREE_BYTES, 'tree'), simple(null, 'ring')];
-  if (hosts === 1) {
-    const oneShotBytes = Math.floor(ONE_SHOT_BYTES_TIMES_RANKS / ranks);
-    return [simple(oneShotBytes, 'directOneShot'), simple(null, 'directTwoShot')];
-  }
-  // Two ranks exchange all they have in one step, and no algorithm sends fewer bytes.
-  if (ranks === 2) return [simple(null, 'directOneShot')];
-  if (ranks === hosts && ranks <= DIRECT_MAX_LONE_RANKS) {
-    return [simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot'), simple(null, 'directTwoShot')];
-  }
-  const direct = simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot');
-  // Rails carry as many bytes between two hosts as a tree, on all ranks' connections, and less than a ring.
-  if (rails) return [direct, simple(null, 'rail')];
-  // Between two hosts a tree carries the data once in each direction, a ring nearly twice.
-  if (hosts === 2) return [direct, simple(null, 'tree')];
-  return [direct, simple(TREE_BYTES, 'tree'), simple(null, 'ring')];
+  const oneShotBytes = Math.floor(ONE_SHOT_BYTES_TIMES_RANKS / ranks);
+  return [simple(oneShotBytes, 'directOneShot'), simple(null, 'directTwoShot')];
 }
 
 /** All-gather and reduce-scatter: a ring where not every pair should have a connection. */
-function amongAll(ranks: number, hosts: number, rails: boolean): Choice[] {
-  if (ranks > DIRECT_MAX_RANKS) return [simple(null, 'ring')];
-  if (hosts === 1) return [simple(null, 'directOneShot')];
-  return [simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot'), simple(null, rails ? 'rail' : 'ring')];
+function amongAll(ranks: number): Choice[] {
+  return [simple(null, ranks > DIRECT_MAX_RANKS ? 'ring' : 'directOneShot')];
 }
 
 /** Broadcast and reduce: the root itself serves a few ranks or bytes, a tree more, a ring much. */
-function withRoot(ranks: number, hosts: number): Choice[] {
-  if (ranks <= 2 && hosts === 1) return [simple(null, 'directOneShot')];
-  if (ranks <= STAR_MAX_RANKS && hosts === 1) return [simple(STAR_OF_FEW_BYTES, 'directOneShot'), simple(null, 'ring')];
+function withRoot(ranks: number): Choice[] {
+  if (ranks <= 2) return [simple(null, 'directOneShot')];
+  if (ranks <= STAR_MAX_RANKS) return [simple(STAR_OF_FEW_BYTES, 'directOneShot'), simple(null, 'ring')];
   const larger = [simple(TREE_BYTES, 'tree'), simple(null, 'ring')];
   return ranks > DIRECT_MAX_RANKS ? larger : [simple(STAR_BYTES, 'directOneShot'), ...larger];
 }

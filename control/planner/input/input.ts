@@ -1,10 +1,13 @@
 /** What the planner knows of a communicator to be. */
 import type { HostNic, HostVerbs } from '../../messages/nic.ts';
-import type { WrittenPlan } from '../../plan/types.ts';
+import type { HostHardware } from '../../messages/hardware.ts';
+import type { DeviceName, WrittenPlan } from '../../plan/types.ts';
 import type { HostShape } from '../cluster/host-shape.ts';
 import type { Decisions } from '../plan.ts';
 import type { Preferences } from './preferences.ts';
 import type { ChannelSet } from '../channel-set.ts';
+import type { NetworkFacts } from '../network/network.ts';
+import type { Corrections } from '../tuning/between-costs.ts';
 
 /** A host whose topology is known (known-machine.ts). */
 export interface HostMachine {
@@ -16,10 +19,21 @@ export interface HostMachine {
   shape(ranks: readonly UsesGpu[], acrossHosts: boolean): HostShape | null;
 }
 
-/** What was measured on a host (measured/tables.ts). */
+/** A communicator as its plan is made. */
+export interface PlannedShape {
+  readonly input: PlanInput;
+  readonly channelSet: ChannelSet;
+  readonly preferences: Preferences;
+  /** Between the hosts; null: there is one. */
+  readonly network: NetworkFacts | null;
+}
+
+/** What was measured on a host, or between hosts (measured/tables.ts). */
 export interface HostTables {
   /** The same with the variants that were measured to be the fastest; or with all of them, to be measured. */
-  refine(planned: Decisions, input: PlanInput, channelSet: ChannelSet, preferences: Preferences): Decisions;
+  refine(planned: Decisions, shape: PlannedShape): Decisions;
+  /** How far the model is off between such hosts, by what was measured with more or fewer of them. */
+  corrections(device: DeviceName, shape: PlannedShape): Corrections;
 }
 
 export interface PlannedHost {
@@ -34,7 +48,9 @@ export interface PlannedHost {
   readonly cores: number;
   /** Topology of the host; null if it is not wanted, or if detection failed. */
   readonly machine: HostMachine | null;
-  /** Tables of measured times; absent if there are none, or if the caller does not read them. */
+  /** Of hosts among several; absent if they did not report it. */
+  readonly hardware?: HostHardware;
+  /** Tables of measured times, among several hosts the first one's; absent if there are none, or if the caller does not read them. */
   readonly tables?: HostTables | null;
 }
 

@@ -1,14 +1,14 @@
 /** A plan for measuring: a row for every variant that the engine has, so that each can be asked for by its number. */
 import { COLLECTIVES } from '../../plan/layout.ts';
-import { hasRails } from '../../plan/possible.ts';
+import { areMessagesBetweenGpuHosts, hasRails, isVariantBetweenGpuHosts } from '../../plan/possible.ts';
 import type { CollectiveName, DeviceName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import { MIN_THREADS, THREADS, variantsOnGpus } from '../device/gpu-tuning.ts';
 import type { ChannelBudget } from '../device/gpu-tuning.ts';
 import { PROTOCOLS_ON_HOSTS, variantOnHost } from '../device/host-tuning.ts';
 import { possibleVariants } from '../device/preferred.ts';
 import type { AlgorithmAndProtocol } from '../input/preferences.ts';
-import { choicesFor } from '../tuning/choices.ts';
-import type { Situation } from '../tuning/network.ts';
+import { algorithmsBetween, choicesFor } from '../tuning/choices.ts';
+import type { Situation } from '../tuning/situation.ts';
 
 /** Maximum of channels on processors, where the traffic of two ranks fills one channel. */
 export const MAX_CHANNELS_ON_HOSTS = 2;
@@ -24,7 +24,11 @@ interface SearchContext extends ChannelBudget {
  * `planned`: rows made without a table. They stay where they are, since the engine makes some variants of other collectives, which it asks the
  * plan for by their own bytes. Row k of a collective serves NUMBERED_FROM + k bytes.
  */
-export function measuringRows(planned: readonly TuningRow[], context: SearchContext): TuningRow[] {
+export function measuringRows(
+  planned: readonly TuningRow[],
+  context: SearchContext,
+  finished: (collective: CollectiveName, variant: Variant) => Variant,
+): TuningRow[] {
   return COLLECTIVES.flatMap((collective) => {
     const own = planned.filter((row) => row.collective === collective);
     if (collective === 'barrier') return own;
@@ -32,7 +36,7 @@ export function measuringRows(planned: readonly TuningRow[], context: SearchCont
     if (kernel === undefined) return own;
     const variants = distinct([
       ...own.flatMap(({ variants: [first] }) => (first === undefined ? [] : [first])),
-      ...candidates(collective, context),
+      ...candidates(collective, context).map((variant) => finished(collective, variant)),
     ]);
     const numbered = variants.map(
       (variant, index): TuningRow => ({
@@ -52,34 +56,43 @@ export function measuringRows(planned: readonly TuningRow[], context: SearchCont
 
 /** Algorithm × protocol × channels. */
 function candidates(collective: CollectiveName, { device, situation, ...budget }: SearchContext): Variant[] {
-  if (device === 'host') {
-    return possibleOnHosts(collective, situation).flatMap((variant) =>
-      channelCounts(variant.algorithm === 'ring' ? MAX_CHANNELS_ON_HOSTS : 1).map((channels) =>
+  return possibleOn(device, collective, situation).flatMap((variant) => {
+    if (device === 'host')
+      return channelCounts(variant.algorithm === 'ring' ? MAX_CHANNELS_ON_HOSTS : 1).map((channels) =>
         variantOnHost(variant, channels),
+      );
+    return channelCounts(variantsOnGpus.maxChannels(collective, variant, budget)).flatMap((channels) =>
+      threadCounts(variant.protocol, channels).map((threads) =>
+        variantsOnGpus.make(variant, { channels, threads }, budget.ranks),
       ),
     );
-  }
-  return choicesFor(collective, situation).flatMap(({ algorithm, protocol }) =>
-    channelCounts(variantsOnGpus.maxChannels(collective, { algorithm, protocol }, budget)).flatMap((channels) =>
-      threadCounts(protocol, channels).map((threads) =>
-        variantsOnGpus.make({ algorithm, protocol }, { channels, threads }, budget.ranks),
-      ),
-    ),
-  );
+  });
 }
 
 /** Variants of a table that came from elsewhere may be none of this device's. */
 export function isPossible(
   collective: CollectiveName,
-  variant: AlgorithmAndProtocol,
-  device: DeviceName,
-  situation: Situation,
+  variant: AlgorithmAndProtocol & { readonly channels: number },
+  { device, situation, pairChannels }: Pick<SearchContext, 'device' | 'situation' | 'pairChannels'>,
 ): boolean {
-  const possible =
-    device === 'host'
-      ? possibleOnHosts(collective, situation)
-      : choicesFor(collective, situation).map(({ algorithm, protocol }) => ({ algorithm, protocol }));
-  return possible.some(({ algorithm, protocol }) => algorithm === variant.algorithm && protocol === variant.protocol);
+  if (device === 'cuda' && situation.hosts > 1) {
+    const asMessages = areMessagesBetweenGpuHosts(collective);
+    return isVariantBetweenGpuHosts(
+      collective,
+      { ...variant, asMessages },
+      { ranks: situation.ranks, pairChannels: asMessages ? variant.channels : pairChannels },
+    );
+  }
+  return possibleOn(device, collective, situation).some(
+    ({ algorithm, protocol }) => algorithm === variant.algorithm && protocol === variant.protocol,
+  );
+}
+
+function possibleOn(device: DeviceName, collective: CollectiveName, situation: Situation): AlgorithmAndProtocol[] {
+  if (device === 'host') return possibleOnHosts(collective, situation);
+  if (situation.hosts === 1)
+    return choicesFor(collective, situation).map(({ algorithm, protocol }) => ({ algorithm, protocol }));
+  return algorithmsBetween(collective, device, situation).map((algorithm) => ({ algorithm, protocol: 'simple' }));
 }
 
 function possibleOnHosts(collective: CollectiveName, situation: Situation): AlgorithmAndProtocol[] {

@@ -3,7 +3,7 @@ import { COLLECTIVES } from '../../plan/layout.ts';
 import type { CollectiveName, TuningRow, Variant } from '../../plan/types.ts';
 import { rounded } from '../device/host-prediction.ts';
 import { isPreferred } from '../input/preferences.ts';
-import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
+import type { Preferences } from '../input/preferences.ts';
 import { withFallback } from './candidates.ts';
 import type { MeasuredVariant, Table } from './table.ts';
 import { crossingBytes, isMeasuredAt, timeAt } from './times.ts';
@@ -17,8 +17,8 @@ interface RowOptions {
   /** Of the plan. */
   readonly channels: number;
   /** The engine has such a variant. */
-  readonly has: (collective: CollectiveName, variant: AlgorithmAndProtocol) => boolean;
-  readonly variantOf: (variant: MeasuredVariant) => Variant;
+  readonly has: (collective: CollectiveName, variant: MeasuredVariant) => boolean;
+  readonly variantOf: (collective: CollectiveName, variant: MeasuredVariant) => Variant;
 }
 
 interface Piece {
@@ -154,6 +154,6 @@ function rowOf(
     predictedMicroseconds: rounded(isSteep ? 0 : first - slope * from),
     predictedMicrosecondsPerMebibyte: perByte === 0 ? 0 : rounded(perByte * MEBIBYTE),
   };
-  const chosen = { ...variantOf(variant), ...predicted };
+  const chosen = { ...variantOf(collective, variant), ...predicted };
   return { collective, upToBytes: upTo, variants: withFallback(chosen, kernel ?? chosen) };
 }

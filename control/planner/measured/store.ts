@@ -1,8 +1,8 @@
 /** Tables in the cache directory. */
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { randomBytes } from '../../random-bytes.ts';
-import { hashOf, inOrder, tablePath } from './key.ts';
+import { hashOf, inOrder, isNameOfKind, tablePath } from './key.ts';
 import type { TableKey } from './key.ts';
 import { parseTable, printTable, TableError } from './table.ts';
 import type { Table } from './table.ts';
@@ -31,6 +31,28 @@ export function findTable(directory: string, key: TableKey): FoundTable | null {
     if (error instanceof TableError) throw new TableError(`${file}: ${error.message}`);
     throw error;
   }
+}
+
+/** Readable tables of the same kind of hosts and network as `key`, whatever the number of hosts and ranks. */
+export function findTablesOfKind(directory: string, key: TableKey): Table[] {
+  let names: string[];
+  try {
+    names = readdirSync(directory);
+  } catch {
+    return [];
+  }
+  return names
+    .filter((name) => isNameOfKind(name, key))
+    .flatMap((name) => {
+      try {
+        const json = contentOf(join(directory, name));
+        const table = json === null ? null : parseTable(json);
+        return table !== null && isNameOfKind(basename(tablePath(directory, table.key)), key) ? [table] : [];
+      } catch (error) {
+        if (error instanceof TableError) return []; // it is no loss
+        throw error;
+      }
+    });
 }
 
 /**

@@ -21,6 +21,9 @@ const variant = v.strictObject({
   ),
 });
 
+/** Characters: hosts whose numbers of ranks change from one to the next need most. */
+const MAX_LAYOUT = 1_000_000;
+
 const table = v.strictObject({
   formatVersion: v.literal(FORMAT_VERSION),
   key: v.strictObject({
@@ -32,6 +35,22 @@ const table = v.strictObject({
     gpu: text,
     computeCapability: number,
     driver: text,
+    between: v.exactOptional(
+      v.strictObject({
+        hosts: v.pipe(whole, v.minValue(2)),
+        layout: v.pipe(
+          v.string(),
+          v.maxLength(MAX_LAYOUT),
+          v.regex(/^[1-9]\d{0,6}x[1-9]\d{0,6}(?: [1-9]\d{0,6}x[1-9]\d{0,6})*$/u),
+        ),
+        network: v.string(),
+        nics: whole,
+        speedMbps: v.pipe(v.number(), v.minValue(0)),
+        isOneMachine: v.boolean(),
+        sockets: whole,
+        socketThreads: v.pipe(v.number(), v.integer(), v.minValue(0)),
+      }),
+    ),
   }),
   /** ISO 8601; and the version of ncclrun: for people. */
   measuredAt: v.string(),

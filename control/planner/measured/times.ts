@@ -1,5 +1,6 @@
 /** What a measured variant takes for sizes between those that were measured. */
-import type { MeasuredTimes } from './table.ts';
+import type { AlgorithmAndProtocol } from '../input/preferences.ts';
+import type { MeasuredTimes, MeasuredVariant } from './table.ts';
 
 /** Microseconds: straight from one measured size to the next; beyond them as the nearest two go on, never less than the nearest. */
 export function timeAt(times: MeasuredTimes, bytes: number): number {
@@ -17,6 +18,22 @@ export function timeAt(times: MeasuredTimes, bytes: number): number {
 
 export function isMeasuredAt(times: MeasuredTimes, bytes: number): boolean {
   return times.some(([size]) => size === bytes);
+}
+
+/** Microseconds, with the number of channels that was the fastest; null: it was not measured for about so many bytes. */
+export function fastestAt(
+  variants: readonly MeasuredVariant[],
+  { algorithm, protocol }: AlgorithmAndProtocol,
+  bytes: number,
+): number | null {
+  const known = variants.filter(
+    (one) =>
+      one.algorithm === algorithm &&
+      one.protocol === protocol &&
+      bytes >= (one.times[0]?.[0] ?? Infinity) &&
+      bytes <= (one.times.at(-1)?.[0] ?? 0),
+  );
+  return known.length === 0 ? null : Math.min(...known.map(({ times }) => timeAt(times, bytes)));
 }
 
 /** The size up to which `one`, the faster at `from`, stays so, where `other` is the faster at `to`. */

@@ -22,6 +22,17 @@ export interface BoundNetwork {
 /** The backend that every host has, and the one for InfiniBand and RoCE. */
 const SOCKETS = 'Socket';
 const VERBS = 'IB';
+/** Verbs have no sockets to share a load among. */
+const ONE_CONNECTION = { sockets: 1, socketThreads: 0 };
+/** What the times of a network depend on. */
+export interface NetworkFacts extends PlanNetwork {
+  /** NICs of each host. */
+  readonly rails: number;
+  /** Of the slowest NIC; 0: unknown. */
+  readonly speedMbps: number;
+  /** One machine plays all hosts. */
+  readonly isOneMachine: boolean;
+}
 
 /** Of one host: ranks that reach each other by sockets do so by its loopback. */
 const LOOPBACK: HostNic = {
@@ -46,6 +57,19 @@ export function nicsBetween({ hosts }: PlanInput, environment: Environment): Nic
   if (valueOf(environment, 'NCCL_NET')?.toUpperCase() === VERBS)
     throw new UnplannableError(`NCCL_NET=${VERBS}: the hosts cannot reach each other so: ${verbs}`);
   return { ...chooseNics(hosts), backend: SOCKETS };
+}
+
+/** Throws UnplannableError for a variable. */
+export function networkFacts(input: PlanInput, { nics, backend }: NicsBetween, environment: Environment): NetworkFacts {
+  const facts = factsOf(input, nics);
+  const wanted = ['NCCL_NET', 'NCCL_NET_PLUGIN'].flatMap((name) => valueOf(environment, name) ?? []);
+  return {
+    name: wanted.length === 0 ? backend : wanted.join(' '),
+    ...(backend === VERBS ? ONE_CONNECTION : socketsOf(facts, environment)),
+    rails: nics[0]?.length ?? 0,
+    speedMbps: facts.speedMbps,
+    isOneMachine: (nics[0] ?? []).every((first, rail) => nics.every((own) => own[rail]?.address === first.address)),
+  };
 }
 
 /** "a uses eth0, eth1; b uses eth0, eth1: there is one in each of 2 subnets on every host"; of many hosts the first ones. */
@@ -73,7 +97,7 @@ export function bindNetwork(
     return { network: null, nics: input.hosts.map(() => []) };
   const { nics }: ChosenNics = between ?? chooseNics([{ name: '', address: LOOPBACK.address, nics: [LOOPBACK] }]);
   const given = decided.network ?? null;
-  if (between?.backend === VERBS) return { network: given ?? { name: VERBS, sockets: 1, socketThreads: 0 }, nics };
+  if (between?.backend === VERBS) return { network: given ?? { name: VERBS, ...ONE_CONNECTION }, nics };
   return { network: given ?? { name: SOCKETS, ...socketsOf(factsOf(input, nics), environment) }, nics };
 }
 

@@ -1,12 +1,13 @@
 /** Chooses, for each size, the algorithm and protocol that the model predicts to be fastest. */
-import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
+import { ALGORITHMS_OF, areMessagesBetweenGpuHosts, hasRails, isVariantBetweenGpuHosts } from '../../plan/possible.ts';
+import type { AlgorithmName, CollectiveName, DeviceName, ProtocolName } from '../../plan/types.ts';
+import { DIRECT_MAX_RANKS_ON_HOSTS } from './between-costs.ts';
 import { COPY_TOLERANCE_FROM_BYTES, COPY_TOLERANCE, PULL_TOLERANCE } from './constants.ts';
-import type { NetworkAlgorithm } from './constants.ts';
 import { isPreferred } from '../input/preferences.ts';
 import type { Preferences } from '../input/preferences.ts';
 import { predictInside } from './inside.ts';
-import { predictNetwork } from './network.ts';
-import type { Prediction, Situation } from './network.ts';
+import { predictBetween } from './between.ts';
+import type { Prediction, Situation } from './situation.ts';
 
 export interface Choice {
   readonly algorithm: AlgorithmName;
@@ -22,26 +23,59 @@ const INTRA_HOST_ALGORITHMS: readonly AlgorithmName[] = [
   'tree',
   'copyEngine',
 ];
-const NETWORK_ALGORITHMS: readonly NetworkAlgorithm[] = ['ring', 'tree', 'collnet'];
+const BETWEEN_HOSTS: readonly AlgorithmName[] = ['ring', 'tree', 'directOneShot', 'directTwoShot', 'rail'];
 
-/** All choices with their predictions: inside a host ncclrun's own algorithms, else rings, trees and CollNet. */
+/** All choices with their predictions. Between hosts they are those of protocol Simple, and there are none for barriers, which are reductions. */
 export function choicesFor(collective: CollectiveName, situation: Situation): Choice[] {
-  const isInside = situation.hosts === 1 && situation.linkBandwidth > 0;
+  return situation.hosts === 1 ? choicesInside(collective, situation) : choicesBetween(collective, situation);
+}
+
+function choicesInside(collective: CollectiveName, situation: Situation): Choice[] {
   return PROTOCOLS.flatMap((protocol) =>
-    isInside
-      ? INTRA_HOST_ALGORITHMS.map((algorithm) => ({
-          algorithm,
-          protocol,
-          prediction: predictInside(collective, algorithm, protocol, situation),
-        }))
-      : NETWORK_ALGORITHMS.map((algorithm) => ({
-          algorithm,
-          protocol,
-          prediction: predictNetwork(collective, algorithm, protocol, situation),
-        })),
-  ).flatMap(({ algorithm, protocol, prediction }) =>
-    prediction === null ? [] : [{ algorithm, protocol, prediction }],
+    INTRA_HOST_ALGORITHMS.flatMap((algorithm) => {
+      const prediction = predictInside(collective, algorithm, protocol, situation);
+      return prediction === null ? [] : [{ algorithm, protocol, prediction }];
+    }),
   );
+}
+
+function choicesBetween(collective: CollectiveName, situation: Situation): Choice[] {
+  const { between } = situation;
+  if (between === undefined) return [];
+  const algorithms: readonly AlgorithmName[] = isMessage(collective)
+    ? ['directOneShot']
+    : algorithmsBetween(collective, between.device, situation);
+  return algorithms.flatMap((algorithm) => {
+    const prediction = predictBetween(collective, algorithm, situation, between);
+    return prediction === null ? [] : [{ algorithm, protocol: 'simple', prediction }];
+  });
+}
+
+type Extent = Pick<Situation, 'ranks' | 'hosts' | 'ranksOfEachHost'>;
+
+/** Messages have no alternative. */
+function isMessage(collective: CollectiveName): boolean {
+  return collective === 'sendRecv' || areMessagesBetweenGpuHosts(collective);
+}
+
+/** Algorithms that a plan may choose from, under protocol Simple. */
+export function algorithmsBetween(collective: CollectiveName, device: DeviceName, extent: Extent): AlgorithmName[] {
+  if (isMessage(collective) || collective === 'barrier' || collective === 'sendRecv') return [];
+  return BETWEEN_HOSTS.filter((algorithm) => isPossibleBetween(collective, algorithm, device, extent));
+}
+
+function isPossibleBetween(
+  collective: Exclude<CollectiveName, 'sendRecv'>,
+  algorithm: AlgorithmName,
+  device: DeviceName,
+  situation: Extent,
+): boolean {
+  if (algorithm === 'rail' && !hasRails(device, situation)) return false;
+  const { ranks } = situation;
+  const variant = { algorithm, protocol: 'simple', asMessages: false, channels: 1 } as const;
+  if (device === 'cuda') return isVariantBetweenGpuHosts(collective, variant, { ranks, pairChannels: 1 });
+  const isDirect = algorithm === 'directOneShot' || algorithm === 'directTwoShot';
+  return ALGORITHMS_OF[collective].includes(algorithm) && (!isDirect || ranks <= DIRECT_MAX_RANKS_ON_HOSTS);
 }
 
 /** Collectives that the engine runs as messages, which have few channels with large slots. */
@@ -72,7 +106,7 @@ export function preferredChoices(
 }
 
 /** Predicted time in microseconds. */
-export function timeOf({ prediction }: Choice, bytes: number): number {
+export function timeOf({ prediction }: Pick<Choice, 'prediction'>, bytes: number): number {
   const { microseconds, bytesPerMicrosecond, fill } = prediction;
   const filled = fill === null ? 0 : fill.microseconds * Math.min(1, bytes / fill.bytes);
   return microseconds + bytes / bytesPerMicrosecond + filled;

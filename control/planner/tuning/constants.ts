@@ -1,92 +1,10 @@
 /**
- * Times and bandwidths of the tuning model, by the generation of the GPUs. The values between hosts and over PCI Express are NCCL's (NCCL 2.27 to 2.30,
- * src/graph/tuning.cc). The values inside a host over NVLink were measured with ncclrun's kernels on two H100 (docs/performance-gpus.md); other
- * generations use them with the bandwidth of their links, as estimates.
+ * Times and bandwidths of the tuning model inside a host. They were measured with ncclrun's kernels over NVLink on two H100
+ * (docs/performance-gpus.md); other generations use them with the bandwidth of their links, as estimates.
  */
 import type { AlgorithmName, ProtocolName } from '../../plan/types.ts';
 
 type ByProtocol<Value> = Readonly<Record<ProtocolName, Value>>;
-export type NetworkAlgorithm = 'ring' | 'tree' | 'collnet';
-
-/** Microseconds until the first byte arrives. */
-export const BASE_LATENCY: Readonly<Record<NetworkAlgorithm, ByProtocol<number>>> = {
-  ring: { ll: 6.6, ll128: 14, simple: 8.4 },
-  tree: { ll: 6.8, ll128: 14, simple: 8.4 },
-  collnet: { ll: 0, ll128: 0, simple: 0 },
-};
-
-/** Microseconds of one step over a link of each kind. */
-export const STEP_LATENCY: Readonly<
-  Record<'nvlink' | 'pci' | 'net', Readonly<Record<NetworkAlgorithm, ByProtocol<number>>>>
-> = {
-  nvlink: {
-    ring: { ll: 0.6, ll128: 1.9, simple: 3.4 },
-    tree: { ll: 0.6, ll128: 1.25, simple: 4 },
-    collnet: { ll: 0, ll128: 0, simple: 2.8 },
-  },
-  pci: {
-    ring: { ll: 1, ll128: 2.5, simple: 5.7 },
-    tree: { ll: 1, ll128: 1.9, simple: 4 },
-    collnet: { ll: 0, ll128: 0, simple: 2.8 },
-  },
-  net: {
-    ring: { ll: 2.7, ll128: 4, simple: 14 },
-    tree: { ll: 5, ll128: 8.5, simple: 14 },
-    collnet: { ll: 0, ll128: 0, simple: 30 },
-  },
-};
-
-/** Values for one host, two hosts, and more. */
-type ByHosts = readonly [number, number, number];
-
-export interface Generation {
-  readonly name: 'Volta' | 'Ampere' | 'Hopper' | 'Blackwell';
-  /** GB/s of all channels together under protocol LL, inside a host. */
-  readonly llInside: number;
-  /** GB/s of one channel. */
-  readonly ringLL128: ByHosts;
-  readonly treeLL128: ByHosts;
-  readonly treeSimple: ByHosts;
-}
-
-const VOLTA: Generation = {
-  name: 'Volta',
-  llInside: 39,
-  ringLL128: [20, 20, 20],
-  treeLL128: [20, 20, 20],
-  treeSimple: [26.5, 18.5, 10],
-};
-const AMPERE: Generation = {
-  name: 'Ampere',
-  llInside: 87.7,
-  ringLL128: [20, 20, 20],
-  treeLL128: [20, 20, 20],
-  treeSimple: [24, 23.6, 17.8],
-};
-const HOPPER: Generation = {
-  name: 'Hopper',
-  llInside: 141,
-  ringLL128: [36.7, 36.7, 36.7],
-  treeLL128: [36.7, 36.7, 29],
-  treeSimple: [38.7, 41.4, 36],
-};
-const BLACKWELL: Generation = {
-  name: 'Blackwell',
-  llInside: 282,
-  ringLL128: [40, 40, 40],
-  treeLL128: [55.6, 31.67, 20],
-  treeSimple: [70, 42.8, 24],
-};
-
-export function generationOf(computeCapability: number): Generation {
-  if (computeCapability >= 100) return BLACKWELL;
-  if (computeCapability >= 90) return HOPPER;
-  return computeCapability >= 80 ? AMPERE : VOLTA;
-}
-
-/** GB/s of all channels under LL between two hosts and between more, by the processors, which check and copy the flags. */
-export const LL_BETWEEN_HOSTS = { amd: [22.5, 19], other: [39, 20.4] } as const;
-
 /**
  * The traffic pattern of an operation decides how fast it is. `exchange`: every rank sends data to the others; `spread`: one rank sends to all, or all
  * send to one; `reduce`: all send to one rank, which reduces.

@@ -10,7 +10,7 @@ import {
   PULLS,
 } from './constants.ts';
 import type { TrafficPattern } from './constants.ts';
-import type { Prediction, Situation } from './network.ts';
+import type { Prediction, Situation } from './situation.ts';
 
 /** Returns null if there is no such variant. `bytes` as in network.ts. */
 export function predictInside(

@@ -10,7 +10,7 @@ import { planCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import type { PlannedCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import { diffPlans } from '../../plan/diff.ts';
 import { engineMemory, enginePlanText } from '../../plan/engine.ts';
-import { measuredHere, NOTHING_MEASURED } from '../../plan/measured-here.ts';
+import { measuredHere } from '../../plan/measured-here.ts';
 import type { MeasuredOnMachine } from '../../plan/measured-here.ts';
 import { planOnProcessors } from '../../plan/processors.ts';
 import { hostGroups, sizesOf } from '../../plan/request.ts';
@@ -43,9 +43,21 @@ export async function plan(argv: readonly string[]): Promise<number> {
 
   const topologies = settings.list('topo');
   const ranks = settings.integer('ranks');
-  if (topologies.length === 0 && ranks !== null && process.env['NCCLRUN_DEVICE'] === 'host')
-    return print(await readingVariablesAsync(() => planOnProcessors(ranks, formatOf(settings))), 0);
-  const wanted = { topologies, nodes: settings.integer('nodes'), ranks, simulated: settings.integer('simulate-hosts') };
+  const [nodes, simulated] = [settings.integer('nodes'), settings.integer('simulate-hosts')];
+  const isOneMachine = simulated !== null;
+  if (topologies.length === 0 && ranks !== null && process.env['NCCLRUN_DEVICE'] === 'host') {
+    const shown = {
+      collectives: collectivesOf(settings.list('collective')),
+      sizes: sizesOf(settings.text('sizes')),
+      explain: settings.flag('explain'),
+    };
+    const hosts = simulated ?? nodes ?? 1;
+    return print(
+      await readingVariablesAsync(() => planOnProcessors({ ranks, hosts, isOneMachine }, formatOf(settings), shown)),
+      0,
+    );
+  }
+  const wanted = { topologies, nodes, ranks, simulated };
   const own = topologies.length === 0 ? (await localTopology()).system : null;
   const groups = hostGroups(wanted, own);
   const variables = planVariables(process.env);
@@ -54,7 +66,8 @@ export async function plan(argv: readonly string[]): Promise<number> {
     const { text, ok } = verify(planned.cluster);
     return print(text, ok ? 0 : 1);
   }
-  const here = own === null ? NOTHING_MEASURED : await measuredHere(planned, own);
+  const { preferences } = variables;
+  const here = await readingVariablesAsync(() => measuredHere(planned, { system: own, isOneMachine, preferences }));
   return print(await rendered(planned, variables, settings, here), 0);
 }
 
@@ -67,11 +80,12 @@ async function rendered(
   const format = formatOf(settings);
   if (format === 'nccl-xml') return graphsOfFirst(planned);
   if (format === 'engine') return enginePlanText(planned.cluster, process.env, here);
-  const view = viewOf(planned, {
+  const view = viewOf(planned.cluster, {
     collectives: collectivesOf(settings.list('collective')),
     sizes: sizesOf(settings.text('sizes')),
     full: settings.flag('full'),
     preferences: variables.preferences,
+    situation: here.situation,
     table: here.table,
     settings: variables.settings,
     memory: engineMemory(planned.cluster, process.env, here),

@@ -1,4 +1,4 @@
-/** `ncclrun tune [options]`: measures every variant between the ranks of one host, as an ordinary job, and stores the times for the planner. */
+/** `ncclrun tune [options]`: measures every variant between ranks of one host or several, as an ordinary job, and stores the times for the planner. */
 import { basename, join } from 'node:path';
 import { cacheDirectory } from '../../../control/cache-directory.ts';
 import { tablesBelow } from '../../../control/planner/measured/key.ts';
@@ -34,7 +34,9 @@ export async function tune(argv: readonly string[]): Promise<number> {
     return await measure(argv);
   } catch (error) {
     if (error instanceof FailureError && jsonAsked(argv, tuneCommandLine, process.env))
-      await reporterFor(composeReporters([]), true, null).result(resultWithoutJob(error.failure));
+      await reporterFor(composeReporters([]), true, { output: null, maxSpread: Infinity }).result(
+        resultWithoutJob(error.failure),
+      );
     throw error;
   }
 }
@@ -51,24 +53,33 @@ async function measure(argv: readonly string[]): Promise<number> {
   if (settings.flag('dry-run') || settings.flag('explain')) return dryRun(settings, request);
 
   const { json, streams, others, files } = await measuringReporters(settings, request, notices);
-  const reporter = reporterFor(others, json, settings.text('table'));
+  const reporter = reporterFor(others, json, {
+    output: settings.text('table'),
+    maxSpread: (settings.integer('max-spread') ?? 0) / 100,
+  });
   const result = await runReported(request, reporter);
   return reportUnwritten(files, streams, reporter.verdict(result).exitCode);
 }
 
-/** `output`: --output. */
-function reporterFor(inner: Reporter, json: boolean, output: string | null): TuneReporter {
-  return new TuneReporter({ inner, stdout: standardStreams().stdout, json, store: storeIn(output) });
+interface Storing {
+  /** --output. */
+  readonly output: string | null;
+  /** --max-spread, as a share. */
+  readonly maxSpread: number;
+}
+
+function reporterFor(inner: Reporter, json: boolean, { output, maxSpread }: Storing): TuneReporter {
+  return new TuneReporter({ inner, stdout: standardStreams().stdout, json, maxSpread, store: storeIn(output) });
 }
 
 /** Who would run where and, of this machine, how many variants would be measured. */
 async function dryRun(settings: Settings<JobOptionName | TuneOptionName>, request: JobRequest): Promise<number> {
   const status = await (await import('./dry-run.ts')).printDryRun(settings, request);
   const { hosts, ranks } = (await import('../dry-run.ts')).dryRun(request, []);
-  const isHere = hosts.length === 1 && hosts.every(({ local }) => local);
+  const isHere = (request.simulated ?? null) !== null || (hosts.length === 1 && hosts.every(({ local }) => local));
   if (settings.flag('json') || !isHere || ranks === null || ranks.length < 2) return status;
   const collectives = collectiveWords(settings.list('collective'));
-  const text = await candidatesText(ranks.length, settings.text('device'), collectives);
+  const text = await candidatesText(ranks.length, hosts.length, settings.text('device'), collectives);
   await standardStreams().stdout.print(text);
   return status;
 }
@@ -121,7 +132,9 @@ function storeIn(output: string | null): TuneReporterOptions['store'] {
         'name a file in a directory you may write to: --output FILE',
       );
     }
-    const jobs = `jobs of ${planned.ranks} ranks there take these variants (NCCLRUN_TUNE=0: they do not)`;
+    const { between } = table.key;
+    const on = between === undefined ? 'there' : `on ${between.hosts} such hosts`;
+    const jobs = `jobs of ${planned.ranks} ranks ${on} take these variants (NCCLRUN_TUNE=0: they do not)`;
     const isFound = isHere && file === planned.file;
     return {
       file,

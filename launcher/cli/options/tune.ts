@@ -27,6 +27,16 @@ export const tuneOptions = [
     help: 'how often each variant has its turn; the median counts',
     default: '7',
   },
+  {
+    name: 'max-spread',
+    flags: ['--max-spread'],
+    environment: [],
+    kind: { type: 'integer', minimum: 0, maximum: 100_000 },
+    argument: 'PERCENT',
+    group: 'measure',
+    help: 'rounds that differ more are not stored, in percent of the median',
+    default: '30',
+  },
   deviceOption,
   {
     name: 'table',

@@ -44,6 +44,7 @@ function begin(order: AgentOrder): void {
     verbs: null,
     launcherAddress: null,
     preflight: {},
+    hardware: { processor: null, gpu: null, driver: null },
     time: Date.now(),
     freePort: 1,
   };

@@ -1,0 +1,43 @@
+/** How ranks of several hosts reach each other, for the model: what the network and the hosts are known to carry. */
+import type { DeviceName } from '../../plan/types.ts';
+import type { NetworkFacts } from '../network/network.ts';
+import { GPU_COSTS, HOST_COSTS } from '../tuning/between-costs.ts';
+import type { Corrections } from '../tuning/between-costs.ts';
+import type { BetweenTerms, Situation } from '../tuning/situation.ts';
+
+interface TermsOptions extends Pick<BetweenTerms, 'channels' | 'pairChannels' | 'load'> {
+  /** null: nobody knows the NICs. */
+  readonly network: NetworkFacts | null;
+  readonly corrections: Corrections;
+}
+
+/** Returns `situation` itself for one host. */
+export function withTerms(situation: Situation, device: DeviceName, options: TermsOptions): Situation {
+  return situation.hosts === 1 ? situation : { ...situation, between: termsOf(device, situation.nicRate, options) };
+}
+
+/** `nicRate`: of the NICs that the hosts' topologies have, which counts where those that the plan uses are not known; null: unknown. */
+export function termsOf(
+  device: DeviceName,
+  nicRate: number | null,
+  { network, corrections, channels, pairChannels, load }: TermsOptions,
+): BetweenTerms {
+  return {
+    device,
+    costs: device === 'cuda' ? GPU_COSTS : HOST_COSTS,
+    corrections,
+    nicRate: nicRateOf(nicRate, network),
+    load: Math.max(1, load),
+    channels,
+    pairChannels,
+  };
+}
+
+/** Bits of a byte: Mbit/s are so many times bytes per microsecond. */
+const BITS = 8;
+
+function nicRateOf(nicRate: number | null, network: NetworkFacts | null): number | null {
+  if (network?.isOneMachine === true) return null;
+  if (network !== null && network.speedMbps > 0) return (network.rails * network.speedMbps) / BITS;
+  return nicRate;
+}

@@ -1,0 +1,67 @@
+/** Predicted times between hosts, of what our engine does: from an algorithm's traffic, and what a network and its ranks cost. */
+import type { AlgorithmName, CollectiveName } from '../../plan/types.ts';
+import type { BetweenCosts, Correction } from './between-costs.ts';
+import type { BetweenTerms, Prediction } from './situation.ts';
+import { trafficBetween } from './traffic.ts';
+import type { RanksOnHosts, Traffic } from './traffic.ts';
+
+const NO_CORRECTION: Correction = { latency: 1, bandwidth: 1 };
+
+/** Returns null if the algorithm does not implement the collective. */
+export function predictBetween(
+  collective: CollectiveName,
+  algorithm: AlgorithmName,
+  extent: RanksOnHosts,
+  terms: BetweenTerms,
+): Prediction | null {
+  const { costs, corrections } = terms;
+  const traffic = trafficBetween(collective, algorithm, extent);
+  if (traffic === null) return null;
+  const channels = channelsOf(collective, algorithm, terms);
+  const { latency, bandwidth } = corrections[algorithm] ?? NO_CORRECTION;
+  const slowness = Math.max(ofRank(traffic, channels, terms), ofWire(traffic, terms));
+  const fill = { microseconds: costs.fillMicroseconds * traffic.passes * latency, bytes: fillBytes(traffic, costs) };
+  return {
+    microseconds: latencyOf(algorithm, traffic, terms) * latency,
+    bytesPerMicrosecond: 1 / (slowness * bandwidth),
+    fill: costs.fillMicroseconds === 0 || !Number.isFinite(fill.bytes) ? null : fill,
+  };
+}
+
+/** An all_reduce by a ring or directly sends and receives on every channel at once: with more of them it takes up to twice as long from 1 to 2 MiB. */
+const ALL_REDUCE_CHANNELS = 8;
+
+/** How many an operation may use. */
+export function channelsOf(
+  collective: CollectiveName,
+  algorithm: AlgorithmName,
+  { channels, pairChannels }: Pick<BetweenTerms, 'channels' | 'pairChannels'>,
+): number {
+  const all = algorithm === 'ring' || algorithm === 'rail' ? channels : Math.min(channels, pairChannels);
+  return collective === 'allReduce' && algorithm !== 'rail' ? Math.min(all, ALL_REDUCE_CHANNELS) : all;
+}
+
+function latencyOf(algorithm: AlgorithmName, traffic: Traffic, { costs, load }: BetweenTerms): number {
+  const { before, beforeTree, hopBetween, hopInside, peer, reducedPeer, peerInside } = costs;
+  const { hopsBetween, hopsInside, furtherPeers, furtherPeersInside, passes, reduces } = traffic;
+  const further = furtherPeers * (peer + (reduces ? reducedPeer : 0)) + furtherPeersInside * peerInside;
+  const start = algorithm === 'tree' ? beforeTree : before;
+  return load * (start + hopsBetween * hopBetween + hopsInside * hopInside + passes * further);
+}
+
+/** Microseconds that the busiest rank takes for a byte of the operation. */
+function ofRank({ between, inside }: Traffic, channels: number, { costs, load }: BetweenTerms): number {
+  const { perChannel, perRank, insideRate } = costs;
+  const network = between / Math.min(perRank, channels * perChannel);
+  return load * (network + inside / insideRate);
+}
+
+/** Microseconds for a byte that all ranks of a host take together. */
+function ofWire({ ofHost }: Traffic, { costs, nicRate }: BetweenTerms): number {
+  return ofHost / Math.min(costs.perHost, nicRate ?? Infinity);
+}
+
+/** Bytes of the operation from which all slots of each connection are on their way. */
+function fillBytes({ between, passes, furtherPeers }: Traffic, { fillBytes: onConnection }: BetweenCosts): number {
+  return (onConnection * passes * (furtherPeers + 1)) / between;
+}

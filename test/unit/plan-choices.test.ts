@@ -1,0 +1,56 @@
+/** `ncclrun plan` prints the variants that engines take. */
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { CollectiveName } from '../../control/plan/types.ts';
+import { COLLECTIVES } from '../../control/plan/layout.ts';
+import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
+import { preferencesFrom } from '../../control/planner/input/preferences.ts';
+import { Planner } from '../../control/planner/planner.ts';
+import { inputOf, UNKNOWN_HOST } from '../../launcher/plan/engine.ts';
+import { measuredHere } from '../../launcher/plan/measured-here.ts';
+import { viewOf } from '../../launcher/plan/view.ts';
+import { eightGpus } from '../rig/eight-gpus.ts';
+
+afterEach(() => void vi.unstubAllEnvs());
+
+const shapes = [
+  [2, 1],
+  [2, 2],
+  [2, 8],
+  [3, 1],
+  [4, 4],
+  [9, 8],
+  [16, 2],
+] as const;
+const environments = [{}, { NCCL_ALGO: 'ring,tree' }, { NCCL_ALGO: '^rail' }, { NCCL_MAX_NCHANNELS: '4' }] as const;
+const cases = (['cuda', 'host'] as const).flatMap((device) =>
+  shapes.flatMap(([hosts, ranksPerHost]) =>
+    environments.map((variables) => {
+      const name = `${hosts} hosts of ${ranksPerHost} ranks on ${device} with ${JSON.stringify(variables)}`;
+      return { name, device, hosts, ranksPerHost, variables };
+    }),
+  ),
+);
+const sizes = Array.from({ length: 30 }, (_, power) => 2 ** power);
+
+describe.each([false, true])('hosts that one machine plays: %s', (isOneMachine) => {
+  it.each(cases)(
+    '$name take the variants that ncclrun plan prints',
+    async ({ device, hosts, ranksPerHost, variables }) => {
+      for (const [name, value] of Object.entries({ ...variables, NCCLRUN_DEVICE: device })) vi.stubEnv(name, value);
+      const preferences = preferencesFrom(process.env);
+      const planned = planCluster([{ system: eightGpus(), hosts, ranksPerHost }]);
+      const here = await measuredHere(planned, { system: null, isOneMachine, preferences });
+      const collectives = COLLECTIVES.filter((name) => name !== 'barrier');
+      const options = { full: false, settings: [], memory: null, table: null, preferences } as const;
+      const { tuning } = viewOf(planned.cluster, { ...options, collectives, sizes, situation: here.situation });
+      const known = { tables: null, busIds: [], host: { ...UNKNOWN_HOST, isOneMachine } };
+      const plan = new Planner(null, process.env).plan(inputOf(planned.cluster, process.env, known), true);
+      const taken = (collective: CollectiveName, bytes: number): string | undefined =>
+        plan.tuning.find((row) => row.collective === collective && (row.upToBytes === null || row.upToBytes >= bytes))
+          ?.variants[0]?.algorithm;
+      expect(tuning).toHaveLength(collectives.length * sizes.length);
+      const differing = tuning.filter(({ collective, bytes, algorithm }) => taken(collective, bytes) !== algorithm);
+      expect(differing.map(({ collective, bytes, algorithm }) => `${collective} ${bytes} ${algorithm}`)).toEqual([]);
+    },
+  );
+});
