@@ -29,7 +29,7 @@ export function enginePlanText(cluster: Cluster, environment: Environment, here:
   const plan = enginePlan(cluster, environment, here);
   return planToJson({
     ...plan,
-    hosts: plan.hosts.map((host) => ({ ...host, nics: [] })),
+    hosts: plan.hosts.map((host) => ({ ...host, nics: [], gpuNics: [] })),
     peers: plan.peers.map((peer) => ({ ...peer, pairNic: null })),
     channels: plan.channels.map((channel) => ({ ...channel, rail: null })),
     network: null,

@@ -1,5 +1,6 @@
 /** What the planner knows of a communicator to be. */
 import type { HostNic } from '../../messages/nic.ts';
+import type { GpuNic } from '../../plan/gpu-nics.ts';
 import type { WrittenPlan } from '../../plan/types.ts';
 import type { HostShape } from '../cluster/host-shape.ts';
 import type { Decisions } from '../plan.ts';
@@ -14,6 +15,8 @@ export interface HostMachine {
   readonly gpusAt?: (busId: string) => number;
   /** The channels between the GPUs of these ranks, which are ascending. null: it does not have a GPU for each. Throws a TopologyError. */
   shape(ranks: readonly UsesGpu[], acrossHosts: boolean): HostShape | null;
+  /** Which cards may use GPUDirect with the GPUs of these ranks, which are ascending. null: it does not have a GPU for each. Absent: nobody knows. */
+  readonly gpuNics?: (ranks: readonly UsesGpu[]) => readonly GpuNic[] | null;
 }
 
 /** What was measured on a host (measured/tables.ts). */

@@ -7,6 +7,8 @@ import { rankNumbersByHost } from '../input/input.ts';
 import type { PlanInput } from '../input/input.ts';
 import type { Environment } from '../input/variables.ts';
 import { chooseNics } from './nics.ts';
+import { unknownGpuNics } from './unknown-gpu-nics.ts';
+import type { GpuNic } from '../../plan/gpu-nics.ts';
 import type { ChosenNics } from './nics.ts';
 import { socketsOf } from './sockets.ts';
 
@@ -14,6 +16,8 @@ export interface BoundNetwork {
   readonly network: PlanNetwork | null;
   /** By host; all hosts have the same number. */
   readonly nics: readonly (readonly PlanNic[])[];
+  /** By host: which cards may use GPUDirect. */
+  readonly gpuNics: readonly (readonly GpuNic[])[];
 }
 
 /** The backend that connects the hosts of every communicator. */
@@ -57,10 +61,23 @@ export function bindNetwork(
   environment: Environment,
 ): BoundNetwork {
   if (!usesNetwork({ ...input, transports: decided.transports }))
-    return { network: null, nics: input.hosts.map(() => []) };
+    return { network: null, nics: input.hosts.map(() => []), gpuNics: [] };
   const { nics } = between ?? chooseNics([{ name: '', address: LOOPBACK.address, nics: [LOOPBACK] }]);
   const given = decided.network ?? null;
-  return { network: given ?? { name: BACKEND, ...socketsOf(factsOf(input, nics), environment) }, nics };
+  return {
+    network: given ?? { name: BACKEND, ...socketsOf(factsOf(input, nics), environment) },
+    nics,
+    gpuNics: gpuNicsOfHosts(input, environment),
+  };
+}
+
+function gpuNicsOfHosts(input: PlanInput, environment: Environment): (readonly GpuNic[])[] {
+  if (input.hosts.length === 1 || input.peers[0]?.device !== 'cuda') return [];
+  const members = rankNumbersByHost(input);
+  return input.hosts.map(({ machine }, host) => {
+    const peers = (members[host] ?? []).flatMap((rank) => input.peers[rank] ?? []);
+    return machine?.gpuNics?.(peers) ?? unknownGpuNics(peers.length, environment);
+  });
 }
 
 function factsOf(input: PlanInput, nics: readonly (readonly PlanNic[])[]): Parameters<typeof socketsOf>[0] {

@@ -40,6 +40,10 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   bool idle() const override;
   // Reads what a peer has said and the proxy has not read yet: it may have left. Any thread.
   void lookAt(uint32_t peer);
+  // Where start() has succeeded.
+  net::Network& network() const { return *network_; }
+  // Of the network, which carries the connection.
+  uint32_t deviceOf(uint32_t peer, uint32_t channel, bool sends) const;
   // Tells a rank of another host which collective this one has called. Any thread.
   void tellCall(uint32_t peer, const StepCall& call);
   // The program has destroyed the communicator; its graphs may still run.

@@ -28,6 +28,9 @@ constexpr std::string_view kNames[] = {
     "error-code",         // with this code; default: 6
     "device-memory",      // claims to register GPU memory; data is visible only after a flush
     "flush-at-once",      // a flush needs no request
+    "flush-fails",        // with an error
+    "no-flush",           // what is received into GPU memory is visible without one, and one aborts
+    "force-flush",        // the properties ask for flushes
     "no-device-memory",   // registering it fails all the same
     "dma-buf",            // claims to register dma-bufs
     "no-dma-buf",         // registering one fails all the same

@@ -1,4 +1,6 @@
 // init, devices, listen, connect, accept, close and registration of the double.
+#include <sys/stat.h>
+
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -105,6 +107,7 @@ int properties(int device, netProperties* out) {
   out->maxP2pBytes = size_t(planted("max-bytes", long(out->maxP2pBytes)));
   if (planted("device-memory") != 0) out->ptrSupport |= NET_DEVICE_MEMORY;
   if (planted("dma-buf") != 0) out->ptrSupport |= NET_DMABUF;
+  out->forceFlush = planted("force-flush") != 0 ? 1 : 0;
   out->netDeviceType = planted("net-device") == 1 ? 1 : 0;
   if (planted("bad-properties") == 0) return result;
   out->name = nullptr;
@@ -189,12 +192,16 @@ int regMr(void* opaque, void* data, size_t bytes, int type, void** registration)
   return 0;
 }
 
-int regMrDmaBuf(void* comm, void* data, size_t bytes, int type, uint64_t, int descriptor, void** registration) {
+int regMrDmaBuf(void* comm, void* data, size_t bytes, int type, uint64_t offset, int descriptor, void** registration) {
   if (planted("dma-buf") == 0 || descriptor < 0) broken("registration of a dma-buf where the properties have none");
   if (planted("no-dma-buf") != 0) {
     logOf(abi::kLogWarn, 0x10, __FILE__, __LINE__, "no dma-buf");
     return NET_SYSTEM_ERROR;
   }
+  // A descriptor of something else than the memory would go unnoticed, since the data go by the address.
+  struct stat facts {};
+  if (fstat(descriptor, &facts) != 0) broken("registration of a dma-buf that is closed");
+  if (facts.st_size > 0 && offset + bytes > uint64_t(facts.st_size)) broken("registration beyond a dma-buf");
   count("regMrDmaBuf");
   return regMr(comm, data, bytes, type, registration);
 }
