@@ -66,7 +66,7 @@ Status PlanView::checkNics() const {
 Status PlanView::checkGpuNics() const {
   constexpr auto kLast = uint8_t(plan::GpuDirect::noReads);
   for (uint32_t index = 0; index < header_.gpuNicTable.count; index++) {
-    const auto record = this->record<plan::GpuNicRecord>(header_.gpuNicTable, index);
+    const auto record = gpuNic(index);
     const std::string which = " in GPU NIC " + number(index);
     if (record.local >= header_.localRanks) return wrongPlan("has local rank " + number(record.local) + which);
     if (record.receives > kLast || record.sends > kLast)
@@ -105,7 +105,7 @@ plan::GpuNicRecord PlanView::gpuNic(uint32_t local, std::string_view pciPath) co
                            .path = {'D', 'I', 'S', '\0'},
                            .reserved2 = 0};
   for (uint32_t index = 0; index < header_.gpuNicTable.count; index++) {
-    const auto record = this->record<plan::GpuNicRecord>(header_.gpuNicTable, index);
+    const auto record = gpuNic(index);
     if (record.local != local || (record.card != card && record.card != plan::kAnyCard)) continue;
     found = record;
     if (record.card == card) break;

@@ -175,11 +175,11 @@ test('the engines get the same bytes for the same plan', () => {
     plans.flatMap((plan) => plan.hosts.map((_, host) => digest(encodeHostPlan(plan, host)))),
   ).toMatchInlineSnapshot(`
     [
-      "1992 c9229067420066ae3c631b1da1446b3dc447809a2615318cab3dad0703e11d68",
-      "1784 30a63d039698cbdccadf5831ebe14a8652b782b6eaf6ec5257c4dfa4b9155327",
-      "11904 89f7d781ab0c17b585a6d0bf9bfafa66840b30ac8b29ac5f7f1b2372e2973ddb",
-      "3488 3675c90ff91931b03ca8c4b4b914bcb3fedf6cb0c52e894de55573dc5df47b10",
-      "3488 2cc6cfad0adb03402f0a21ad9d85472c7763f68a827561b5672059a0d7f6ef45",
+      "2056 e0b2b0d665395a30ed3db5c944222e0a3f0913c1599c4ae436467d36199ff129",
+      "1800 2065d191df78a344fa012dae1560091e4983f1325a36a1ddd297400515bb544b",
+      "11920 9b1862076c76b6e34c7a227512678d5ad9adf973dd044ba67276e1041b09c3b6",
+      "3936 122ff930fa34c198ebe616d55570ca4040a50f13dd6b898280f0c6eb26753b07",
+      "3936 3ffb2249a6c13b2d1f381e15c665bbbf4a869b4cb633ff1addf47ae4f61c8238",
     ]
   `);
 });

@@ -3,7 +3,6 @@ import type { CpuNode, GpuNode, Machine, MachineNode, NetNode } from './node.ts'
 import { mirrored } from './mirrored.ts';
 import { distance, farther, NO_PATH, PATH_TYPES, PathsTo, reverseLinks } from './path.ts';
 import type { Path, PathType, ReverseLinks } from './path.ts';
-import type { GpuDirectVerdict } from '../../plan/gpu-nics.ts';
 
 /** What a user may change; the names of the variables are NCCL's. */
 export interface RouteOptions {
@@ -105,22 +104,9 @@ export class MachineRoutes {
   /** Whether a NIC may move data of the GPU's memory without the host's; `reads`: from it. */
   usesGpuDirect(gpu: GpuNode, net: NetNode, reads: boolean): boolean {
     if (!net.gpuDirect || !gpu.gpuDirect) return false;
-    if (reads && !this.#mayRead(gpu)) return false;
+    if (reads && !this.mayRead(gpu)) return false;
     const far = this.#distance(this.relay(gpu, net) ?? gpu, net);
     return far <= distance(this.#options.gpuDirectLevel ?? 'P2C');
-  }
-
-  /** The same for the engine, with the reason; `net` null: a card that is in no topology hangs on the first processor. */
-  gpuDirect(
-    gpu: GpuNode,
-    net: NetNode | null,
-  ): Record<'receives' | 'sends', GpuDirectVerdict> & { readonly path: PathType } {
-    const [cpu] = this.machine.cpus;
-    const end = net ?? cpu;
-    const path = end === undefined ? 'SYS' : this.path(gpu, end).type;
-    const isNear = distance(path) <= distance(this.#options.gpuDirectLevel ?? 'P2C');
-    const receives = gpu.gpuDirect ? (isNear ? 'allowed' : 'tooFar') : 'gpuRefuses';
-    return { path, receives, sends: receives === 'allowed' && !this.#mayRead(gpu) ? 'noReads' : receives };
   }
 
   /** The GPU that hands data of `gpu` on to a NIC (path type PXN); null: none does. */
@@ -128,7 +114,8 @@ export class MachineRoutes {
     return this.#relays.get(gpu)?.get(net) ?? null;
   }
 
-  #mayRead(gpu: GpuNode): boolean {
+  /** Whether NICs read the GPU's memory, where they write it. */
+  mayRead(gpu: GpuNode): boolean {
     if (this.#options.gpuDirectRead !== null) return this.#options.gpuDirectRead;
     if (gpu.computeCapability >= 80) return true;
     const { gpus } = this.machine;
