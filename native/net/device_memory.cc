@@ -36,9 +36,9 @@ class Registered {
   Registered(const Registered&) = delete;
   Registered& operator=(const Registered&) = delete;
 
-  Status add(const Device& device, const Region& region, bool& byDmaBuf) {
+  Status add(const Device& device, const Region& region, DeviceRegistration& how) {
     NCCLRUN_TRY(region.type == MemoryType::device
-                    ? registerDeviceMemory(connection_, device, region, registration_, byDmaBuf)
+                    ? registerDeviceMemory(connection_, device, region, registration_, how)
                     : connection_.registerMemory(region, registration_));
     isRegistered_ = true;
     return {};
@@ -61,7 +61,7 @@ Status await(Connection& connection, Request* request, uint64_t deadline, const 
 Status transfer(Sender& sender, Receiver& receiver, const Registered& to, const LoopTest& test, uint64_t deadline) {
   std::array<std::byte, kCapacity> message{};
   Registered from(sender);
-  bool unused = false;
+  DeviceRegistration unused;
   NCCLRUN_TRY(from.add({}, {.address = message.data(), .bytes = message.size()}, unused));
   const Buffer buffer{.address = test.region.address, .bytes = kCapacity, .tag = kTag, .registration = to.get()};
   Request *receiving = nullptr, *sending = nullptr, *flush = nullptr;
@@ -96,23 +96,20 @@ Status transfer(Sender& sender, Receiver& receiver, const Registered& to, const 
 }  // namespace
 
 Status registerDeviceMemory(Connection& connection, const Device& device, const Region& region, Registration& out,
-                            bool& byDmaBuf) {
-  Status refused;
-  byDmaBuf = device.dmaBuf && region.dmaBufDescriptor >= 0;
-  if (byDmaBuf) {
-    refused = connection.registerMemory(region, out);
-    if (refused.ok()) return {};
-  }
-  byDmaBuf = false;
+                            DeviceRegistration& how) {
+  how = {.byDmaBuf = device.dmaBuf && region.dmaBufDescriptor >= 0, .refused = {}};
+  if (how.byDmaBuf) how.refused = connection.registerMemory(region, out);
+  if (how.byDmaBuf && how.refused.ok()) return {};
+  how.byDmaBuf = false;
   Region plain = region;
   plain.dmaBufDescriptor = -1;
   plain.dmaBufOffset = 0;
   Status status = connection.registerMemory(plain, out);
-  if (!status.ok() && !refused.ok()) status.sentence += "; before, by a dma-buf: " + refused.sentence;
+  if (!status.ok() && !how.refused.ok()) status.sentence += "; before, by a dma-buf: " + how.refused.sentence;
   return status;
 }
 
-Status testLoop(Network& network, uint32_t device, const LoopTest& test, bool& byDmaBuf) {
+Status testLoop(Network& network, uint32_t device, const LoopTest& test, DeviceRegistration& how) {
   const uint64_t deadline = nowNanoseconds() + test.timeoutNanoseconds;
   Handle handle = {};
   std::unique_ptr<Listener> listener;
@@ -129,8 +126,8 @@ Status testLoop(Network& network, uint32_t device, const LoopTest& test, bool& b
   }));
   Registered toSend(*sender), toReceive(*receiver);
   const Device& facts = network.devices()[device];
-  NCCLRUN_TRY(toSend.add(facts, test.region, byDmaBuf));
-  NCCLRUN_TRY(toReceive.add(facts, test.region, byDmaBuf));
+  NCCLRUN_TRY(toSend.add(facts, test.region, how));
+  NCCLRUN_TRY(toReceive.add(facts, test.region, how));
   return transfer(*sender, *receiver, toReceive, test, deadline);
 }
 

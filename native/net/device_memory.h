@@ -8,11 +8,16 @@
 
 namespace ncclrun::net {
 
+// How GPU memory was registered.
+struct DeviceRegistration {
+  bool byDmaBuf = false;
+  Status refused;  // the error of the dma-buf, where one was tried and the address alone served
+};
 // Registers a region of GPU memory with one side of a connection: through its dma-buf, where it and the device have
 // one, else, or where that fails, by its address alone, for which the kernel needs a peer memory module. An error has
-// the reasons of both. byDmaBuf: which of the two it was.
+// the reasons of both.
 Status registerDeviceMemory(Connection& connection, const Device& device, const Region& region, Registration& out,
-                            bool& byDmaBuf);
+                            DeviceRegistration& how);
 
 struct LoopTest {
   Region region;         // GPU memory, of at least 4 KiB
@@ -21,6 +26,6 @@ struct LoopTest {
 };
 // Proves that a device moves data of GPU memory: connects it to itself, registers the region on both sides, and sends a
 // few bytes through it. An error says what failed. On the calling thread, which waits.
-Status testLoop(Network& network, uint32_t device, const LoopTest& test, bool& byDmaBuf);
+Status testLoop(Network& network, uint32_t device, const LoopTest& test, DeviceRegistration& how);
 
 }  // namespace ncclrun::net

@@ -68,9 +68,7 @@ class PlanView {
   // rank without records: every card is too far away.
   plan::GpuNicRecord gpuNic(uint32_t local, std::string_view pciPath) const;
   // Any record of this host.
-  plan::GpuNicRecord gpuNic(uint32_t index) const {
-    return record<plan::GpuNicRecord>(header_.gpuNicTable, index);
-  }
+  plan::GpuNicRecord gpuNic(uint32_t index) const { return record<plan::GpuNicRecord>(header_.gpuNicTable, index); }
   // Index of the NICs, at both ends, of the pair connection between ranks of different hosts by which `receiver`
   // receives. kNoNic: the plan has no network.
   uint32_t pairNic(uint32_t receiver) const { return peer(receiver).pairNic; }

@@ -5,10 +5,12 @@
 #include <thread>
 
 #include "nccl.h"
+#include "net/device_memory.h"
 #include "net/plugin_pair.h"
 
 using namespace ncclrun::test;
 using ncclrun::Status;
+using ncclrun::net::DeviceRegistration;
 
 namespace {
 
@@ -120,13 +122,76 @@ void gpuMemoryThatIsRefused(Pair& pair) {
           "regMr: invalid usage (5); its last warning: nvidia_peermem is not loaded (100 bytes of GPU memory)");
 }
 
+ncclrun::net::Region regionOf(std::vector<char>& bytes, int dmaBuf) {
+  return {bytes.data(), bytes.size(), ncclrun::net::MemoryType::device, dmaBuf, 0};
+}
+
 void aDmaBufThatIsRefused(Pair& pair) {
   std::vector<char> bytes(100);
-  EXPECT(pair.network->devices()[0].dmaBuf);
+  const ncclrun::net::Device& device = pair.network->devices()[0];
+  EXPECT(device.dmaBuf);
   Registration registration;
-  OK(pair.sender->registerMemory({bytes.data(), 100, ncclrun::net::MemoryType::device, 0, 0}, registration));
-  EXPECT(pair.count("regMr") == 1 && pair.count("regMrDmaBuf") == 0);
+  REFUSED(pair.sender->registerMemory(regionOf(bytes, 0), registration), ncclSystemError,
+          "regMrDmaBuf: system error (2); its last warning: no dma-buf (100 bytes of GPU memory)");
+  DeviceRegistration how;
+  OK(registerDeviceMemory(*pair.sender, device, regionOf(bytes, 0), registration, how));
+  REFUSED(how.refused, ncclSystemError, "no dma-buf");
+  EXPECT(!how.byDmaBuf && pair.count("regMr") == 1 && pair.count("regMrDmaBuf") == 0);
   OK(pair.sender->deregisterMemory(registration));
+}
+
+void aDmaBufThatIsTaken(Pair& pair) {
+  std::vector<char> bytes(100);
+  Registration registration;
+  DeviceRegistration how;
+  OK(registerDeviceMemory(*pair.sender, pair.network->devices()[0], regionOf(bytes, 0), registration, how));
+  EXPECT(how.byDmaBuf && how.refused.ok() && pair.count("regMrDmaBuf") == 1);
+  OK(pair.sender->deregisterMemory(registration));
+}
+
+void gpuMemoryThatIsRefusedEitherWay(Pair& pair) {
+  std::vector<char> bytes(100);
+  Registration registration;
+  DeviceRegistration how;
+  const Status status =
+      registerDeviceMemory(*pair.sender, pair.network->devices()[0], regionOf(bytes, 0), registration, how);
+  REFUSED(status, ncclInvalidUsage, "nvidia_peermem is not loaded");
+  REFUSED(status, ncclInvalidUsage, "; before, by a dma-buf: ");
+  EXPECT(!how.byDmaBuf);
+}
+
+Status loopOf(Pair& pair, bool flushes) {
+  std::vector<char> bytes(4096);
+  DeviceRegistration how;
+  constexpr uint64_t kTimeout = 300'000'000;
+  Status status = testLoop(*pair.network, 0,
+                           {.region = regionOf(bytes, -1), .flushes = flushes, .timeoutNanoseconds = kTimeout}, how);
+  EXPECT(pair.count("regions-at-close") == 0);
+  return status;
+}
+
+void aLoopThatCarriesGpuMemory(Pair& pair) {
+  OK(loopOf(pair, true));
+  EXPECT(pair.count("flush") == 1 && pair.count("received-into-gpu") == 1 && pair.count("open-at-close") == 0);
+  OK(loopOf(pair, false));
+  EXPECT(pair.count("flush") == 1);
+}
+
+void aLoopThatReportsNoSizes(Pair& pair) {
+  REFUSED(loopOf(pair, false), ncclInvalidUsage, "it reports 64 bytes of a message of 8");
+}
+
+void aLoopThatRegistersNothing(Pair& pair) {
+  REFUSED(loopOf(pair, false), ncclInvalidUsage, "nvidia_peermem is not loaded");
+}
+
+void aLoopThatCannotFlush(Pair& pair) {
+  REFUSED(loopOf(pair, true), ncclSystemError, "iflush: system error (2)");
+  OK(loopOf(pair, false));
+}
+
+void aLoopThatLosesWhatIsSent(Pair& pair) {
+  REFUSED(loopOf(pair, false), ncclSystemError, "a message to itself takes too long");
 }
 
 void twoRegions(Pair& pair) {
@@ -323,6 +388,13 @@ int main() {
   isFine &= everyVersion("receives=8", hostMemoryIsNotFlushed);
   isFine &= everyVersion("device-memory,no-device-memory", gpuMemoryThatIsRefused);
   isFine &= everyVersion("device-memory,dma-buf,no-dma-buf", aDmaBufThatIsRefused);
+  isFine &= everyVersion("device-memory,dma-buf", aDmaBufThatIsTaken);
+  isFine &= everyVersion("device-memory,dma-buf,no-dma-buf,no-device-memory", gpuMemoryThatIsRefusedEitherWay);
+  isFine &= everyVersion("device-memory,null-comm=5,null-request=3", aLoopThatCarriesGpuMemory);
+  isFine &= everyVersion("device-memory,no-sizes", aLoopThatReportsNoSizes);
+  isFine &= everyVersion("device-memory,no-device-memory", aLoopThatRegistersNothing);
+  isFine &= everyVersion("device-memory,flush-fails", aLoopThatCannotFlush);
+  isFine &= everyVersion("device-memory,lose=0", aLoopThatLosesWhatIsSent);
   isFine &= everyVersion("regions=2", twoRegions);
   isFine &= everyVersion("max-bytes=65536", longMessages);
   isFine &= everyVersion("test-error=2", aFailedTest);

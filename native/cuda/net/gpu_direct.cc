@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "base/debug.h"
@@ -25,16 +26,18 @@ bool isSet(const char* name) {
   return value != nullptr && std::strcmp(value, "0") != 0 && *value != '\0';
 }
 
-bool needsFlush(const Gpu& gpu, const net::Device& device) {
+bool isThroughC2c(const plan::GpuNicRecord& record) { return std::string_view(record.path, 3) == "P2C"; }
+
+bool needsFlush(const Gpu& gpu, const net::Device& device, const plan::GpuNicRecord& record) {
   if (isSet("NCCL_GDR_FLUSH_DISABLE")) return false;
   int major = 0;
   driver().deviceGetAttribute(&major, kAttributeMajor, gpu.device);
-  return major < kOrderedFrom || device.forceFlush || isSet("NCCL_NET_FORCE_FLUSH");
+  return major < kOrderedFrom || isThroughC2c(record) || device.forceFlush || isSet("NCCL_NET_FORCE_FLUSH");
 }
 
 struct Proof {
   Status status;
-  bool byDmaBuf = false;
+  net::DeviceRegistration how;
 };
 
 Proof test(const Gpu& gpu, net::Network& network, uint32_t device, bool flushes) {
@@ -48,7 +51,7 @@ Proof test(const Gpu& gpu, net::Network& network, uint32_t device, bool flushes)
                            .type = net::MemoryType::device,
                            .dmaBufDescriptor = range.dmaBuf,
                            .dmaBufOffset = range.offset};
-  proof.status = net::testLoop(network, device, {.region = region, .flushes = flushes}, proof.byDmaBuf);
+  proof.status = net::testLoop(network, device, {.region = region, .flushes = flushes}, proof.how);
   return proof;
 }
 
@@ -86,9 +89,10 @@ std::string incapacity(const Gpu& gpu, const net::Network& network, const net::D
   return isSupported != 0 ? "" : reasonOf(uint8_t(plan::GpuDirect::gpuRefuses), {});
 }
 
-std::string describe(const GpuDirect::Use& use, bool byDmaBuf, const std::string& noSends) {
-  std::string text = byDmaBuf ? "GPUDirect by dma-buf" : "GPUDirect";
-  if (use.receives) text += use.flushes ? ", receives with a flush" : ", receives";
+std::string describe(const GpuDirect::Use& use, const Proof& proof, const std::string& noSends) {
+  std::string text = use.byDmaBuf ? "GPUDirect by dma-buf" : "GPUDirect by peer memory";
+  if (!proof.how.refused.ok()) text += " (" + proof.how.refused.sentence + ")";
+  text += use.flushes ? ", receives with a flush" : ", receives";
   return text + (use.sends ? ", sends" : ", no sends: " + noSends);
 }
 
@@ -113,16 +117,18 @@ void GpuDirect::decide(const Gpu& gpu, const PlanView& plan, uint32_t rank, net:
       logInfo(which + "no GPUDirect: " + why, Subsystem::net);
       continue;
     }
-    const Use use{.receives = true,
-                  .sends = record.sends == uint8_t(plan::GpuDirect::allowed),
-                  .flushes = needsFlush(gpu, facts)};
-    const Proof proof = proofOf(gpu, network, device, use.flushes);
+    const bool flushes = needsFlush(gpu, facts, record);
+    const Proof proof = proofOf(gpu, network, device, flushes);
     if (!proof.status.ok()) {
       logWarning(which + "no GPUDirect, slots lie in memory of the host: " + proof.status.sentence);
       continue;
     }
+    const Use use{.receives = true,
+                  .sends = record.sends == uint8_t(plan::GpuDirect::allowed),
+                  .flushes = flushes,
+                  .byDmaBuf = proof.how.byDmaBuf};
     uses_[device] = use;
-    logInfo(which + describe(use, proof.byDmaBuf, reasonOf(record.sends, record)), Subsystem::net);
+    logInfo(which + describe(use, proof, reasonOf(record.sends, record)), Subsystem::net);
   }
 }
 

@@ -15,7 +15,8 @@ class GpuDirect {
   struct Use {
     bool receives = false;
     bool sends = false;
-    bool flushes = false;  // what is received has to be flushed before the GPU reads it
+    bool flushes = false;   // what is received has to be flushed before the GPU reads it
+    bool byDmaBuf = false;  // memory is registered through its dma-buf
   };
   // Tests devices that this process has not tested with the GPU before, and logs what each is used for, and why it is
   // not. The GPU is current.

@@ -1,7 +1,8 @@
 #include "cuda/net/gpu_slots.h"
 
-#include <algorithm>
+#include <string_view>
 
+#include "base/variables.h"
 #include "plan/launch_format.h"
 
 namespace ncclrun::cuda {
@@ -10,8 +11,10 @@ namespace {
 // What the driver gives at once; also a multiple of every page size that dma-bufs have.
 constexpr uint64_t kPieceBytes = 2 << 20;
 
-// Invalid: the driver or the GPU has none.
+// Invalid: the driver or the GPU has none, or NCCL_DMABUF_ENABLE=0.
 Descriptor dmaBufOf(const Gpu& gpu, Pointer memory, uint64_t bytes) {
+  const char* const enabled = ncclVariable("NCCL_DMABUF_ENABLE");
+  if (enabled != nullptr && std::string_view(enabled) == "0") return {};
   int isSupported = 0, descriptor = -1;
   driver().deviceGetAttribute(&isSupported, kAttributeDmaBuf, gpu.device);
   if (isSupported == 0) return {};

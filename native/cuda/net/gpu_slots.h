@@ -1,5 +1,5 @@
-// GPU memory for slots that network cards read and write (GPUDirect). Not zeroed: kernels and cards write before anybody
-// reads.
+// GPU memory for slots that network cards read and write (GPUDirect). Not zeroed: kernels and cards write before
+// anybody reads.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ class GpuSlots {
 
   struct Range {
     std::byte* address = nullptr;
-    int dmaBuf = -1;  // descriptor, open as long as this object lives; -1: the driver gives none
+    int dmaBuf = -1;      // descriptor, open as long as this object lives; -1: the driver gives none
     uint64_t offset = 0;  // in the dma-buf
   };
   // Whole pages. The GPU is current.

@@ -104,6 +104,7 @@ Status NetRegions::placeInGpu(uint32_t peer, uint32_t channels, bool isPair) {
       InGpu& made = inGpu_[{peer, channel, sends}];
       made.flushes = use.flushes;
       NCCLRUN_TRY(gpuSlots_.take(uint64_t(place.steps) * place.stride, made.range));
+      if (!use.byDmaBuf) made.range.dmaBuf = -1;
       place.data->gpuSlots = reinterpret_cast<char*>(made.range.address) + kNetHeaderBytes;
     }
   }

@@ -155,8 +155,8 @@ Status NetConnection::registerGpuSlots(net::Connection& connection) {
                            .type = net::MemoryType::device,
                            .dmaBufDescriptor = deviceRing_->gpu->dmaBuf,
                            .dmaBufOffset = deviceRing_->gpu->offset};
-  bool byDmaBuf = false;
-  Status status = net::registerDeviceMemory(connection, device, region, registration_, byDmaBuf);
+  net::DeviceRegistration how;
+  Status status = net::registerDeviceMemory(connection, device, region, registration_, how);
   if (!status.ok()) {
     status.sentence = "NIC " + device.name + " has registered GPU memory before, and does not any more (" +
                       status.sentence + "): NCCL_NET_GDR_LEVEL=LOC does without";
