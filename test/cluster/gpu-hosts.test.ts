@@ -6,27 +6,20 @@ import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
-import { buildNativeTests, nativeTests } from '../rig/native-tests.ts';
-import { buildStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
+import { buildGpuDirect, buildStandIn, gpuDirectEnvironment, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 
 const variables = { ...standInEnvironment, ...ownKernels };
 const exportsOf = (all: Readonly<Record<string, string>>): string[] =>
   Object.entries(all).flatMap(([name, value]) => ['-x', `${name}=${value}`]);
 const exported = exportsOf(variables);
-/** A plugin whose cards reach GPU memory, where what comes is visible after a flush only. */
-const direct = exportsOf({
-  NCCL_NET_PLUGIN: join(nativeTests, 'net/libnccl-net-double-v12.so'),
-  NCCLRUN_NET_DOUBLE: 'device-memory,dma-buf',
-  NCCL_NET_GDR_LEVEL: 'SYS',
-  NCCLRUN_STAND_IN_CAPABILITY: '80',
-});
+const direct = exportsOf(gpuDirectEnvironment('device-memory,dma-buf'));
 
 describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
   let cluster: Cluster;
   beforeAll(async () => {
     buildMatrix();
     buildStandIn();
-    buildNativeTests('net_double_v12');
+    buildGpuDirect();
     cluster = await Cluster.start(3);
   }, 900_000);
   afterAll(() => cluster[Symbol.asyncDispose]());

@@ -2,29 +2,42 @@
  * GPUDirect between simulated hosts: the stand-in's GPUs, and a network plugin that claims to register their memory. What it receives there
  * is visible only once it was flushed (native/test/net/double).
  */
-import { join } from 'node:path';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { element } from '../../control/topology/element.ts';
+import type { Element } from '../../control/topology/element.ts';
+import { writeXml } from '../../control/topology/write-xml.ts';
 import { describeIf } from '../rig/capability.ts';
 import { Command } from '../rig/command.ts';
 import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
-import { buildNativeTests, nativeTests } from '../rig/native-tests.ts';
-import { buildStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
+import { nativeTests } from '../rig/native-tests.ts';
+import { buildGpuDirect, buildStandIn, gpuDirectEnvironment, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 
 const PART = 20;
 
-/** `double`: what the plugin does; GPUs of compute capability 8.0 need flushes. No topology is known, so every card may be far away. */
 function environment(double: string, wishes: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
-  return {
-    ...process.env,
-    ...standInEnvironment,
-    ...ownKernels,
-    NCCLRUN_STAND_IN_CAPABILITY: '80',
-    NCCL_NET_GDR_LEVEL: 'SYS',
-    NCCL_NET_PLUGIN: join(nativeTests, 'net/libnccl-net-double-v12.so'),
-    NCCLRUN_NET_DOUBLE: double,
-    ...wishes,
-  };
+  return { ...process.env, ...standInEnvironment, ...ownKernels, ...gpuDirectEnvironment(double), ...wishes };
+}
+
+/** The stand-in's four GPUs, each beside a card under a PCI switch of its own. */
+function fourSwitches(): Element {
+  const cpu = element('cpu', { numaid: 0, arch: 'x86_64', vendor: 'GenuineIntel', familyid: 6, modelid: 143 });
+  const link = { link_speed: '32.0 GT/s PCIe', link_width: 16 };
+  for (let dev = 0; dev < 4; dev++) {
+    const bus = (0x10 + dev).toString(16);
+    const net = element('net', { name: `eth${dev}`, dev, speed: 100_000, port: 1, guid: `0x${dev + 1}`, gdr: 0 });
+    const parts = [
+      element('pci', { busid: `0000:${bus}:00.0`, class: '0x030200', ...link }, [
+        element('gpu', { dev, sm: 80, gdr: 1 }),
+      ]),
+      element('pci', { busid: `0000:${bus}:03.0`, class: '0x020700', ...link }, [element('nic', {}, [net])]),
+    ];
+    cpu.children.push(element('pci', { busid: `0000:${bus}:01.0`, class: '0x060400', ...link }, parts));
+  }
+  return element('system', { version: 1 }, [cpu]);
 }
 
 const NEWER = { NCCLRUN_STAND_IN_CAPABILITY: '90' };
@@ -33,7 +46,7 @@ describeIf(noCompiler, 'GPUDirect between hosts', () => {
   beforeAll(() => {
     buildMatrix();
     buildStandIn();
-    buildNativeTests('net_double_v12');
+    buildGpuDirect();
   }, 900_000);
 
   describe('every collective is exact', () => {
@@ -126,6 +139,21 @@ describeIf(noCompiler, 'GPUDirect between hosts', () => {
     const said = await saidOf(double, wishes);
     expect(said.map((one) => one.slice(0, 3))).toEqual(['0: ', '1: ']);
     for (const one of said) expect(one.slice(3)).toMatch(line);
+  });
+
+  it('a card reaches the GPU beside it, and not one behind another switch', async () => {
+    const topology = join(await mkdtemp(join(tmpdir(), 'ncclrun-topology-')), 'topology.xml');
+    await writeFile(topology, writeXml(fourSwitches()));
+    const wishes = { NCCL_TOPO_FILE: topology, NCCL_NET_GDR_LEVEL: '' };
+    const beside = await saidOf('device-memory,card=16', wishes, 4);
+    await rm(dirname(topology), { recursive: true });
+    // The ranks of each host have its first two GPUs.
+    expect(beside).toEqual([
+      '0: GPUDirect by peer memory, receives with a flush, sends',
+      '1: no GPUDirect: the path PHB is longer than NCCL_NET_GDR_LEVEL allows',
+      '2: GPUDirect by peer memory, receives with a flush, sends',
+      '3: no GPUDirect: the path PHB is longer than NCCL_NET_GDR_LEVEL allows',
+    ]);
   });
 
   it('a host whose plugin registers no GPU memory and one whose plugin does exchange exact results', async () => {

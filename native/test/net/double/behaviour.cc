@@ -38,6 +38,7 @@ constexpr std::string_view kNames[] = {
     "null-registration",  // registrations are null
     "no-devices",         // there are 0 devices
     "init-error",         // init fails with code N
+    "card",               // the device is at PCI address 0000:NN:03.0, N being a bus
     "bad-properties",     // members are null, 0, out of range or not written
     "receives",           // maxRecvs; default: 8
     "max-bytes",          // maxP2pBytes

@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "net/double/behaviour.h"
 #include "net/double/calls.h"
@@ -51,6 +53,12 @@ Comm* wrap(void* core, bool sends) {
   comm->nulls = planted("null-request");
   count("comms");
   return comm;
+}
+
+std::string pciPath(long bus) {
+  char address[16];
+  std::snprintf(address, sizeof address, "0000:%02lx:03.0", bus);
+  return std::string("/sys/devices/pci0000:00/") + address;
 }
 
 int close(void* opaque) {
@@ -107,6 +115,10 @@ int properties(int device, netProperties* out) {
   out->maxP2pBytes = size_t(planted("max-bytes", long(out->maxP2pBytes)));
   if (planted("device-memory") != 0) out->ptrSupport |= NET_DEVICE_MEMORY;
   if (planted("dma-buf") != 0) out->ptrSupport |= NET_DMABUF;
+  if (const long bus = planted("card"); bus != 0) {
+    static const std::string& path = *new std::string(pciPath(bus));
+    out->pciPath = const_cast<char*>(path.c_str());
+  }
   out->forceFlush = planted("force-flush") != 0 ? 1 : 0;
   out->netDeviceType = planted("net-device") == 1 ? 1 : 0;
   if (planted("bad-properties") == 0) return result;
