@@ -77,8 +77,13 @@ class NetConnection {
   Status failure() const;
   // Sender: nothing waits to be carried. Receivers always are.
   bool isIdle() const { return !sends_ || ring_.head.load() == ring_.tail.load() || !isOpen(); }
-  // Sender: tells the receiver that nothing more follows; true once the network has carried that, or cannot.
+  // Sender: tells the receiver that nothing more follows; true once the network has carried that, and what fill() asked
+  // for, or cannot.
   bool sendEnd();
+  // Sender: so many empty messages are to follow the last one.
+  void fill(uint64_t messages);
+  // Receiver whose connection has ended: receives that are still open, which only further messages complete.
+  uint64_t openReceives() const;
   // Closes it, with whatever is under way. Not used afterwards.
   void close();
 
@@ -100,6 +105,9 @@ class NetConnection {
   Status registerGpuSlots(net::Connection& connection);
   void deregister(net::Connection* connection);
   bool sendSlots();
+  bool sendLast();
+  bool sendFillers();
+  void drainReceives();
   bool receiveSlots();
   // A receive for every part of every free slot. stepBytes: of the largest step, with its header.
   Status postReceives(size_t stepBytes);
@@ -166,7 +174,9 @@ class NetConnection {
   net::Registration endRegistration_;
   bool isEndRegistered_ = false;
   net::Request* endRequest_ = nullptr;
-  bool isCounted_ = false;  // in busy_
+  uint64_t fillers_ = 0;         // sender: empty messages to be sent
+  bool hasDrainFailed_ = false;  // receiver: what is open stays so
+  bool isCounted_ = false;       // in busy_
 };
 
 }  // namespace ncclrun

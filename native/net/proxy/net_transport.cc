@@ -271,10 +271,11 @@ Proxy::Work::Outcome NetTransport::onNetwork(bool fromNetwork) {
     const bool changed = connection.advance();
     hasChanged = hasChanged || changed;
     confirmEnd(each);
-    if (connection.hasFailed() || connection.hasEnded()) continue;
+    if (each.isStopped) hasSentAll(each);
+    if (connection.hasFailed() || (connection.hasEnded() && !isEnding(each))) continue;
     // A block that still waits for more says so again.
     const bool waits = !each.facts().sends && !changed && isLaunched_.load(std::memory_order_seq_cst);
-    if (connection.isOpen() && connection.isIdle() && !waits && !each.isEndExpected()) continue;
+    if (connection.isOpen() && connection.isIdle() && !waits && !each.isEndExpected() && !isEnding(each)) continue;
     connection.watched.store(true, std::memory_order_seq_cst);
     isWatched = true;
   }
@@ -294,6 +295,7 @@ Proxy::Work::Outcome NetTransport::moveDevice(bool hasEvents) {
     if (!hasEvents && !isWatched && !connection.hasDeviceNews()) continue;
     hasMoved = connection.advance() || hasMoved;
     confirmEnd(each);
+    if (each.isStopped) hasSentAll(each);
   }
   judgeFailures();
   return {.isWatched = true, .hasMoved = hasMoved || hasEvents, .isPolled = hasMoved || areActive};

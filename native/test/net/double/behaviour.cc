@@ -25,6 +25,7 @@ constexpr std::string_view kNames[] = {
     "other-first",        // every other request is complete only after the one behind it
     "lose",               // request N of a comm is never complete
     "test-error",         // the Nth test fails
+    "strict-close",       // a comm that has not failed is closed with open requests: aborts
     "error-code",         // with this code; default: 6
     "device-memory",      // claims to register GPU memory; data is visible only after a flush
     "flush-at-once",      // a flush needs no request

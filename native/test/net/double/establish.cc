@@ -66,6 +66,8 @@ int close(void* opaque) {
   if (comm == nullptr) broken("close of a null comm");
   count("comms", -1);
   count("open-at-close", long(comm->open.size()));
+  if (planted("strict-close") != 0 && !comm->isDead && !comm->open.empty())
+    broken(comm->sends ? "closeSend with open requests" : "closeRecv with open requests");
   count("regions-at-close", long(comm->regions.size()));
   for (void* const region : comm->regions) delete static_cast<Region*>(region);
   const int result = exampleTable.closeSend(comm->core);
