@@ -2,15 +2,18 @@
 // asks for.
 #include <signal.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "nccl.h"
 #include "net/device_memory.h"
+#include "net/plugin/attempt_pool.h"
 #include "net/plugin_pair.h"
 
 using namespace ncclrun::test;
 using ncclrun::Status;
 using ncclrun::net::DeviceRegistration;
+using ncclrun::net::plugin::AttemptPool;
 
 namespace {
 
@@ -311,6 +314,77 @@ void aCallThatDoesNotReturn() {
   EXPECT(millisecondsSince(start) < 1000);
 }
 
+size_t threads() { return size_t(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {})); }
+
+// More connections under way than there are threads for.
+void manyPendingConnections(size_t count) {
+  std::vector<std::unique_ptr<Pair>> pairs;
+  const size_t before = threads();
+  for (size_t i = 0; i < count; i++) pairs.push_back(std::make_unique<Pair>("double-v6"));
+  // Nobody connects yet: accepts alone wait.
+  for (int round = 0; round < 20; round++) {
+    for (const auto& pair : pairs) OK(pair->listener->accept(pair->receiver));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const size_t waiting = threads();
+  EXPECT(waiting > before && waiting <= before + AttemptPool::kMaxThreads);
+  size_t made = 0;
+  while (made < count) {
+    made = 0;
+    for (const auto& pair : pairs) {
+      OK(pair->step());
+      made += pair->sender != nullptr && pair->receiver != nullptr;
+    }
+    EXPECT(threads() <= before + 2 * AttemptPool::kMaxThreads);
+  }
+  someSizes(*pairs.front());
+  someSizes(*pairs.back());
+}
+
+void connectionsThatWaitShareThreads() {
+  plant("null-comm=3");
+  manyPendingConnections(100);
+}
+
+void connectionsThatBlockShareThreads() {
+  plant("block-ms=60");
+  manyPendingConnections(48);
+}
+
+void aCallThatNeverReturnsDoesNotKeepTheOthers() {
+  plant("block-at=1");
+  constexpr size_t kMore = 3 * AttemptPool::kThreads;
+  std::vector<std::unique_ptr<Pair>> pairs;
+  for (size_t i = 0; i < kMore; i++) pairs.push_back(std::make_unique<Pair>("double-v6"));
+  // The first accept of all hangs; all the others are made.
+  size_t made = 0;
+  while (made + 1 < kMore) {
+    made = 0;
+    for (const auto& pair : pairs) {
+      OK(pair->step());
+      made += pair->receiver != nullptr;
+    }
+  }
+}
+
+void aCallThatNeverReturnsEndsThoseOnItsThread() {
+  plant("null-comm=1000000,block-at=400");
+  constexpr size_t kCount = 3 * AttemptPool::kThreads;
+  constexpr uint64_t kTimeout = 300'000'000;
+  std::vector<std::unique_ptr<Pair>> pairs;
+  for (size_t i = 0; i < kCount; i++) pairs.push_back(std::make_unique<Pair>("double-v6", kTimeout));
+  bool isSaid = false, isSaidOfAnother = false;
+  while (!isSaid || !isSaidOfAnother) {
+    for (const auto& pair : pairs) {
+      const Status status = pair->listener->accept(pair->receiver);
+      if (status.ok()) continue;
+      const bool isAnother = status.sentence.find("another call on its thread") != std::string::npos;
+      REFUSED(status, ncclSystemError, "has not returned for 300 ms");
+      (isAnother ? isSaidOfAnother : isSaid) = true;
+    }
+  }
+}
+
 void anAbandonedHandshake() {
   for (const char* name : {"double-v6", "double-v12"}) {
     Pair pair(name);
@@ -372,6 +446,10 @@ int main() {
   RUN(aPluginThatBlocksHasAThread);
   RUN(aPluginThatIsSeenToBlockGetsAThread);
   RUN(aCallThatDoesNotReturn);
+  RUN(connectionsThatWaitShareThreads);
+  RUN(connectionsThatBlockShareThreads);
+  RUN(aCallThatNeverReturnsDoesNotKeepTheOthers);
+  RUN(aCallThatNeverReturnsEndsThoseOnItsThread);
   RUN(anAbandonedHandshake);
   isFine &= everyVersion("receives=8", manyAtOnce);
   isFine &= everyVersion("receives=1", manyAtOnce);

@@ -57,11 +57,12 @@ Proof test(const Gpu& gpu, net::Network& network, uint32_t device, bool flushes)
 
 // Each once per process.
 Proof proofOf(const Gpu& gpu, net::Network& network, uint32_t device, bool flushes) {
-  using Key = std::tuple<std::string, uint32_t, uint64_t, bool>;
+  using Key = std::tuple<std::string, std::string, uint64_t, uint32_t, uint64_t, bool>;
   static std::mutex mutex;
   static auto& known = *new std::map<Key, Proof>;
   std::lock_guard lock(mutex);
-  const Key key(network.name(), device, gpu.busId, flushes);
+  const net::Device& facts = network.devices()[device];
+  const Key key(network.name(), facts.name, facts.guid, facts.port, gpu.busId, flushes);
   const auto found = known.find(key);
   return found != known.end() ? found->second : known[key] = test(gpu, network, device, flushes);
 }

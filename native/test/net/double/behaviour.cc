@@ -18,6 +18,7 @@ constexpr std::string_view kNames[] = {
     "null-request",       // isend and irecv yield nothing N times before each request
     "block-ms",           // connect and accept sleep N ms
     "accept-ms",          // accept sleeps N ms more
+    "block-at",           // the Nth accept of all sleeps a minute more
     "no-sizes",           // test writes no sizes
     "wrong-sizes",        // test reports a size beyond the buffer
     "in-order",           // test of a request that is not the oldest fails

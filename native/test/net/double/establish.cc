@@ -1,6 +1,7 @@
 // init, devices, listen, connect, accept, close and registration of the double.
 #include <sys/stat.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -173,6 +174,8 @@ int accept(void* opaque, void** receiver, abi::DeviceHandle** driver) {
   auto* const listener = static_cast<Listener*>(opaque);
   count("accept");
   block(planted("block-ms") + planted("accept-ms"));
+  static std::atomic<long> accepts{0};
+  if (++accepts == planted("block-at")) block(60'000);
   if (listener->nulls-- > 0) return 0;
   listener->nulls = 0;
   void* core = nullptr;
