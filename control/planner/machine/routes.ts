@@ -106,7 +106,17 @@ export class MachineRoutes {
     if (!net.gpuDirect || !gpu.gpuDirect) return false;
     if (reads && !this.mayRead(gpu)) return false;
     const far = this.#distance(this.relay(gpu, net) ?? gpu, net);
-    return far <= distance(this.#options.gpuDirectLevel ?? 'P2C');
+    return far <= this.farthestDirect;
+  }
+
+  /** Of the same machine: no path is led through a processor or another GPU because of what may not be used. */
+  undiverted(): MachineRoutes {
+    return new MachineRoutes(this.machine, { ...this.#options, gpuDirectLevel: 'SYS', throughOtherNics: false });
+  }
+
+  /** How far NICs may be from a GPU whose memory they read and write. */
+  get farthestDirect(): number {
+    return distance(this.#options.gpuDirectLevel ?? 'P2C');
   }
 
   /** The GPU that hands data of `gpu` on to a NIC (path type PXN); null: none does. */

@@ -3,7 +3,7 @@ import type { GpuDirectVerdict, GpuNic } from '../../plan/gpu-nics.ts';
 import { everyElement } from '../../topology/element.ts';
 import type { Element } from '../../topology/element.ts';
 import { buildMachine } from '../machine/build.ts';
-import type { NetNode } from '../machine/node.ts';
+import type { GpuNode, NetNode } from '../machine/node.ts';
 import { distance } from '../machine/path.ts';
 import { MachineRoutes } from '../machine/routes.ts';
 import type { RouteOptions } from '../machine/routes.ts';
@@ -13,27 +13,39 @@ import type { RouteOptions } from '../machine/routes.ts';
  * another one's card. `topology`: with ranks on its GPUs, by local index.
  */
 export function gpuNicsOf(topology: Element, options: RouteOptions): GpuNic[] {
-  // Paths as they are, none led through a processor because it may not be used.
-  const all = { ...options, gpuDirectLevel: 'SYS', throughOtherNics: false } as const;
   const machine = buildMachine(asIfDirect(topology));
-  const routes = new MachineRoutes(machine, all);
-  const farthest = distance(options.gpuDirectLevel ?? 'P2C');
+  const used = new MachineRoutes(machine, options);
+  const routes = used.undiverted();
+  const farthest = used.farthestDirect;
   const refusing = refusingRanks(topology);
   const cards = cardsOf(machine.nets);
-  const [cpu] = machine.cpus;
   return machine.gpus
     .toSorted((one, other) => one.rank - other.rank)
     .flatMap((gpu) =>
       [...cards, null].map((one) => {
-        // A card that is in no topology hangs on the first processor.
-        const end = one?.net ?? cpu;
-        const path = end === undefined ? 'SYS' : routes.path(gpu, end).type;
-        const near: GpuDirectVerdict = distance(path) <= farthest ? 'allowed' : 'tooFar';
-        const receives = refusing.has(gpu.rank) ? 'gpuRefuses' : near;
-        const sends = receives === 'allowed' && !routes.mayRead(gpu) ? 'noReads' : receives;
-        return { local: gpu.rank, card: one?.card ?? null, path, receives, sends };
+        const isRefused = refusing.has(gpu.rank);
+        return {
+          local: gpu.rank,
+          card: one?.card ?? null,
+          ...verdict(routes, farthest, gpu, one?.net ?? null, isRefused),
+        };
       }),
     );
+}
+
+/** `routes`: undiverted. `net` null: a card that is in no topology hangs on the first processor. */
+export function verdict(
+  routes: MachineRoutes,
+  farthest: number,
+  gpu: GpuNode,
+  net: NetNode | null,
+  isRefused: boolean,
+): Pick<GpuNic, 'path' | 'receives' | 'sends'> {
+  const end = net ?? routes.machine.cpus[0];
+  const path = end === undefined ? 'SYS' : routes.path(gpu, end).type;
+  const near: GpuDirectVerdict = distance(path) <= farthest ? 'allowed' : 'tooFar';
+  const receives = isRefused ? 'gpuRefuses' : near;
+  return { path, receives, sends: receives === 'allowed' && !routes.mayRead(gpu) ? 'noReads' : receives };
 }
 
 /** Each once; those that hang on a processor have no address. */
