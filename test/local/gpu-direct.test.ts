@@ -42,6 +42,22 @@ function fourSwitches(): Element {
 
 const NEWER = { NCCLRUN_STAND_IN_CAPABILITY: '90' };
 
+/** What ranks of two hosts say of GPUDirect, by rank: "0: GPUDirect by dma-buf, …". */
+async function saidOf(double: string, wishes: NodeJS.ProcessEnv, ranks = 2): Promise<string[]> {
+  const words = ['perf', 'all_reduce', '-n', String(ranks), '--simulate-hosts', '2', '--device', 'cuda'];
+  const sizes = ['-b', '64K', '-e', '64K', '--iters', '1', '--warmup', '1', '--check'];
+  const { status, stdout, stderr } = await Command.run([...words, ...sizes], {
+    environment: environment(double, { NCCL_DEBUG: 'INFO', ...wishes }),
+  });
+  expect({ status, stdout }, stderr).toMatchObject({
+    status: 0,
+    stdout: expect.stringContaining('Out of bounds values : 0 OK'),
+  });
+  return [...stderr.matchAll(/GPU of rank .*/gu)]
+    .map(([line]) => line.replace(/^GPU of rank (\d) on host \S+, NIC \w+: /u, '$1: '))
+    .toSorted();
+}
+
 describeIf(noCompiler, 'GPUDirect between hosts', () => {
   beforeAll(() => {
     buildMatrix();
@@ -78,21 +94,6 @@ describeIf(noCompiler, 'GPUDirect between hosts', () => {
     expect({ status, isRight: stdout.includes(': 0 wrong') }).toEqual({ status: 1, isRight: false });
     expect(stderr).toContain('element 0 should be');
   });
-
-  const saidOf = async (double: string, wishes: NodeJS.ProcessEnv, ranks = 2): Promise<string[]> => {
-    const words = ['perf', 'all_reduce', '-n', String(ranks), '--simulate-hosts', '2', '--device', 'cuda'];
-    const sizes = ['-b', '64K', '-e', '64K', '--iters', '1', '--warmup', '1', '--check'];
-    const { status, stdout, stderr } = await Command.run([...words, ...sizes], {
-      environment: environment(double, { NCCL_DEBUG: 'INFO', ...wishes }),
-    });
-    expect({ status, stdout }, stderr).toMatchObject({
-      status: 0,
-      stdout: expect.stringContaining('Out of bounds values : 0 OK'),
-    });
-    return [...stderr.matchAll(/GPU of rank .*/gu)]
-      .map(([line]) => line.replace(/^GPU of rank (\d) on host \S+, NIC \w+: /u, '$1: '))
-      .toSorted();
-  };
 
   it.each<[string, string, NodeJS.ProcessEnv, RegExp]>([
     ['a dma-buf', 'device-memory,dma-buf', {}, /^GPUDirect by dma-buf, receives with a flush, sends$/u],

@@ -16,8 +16,8 @@ namespace {
 
 constexpr auto kShortestPause = std::chrono::microseconds(50);
 constexpr auto kLongestPause = std::chrono::microseconds(1000);
-constexpr auto kIdle = std::chrono::seconds(1);     // a thread without attempts ends
-constexpr uint64_t kLostCall = 60'000'000'000;  // ns: a thread whose call does not return counts no more
+constexpr auto kIdle = std::chrono::seconds(1);  // a thread without attempts ends
+constexpr uint64_t kLostCall = 60'000'000'000;   // ns: a thread whose call does not return counts no more
 
 }  // namespace
 

@@ -16,8 +16,8 @@ struct Attempt::State {
   void release();
 
   Work work;
-  const uint64_t since;  // ns
-  std::mutex mutex;      // of what follows
+  const uint64_t since;    // ns
+  std::mutex mutex;        // of what follows
   uint64_t callBegan = 0;  // 0: the thread is in no call
   uint64_t callEnded = 0;  // the last one; 0: there was none
   bool hasBegun = false;
