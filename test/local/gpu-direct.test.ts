@@ -5,7 +5,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { element } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { writeXml } from '../../control/topology/write-xml.ts';
@@ -65,28 +65,26 @@ describeIf(noCompiler, 'GPUDirect between hosts', () => {
     buildGpuDirect();
   }, 900_000);
 
-  describe('every collective is exact', () => {
-    it.each<[string, number, number, string, NodeJS.ProcessEnv]>([
-      ['with flushes', 2, 2, 'device-memory', {}],
-      ['with dma-bufs', 4, 2, 'device-memory,dma-buf', {}],
-      ['with rings', 3, 3, 'device-memory', { NCCL_ALGO: 'ring' }],
-      ['with rails', 4, 2, 'device-memory', { NCCL_ALGO: 'allreduce:rail;allgather:rail;reducescatter:rail' }],
-      ['with slots of several messages', 3, 2, 'device-memory,max-bytes=20000', {}],
-      ['where the plugin takes its time', 2, 2, 'device-memory,null-request=2,done-after=3', {}],
-      ['where a flush needs no request', 2, 2, 'device-memory,flush-at-once', {}],
-      ['without flushes on newer GPUs', 3, 2, 'device-memory,no-flush', NEWER],
-      ['where the device asks for flushes', 2, 2, 'device-memory,force-flush', NEWER],
-      ['with NCCL_NET_FORCE_FLUSH=1', 2, 2, 'device-memory', { ...NEWER, NCCL_NET_FORCE_FLUSH: '1' }],
-      ['with NCCL_GDR_FLUSH_DISABLE=1', 2, 2, 'device-memory,no-flush', { NCCL_GDR_FLUSH_DISABLE: '1' }],
-      ['with NCCL_NET_GDR_READ=0', 3, 2, 'device-memory', { NCCL_NET_GDR_READ: '0' }],
-    ])('%s on %i ranks of %i hosts', (_, ranks, hosts, double, wishes) =>
-      runMatrix(ranks, ['-n', String(ranks), '--simulate-hosts', String(hosts), '--tag-output=none'], {
-        seed: ranks,
-        part: PART,
-        environment: environment(double, wishes),
-      }),
-    );
-  });
+  it.each<[string, number, number, string, NodeJS.ProcessEnv]>([
+    ['with flushes', 2, 2, 'device-memory', {}],
+    ['with dma-bufs', 4, 2, 'device-memory,dma-buf', {}],
+    ['with rings', 3, 3, 'device-memory', { NCCL_ALGO: 'ring' }],
+    ['with rails', 4, 2, 'device-memory', { NCCL_ALGO: 'allreduce:rail;allgather:rail;reducescatter:rail' }],
+    ['with slots of several messages', 3, 2, 'device-memory,max-bytes=20000', {}],
+    ['where the plugin takes its time', 2, 2, 'device-memory,null-request=2,done-after=3', {}],
+    ['where a flush needs no request', 2, 2, 'device-memory,flush-at-once', {}],
+    ['without flushes on newer GPUs', 3, 2, 'device-memory,no-flush', NEWER],
+    ['where the device asks for flushes', 2, 2, 'device-memory,force-flush', NEWER],
+    ['with NCCL_NET_FORCE_FLUSH=1', 2, 2, 'device-memory', { ...NEWER, NCCL_NET_FORCE_FLUSH: '1' }],
+    ['with NCCL_GDR_FLUSH_DISABLE=1', 2, 2, 'device-memory,no-flush', { NCCL_GDR_FLUSH_DISABLE: '1' }],
+    ['with NCCL_NET_GDR_READ=0', 3, 2, 'device-memory', { NCCL_NET_GDR_READ: '0' }],
+  ])('every collective is exact %s on %i ranks of %i hosts', (_, ranks, hosts, double, wishes) =>
+    runMatrix(ranks, ['-n', String(ranks), '--simulate-hosts', String(hosts), '--tag-output=none'], {
+      seed: ranks,
+      part: PART,
+      environment: environment(double, wishes),
+    }),
+  );
 
   it('what nobody flushes is not visible, and the results are wrong', async () => {
     const words = ['-n', '2', '--simulate-hosts', '2', join(nativeTests, 'matrix'), '1', '60'];
@@ -170,17 +168,15 @@ describeIf(noCompiler, 'GPUDirect between hosts', () => {
     expect(stderr).toMatch(/GPU of rank 3 on host .*: no GPUDirect: the network Double does not register/u);
   });
 
-  describe('programs', () => {
-    const programs = gpuPrograms();
-    it.each([
-      ['graphs 3 10 262144', 'graphs: 3 ranks, 10 replays, up to 262144 bytes: right'],
-      ['abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on'],
-      ['leave 2', 'leave: 2 ranks: who needed it was told, and nobody else'],
-      ['slots 2 3 2', 'slots: 2 ranks, 3 communicators, 2 aborts: right'],
-    ])(
-      'the program %s succeeds on two hosts',
-      (line, says) => programs.expectOnHosts(2, line, says, environment('device-memory', { NCCL_MAX_NCHANNELS: '4' })),
-      240_000,
-    );
-  });
+  const programs = gpuPrograms();
+  it.each([
+    ['graphs 3 10 262144', 'graphs: 3 ranks, 10 replays, up to 262144 bytes: right'],
+    ['abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on'],
+    ['leave 2', 'leave: 2 ranks: who needed it was told, and nobody else'],
+    ['slots 2 3 2', 'slots: 2 ranks, 3 communicators, 2 aborts: right'],
+  ])(
+    'the program %s succeeds on two hosts',
+    (line, says) => programs.expectOnHosts(2, line, says, environment('device-memory', { NCCL_MAX_NCHANNELS: '4' })),
+    240_000,
+  );
 });

@@ -19,7 +19,7 @@ const onGpus = (double: string): NodeJS.ProcessEnv => ({
   ...gpuDirectEnvironment(double),
 });
 
-describeIf(noCompiler, 'a plugin whose connections close', () => {
+describeIf(noCompiler, 'connections of a plugin that close', () => {
   beforeAll(() => {
     buildMatrix();
     buildStandIn();
@@ -36,7 +36,7 @@ describeIf(noCompiler, 'a plugin whose connections close', () => {
     ['GPUs', 4, onGpus('strict-close')],
     ['GPUs by GPUDirect', 3, onGpus('strict-close,device-memory')],
     ['GPUs by GPUDirect, with slots of several messages', 2, onGpus('strict-close,device-memory,max-bytes=20000')],
-  ])('has no open request after the collectives of %s on %i ranks', (_, ranks, environment) =>
+  ])('no request is open after the collectives of %s on %i ranks', (_, ranks, environment) =>
     runMatrix(ranks, ['-n', String(ranks), '--simulate-hosts', '2', '--tag-output=none'], {
       seed: ranks,
       part: 40,
@@ -51,7 +51,7 @@ describeIf(noCompiler, 'a plugin whose connections close', () => {
     ['memory 4 4', 'memory: 4 ranks, 4 communicators: right'],
     ['leave 2', 'leave: 2 ranks: who needed it was told, and nobody else'],
   ])(
-    'has none after the program %s',
+    'no request is open after the program %s',
     (line, says) =>
       programs.expectOnHosts(2, line, says, { ...onGpus('strict-close,device-memory'), NCCL_MAX_NCHANNELS: '4' }),
     240_000,

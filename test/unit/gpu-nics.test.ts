@@ -81,7 +81,7 @@ describe('GPUDirect in a plan', () => {
     expect(verdicts(nics)[0]).toBe('PIX allowed allowed');
   });
 
-  test('without a topology only NCCL_NET_GDR_LEVEL=SYS lets cards reach GPUs', () => {
+  test('only NCCL_NET_GDR_LEVEL=SYS lets cards reach GPUs where no topology is known', () => {
     const known = gpuInput(4, 2);
     const input = { ...known, hosts: known.hosts.map((host) => ({ ...host, machine: null })) };
     const far = { card: null, path: 'SYS', receives: 'tooFar', sends: 'tooFar' };
