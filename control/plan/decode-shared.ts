@@ -1,7 +1,10 @@
 /** The tables of a HostPlan that are the same on every host, read back. */
-import { HEADER, HOST_RECORD, NIC_RECORD, PEER_RECORD, STRIDE } from './layout.ts';
+import { cardAddress, GPU_DIRECT_VERDICTS } from './gpu-nics.ts';
+import type { GpuDirectVerdict, GpuNic } from './gpu-nics.ts';
+import { GPU_NIC_RECORD, HEADER, HOST_RECORD, NIC_RECORD, PEER_RECORD, STRIDE } from './layout.ts';
 import { nicFromNumber } from './network.ts';
 import type { PlanNetwork, PlanNic } from './network.ts';
+import { named } from './plan-reader.ts';
 import type { PlanReader, SectionReader } from './plan-reader.ts';
 import type { PlanHost, PlanPeer } from './types.ts';
 import { PlanError } from './validate.ts';
@@ -25,6 +28,7 @@ export function decodeHosts(reader: PlanReader, hosts: number): PlanHost[] {
   const strings = reader.section(HEADER.stringTable, STRIDE.string, 'stringTable');
   if (table.count !== hosts) throw new PlanError(`hostTable: ${table.count} records for ${hosts} hosts`);
   const nics = reader.section(HEADER.nicTable, STRIDE.nic, 'nicTable');
+  const own = reader.u32(HEADER.hostIndex);
   let used = 0; // hosts that share NICs could make a small file fill the memory
   return Array.from({ length: hosts }, (_, index) => {
     const at = table.at(index);
@@ -38,6 +42,7 @@ export function decodeHosts(reader: PlanReader, hosts: number): PlanHost[] {
       name: text(HOST_RECORD.nameOffset),
       address: text(HOST_RECORD.addressOffset),
       nics: Array.from({ length: count }, (_nic, offset) => decodeNic(reader, nics.at(first + offset), strings)),
+      gpuNics: index === own ? decodeGpuNics(reader) : [],
     };
   });
 }
@@ -70,4 +75,24 @@ function readString(reader: PlanReader, strings: SectionReader, at: number, what
   if (offset + length > strings.count)
     throw new PlanError(`${what}: a string beyond the ${strings.count} bytes there are`);
   return Buffer.from(reader.bytes(strings.at(offset), length)).toString('utf8');
+}
+
+/** Those of the host that the HostPlan is for. */
+function decodeGpuNics(reader: PlanReader): GpuNic[] {
+  const table = reader.section(HEADER.gpuNicTable, STRIDE.gpuNic, 'gpuNicTable');
+  return Array.from({ length: table.count }, (_, index) => {
+    const at = table.at(index);
+    const card = at + GPU_NIC_RECORD.card;
+    const verdict = (field: number): GpuDirectVerdict =>
+      named(GPU_DIRECT_VERDICTS, reader.u8(at + field), `gpuNicTable[${index}]`);
+    return {
+      local: reader.u32(at + GPU_NIC_RECORD.local),
+      card: reader.isOpenEnded(card) ? null : cardAddress(reader.u64(card, `gpuNicTable[${index}].card`)),
+      path: Buffer.from(reader.bytes(at + GPU_NIC_RECORD.path, 4))
+        .toString('latin1')
+        .replaceAll('\0', ''),
+      receives: verdict(GPU_NIC_RECORD.receives),
+      sends: verdict(GPU_NIC_RECORD.sends),
+    };
+  });
 }

@@ -1,5 +1,7 @@
-/** The tables of a HostPlan that speak of one host's ranks: who they are, and their ring edges. */
-import { EDGE_KINDS, EDGE_RECORD, LOCAL_RECORD, NO_NIC, STRIDE, TRANSPORTS } from './layout.ts';
+/** The tables of a HostPlan that speak of one host's ranks: who they are, their ring edges, and the cards that reach their GPUs. */
+import { cardNumber, GPU_DIRECT_VERDICTS } from './gpu-nics.ts';
+import type { GpuNic } from './gpu-nics.ts';
+import { EDGE_KINDS, EDGE_RECORD, GPU_NIC_RECORD, LOCAL_RECORD, NO_NIC, STRIDE, TRANSPORTS } from './layout.ts';
 import { isNetwork, nicNumber } from './network.ts';
 import type { SegmentLayout } from './segment.ts';
 import type { CommPlan } from './types.ts';
@@ -68,3 +70,20 @@ export function encodeLocalTables(
   });
   return { bytes: new Uint8Array(view.buffer), edges };
 }
+
+export function encodeGpuNics(gpuNics: readonly GpuNic[]): Uint8Array {
+  const view = new DataView(new ArrayBuffer(gpuNics.length * STRIDE.gpuNic));
+  gpuNics.forEach(({ local, card, path, receives, sends }, index) => {
+    const at = index * STRIDE.gpuNic;
+    if (card === null) view.setBigUint64(at + GPU_NIC_RECORD.card, ANY_CARD, true);
+    else writeU64(view, at + GPU_NIC_RECORD.card, cardNumber(card));
+    view.setUint32(at + GPU_NIC_RECORD.local, local, true);
+    view.setUint8(at + GPU_NIC_RECORD.receives, GPU_DIRECT_VERDICTS.indexOf(receives));
+    view.setUint8(at + GPU_NIC_RECORD.sends, GPU_DIRECT_VERDICTS.indexOf(sends));
+    for (let i = 0; i < PATH_BYTES; i++) view.setUint8(at + GPU_NIC_RECORD.path + i, path.charCodeAt(i) || 0);
+  });
+  return new Uint8Array(view.buffer);
+}
+
+const ANY_CARD = 0xffff_ffff_ffff_ffffn;
+const PATH_BYTES = 4;

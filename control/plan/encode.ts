@@ -2,7 +2,7 @@
  * CommPlan → HostPlan (native/plan/plan_format.h). What all hosts share (hosts, peers, rings, trees, tuning, strings) is encoded once and
  * lies right behind the header; a host's own records (its ranks and their ring edges) follow it.
  */
-import { encodeLocalTables } from './encode-local.ts';
+import { encodeGpuNics, encodeLocalTables } from './encode-local.ts';
 import type { RingNeighbourTables } from './encode-local.ts';
 import { encodeSharedTables, SHARED_SECTIONS, writeString } from './encode-shared.ts';
 import type { SharedTables } from './encode-shared.ts';
@@ -82,10 +82,13 @@ function encodeHost(
       : 0;
   const segment = layOutSegment(plan, ranks.length, sharedRings);
   const local = encodeLocalTables(plan, ranks, neighbours, shared.channels.localIndex, segment);
-  const bytes = new Uint8Array(PLAN_HEADER_BYTES + local.bytes.length);
+  const gpuNics = plan.hosts[hostIndex]?.gpuNics ?? [];
+  const nicBytes = encodeGpuNics(gpuNics);
+  const bytes = new Uint8Array(PLAN_HEADER_BYTES + local.bytes.length + nicBytes.length);
   bytes.set(local.bytes, PLAN_HEADER_BYTES);
+  bytes.set(nicBytes, PLAN_HEADER_BYTES + local.bytes.length);
   const view = new DataView(bytes.buffer);
-  writeHeader(view, plan, hostIndex, ranks.length, PLAN_HEADER_BYTES + shared.bytes.length + local.bytes.length);
+  writeHeader(view, plan, hostIndex, ranks.length, bytes.length + shared.bytes.length);
   writeString(view, HEADER.networkOffset, shared.network);
   view.setUint32(HEADER.rings, shared.channels.rings, true);
   view.setUint32(HEADER.trees, shared.channels.trees, true);
@@ -102,6 +105,7 @@ function encodeHost(
   }
   writeSection(view, HEADER.localTable, tail, ranks.length, STRIDE.local);
   writeSection(view, HEADER.edgeTable, tail + ranks.length * STRIDE.local, local.edges, STRIDE.edge);
+  writeSection(view, HEADER.gpuNicTable, tail + local.bytes.length, gpuNics.length, STRIDE.gpuNic);
   return { bytes, segmentBytes: segment.totalBytes };
 }
 

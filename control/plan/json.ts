@@ -1,6 +1,6 @@
 /** A CommPlan as JSON: what `--plan FILE` reads and people edit. */
 import * as v from 'valibot';
-import { network, nic } from './network-json.ts';
+import { gpuNic, network, nic } from './network-json.ts';
 import { ALGORITHMS, COLLECTIVES, DEVICES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from './layout.ts';
 import { COPY_TIMEOUTS } from './types.ts';
 import type { WrittenPlan } from './types.ts';
@@ -35,7 +35,14 @@ const planSchema = v.strictObject({
   peers: v.array(
     v.strictObject({ host: count, listenPort: v.optional(count, 0), pairNic: v.optional(v.nullable(count), null) }),
   ),
-  hosts: v.array(v.strictObject({ name: v.string(), address: v.string(), nics: v.optional(v.array(nic), []) })),
+  hosts: v.array(
+    v.strictObject({
+      name: v.string(),
+      address: v.string(),
+      nics: v.optional(v.array(nic), []),
+      gpuNics: v.optional(v.array(gpuNic), []),
+    }),
+  ),
   channels: v.array(
     v.strictObject({
       ring: v.array(count),

@@ -66,8 +66,9 @@ export const HEADER = {
   pairChannels: 422,
   networkOffset: 424,
   networkBytes: 428,
+  gpuNicTable: 432,
 } as const;
-export const PLAN_HEADER_BYTES = 432;
+export const PLAN_HEADER_BYTES = 448;
 export const SEGMENT_TOKEN_BYTES = 16;
 
 /** A section in the header: u64 offset, u32 count, u32 stride. */
@@ -93,6 +94,15 @@ export const NIC_RECORD = {
   port: 20,
   gpuDirect: 24,
   reserved: 25,
+} as const;
+export const GPU_NIC_RECORD = {
+  card: 0,
+  local: 8,
+  receives: 12,
+  sends: 13,
+  reserved: 14,
+  path: 16,
+  reserved2: 20,
 } as const;
 export const CHANNEL_RECORD = { ring: 0, hostRing: 4, tree: 8, hostTree: 12, rail: 16 } as const;
 export const SHAPE_RECORD = { ranks: 0, firstRing: 4, firstTree: 8, reserved: 12 } as const;
@@ -136,6 +146,7 @@ export const VARIANT_RECORD = {
 export const STRIDE = {
   host: 32,
   nic: 32,
+  gpuNic: 24,
   peer: 16,
   local: 16,
   member: 4,

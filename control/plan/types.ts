@@ -4,6 +4,7 @@
  * variant whose preconditions hold.
  */
 import type { CollectiveName } from '../collectives.ts';
+import type { GpuNic } from './gpu-nics.ts';
 import type { PlanNetwork, PlanNic } from './network.ts';
 
 export type { CollectiveName };
@@ -54,6 +55,8 @@ export interface PlanHost {
   readonly address: string;
   /** The NICs that connections to other hosts use; the same number on all hosts. */
   readonly nics: readonly PlanNic[];
+  /** On GPUs of several hosts: which cards read and write the GPUs' memory, by rank and card. Empty elsewhere. */
+  readonly gpuNics: readonly GpuNic[];
 }
 
 export interface PlanPeer {

@@ -1,5 +1,4 @@
 /** The planner's environment variables, NCCL's and ours. */
-import { UnplannableError } from './input/check.ts';
 import { DEFAULT_SHAPE } from './cluster/host-shape.ts';
 import type { ShapeOptions } from './cluster/host-shape.ts';
 import type { ChannelLimits } from './input/limits.ts';
@@ -8,7 +7,7 @@ import { valueOf, wholeNumber } from './input/variables.ts';
 import type { Environment } from './input/variables.ts';
 import { DEFAULT_ROUTES } from './machine/routes.ts';
 import type { RouteOptions } from './machine/routes.ts';
-import { PATH_TYPES } from './machine/path.ts';
+import { levelOf } from './machine/level.ts';
 import type { PathType } from './machine/path.ts';
 
 /** What the planner's environment variables ask for. */
@@ -65,16 +64,4 @@ export function plannerVariables(environment: Environment): PlannerVariables {
 function crossNicOf(value: number | null): ShapeOptions['crossNic'] {
   if (value === null) return DEFAULT_SHAPE.crossNic;
   return value === 0 || value === 1 ? value : 2;
-}
-
-/** The old numbers still count: 0 to 5. */
-const NUMBERED: readonly PathType[] = ['LOC', 'PIX', 'PXB', 'PHB', 'SYS', 'SYS'];
-
-function levelOf(name: string, text: string): PathType {
-  const farthest = PATH_TYPES.slice(0, PATH_TYPES.indexOf('SYS') + 1);
-  const known =
-    farthest.find((type) => type === text.toUpperCase()) ??
-    (/^[0-9]$/u.test(text) ? NUMBERED[Math.min(Number(text), 5)] : undefined);
-  if (known !== undefined) return known;
-  throw new UnplannableError(`${name}=${text}: one of ${farthest.join(', ')} is wanted, or a number from 0 to 5`);
 }

@@ -17,6 +17,8 @@ import { plannerVariables } from './environment.ts';
 import type { HostMachine, UsesGpu } from './input/input.ts';
 import { buildMachine } from './machine/build.ts';
 import { MachineRoutes } from './machine/routes.ts';
+import { gpuNicsOf } from './network/gpu-nics.ts';
+import type { GpuNic } from '../plan/gpu-nics.ts';
 import { graphsXml } from './search/graph-xml.ts';
 import type { Environment } from './input/variables.ts';
 import { messageOf } from '../message-of.ts';
@@ -45,6 +47,7 @@ export interface MachineOptions {
 /** Throws UnplannableError for a wrong variable. */
 export function knownMachine({ topology, graphs }: MachineParts, options: MachineOptions): AnnouncedMachine {
   const known = new RecentMap<HostShape>(REMEMBERED);
+  const knownNics = new RecentMap<readonly GpuNic[]>(REMEMBERED);
   const { routes, shape } = plannerVariables(options.environment);
   const wire = { topology: writeXml(topology), graphs: graphs === null ? null : writeXml(withFile(graphs)) };
   const find = (peers: readonly UsesGpu[], acrossHosts: boolean): HostShape | null => {
@@ -66,6 +69,15 @@ export function knownMachine({ topology, graphs }: MachineParts, options: Machin
       if (found === null) return null;
       if (remembered === undefined) known.set(name, found);
       dump(found, options);
+      return found;
+    },
+    gpuNics(peers) {
+      const name = peers.map(({ busId }) => busId).join(' ');
+      const remembered = knownNics.get(name);
+      const gpus = remembered === undefined ? gpusOf(topology, peers) : null;
+      if (gpus === null) return remembered ?? null;
+      const found = gpuNicsOf(withRanksOn(topology, gpus), routes);
+      knownNics.set(name, found);
       return found;
     },
   };

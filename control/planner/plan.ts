@@ -22,7 +22,7 @@ export type Decisions = Pick<
   >;
 
 /** Decisions made for a shape, with the ranks, hosts and NICs that are really there. */
-export function bindPlan(input: PlanInput, decisions: Decisions, { network, nics }: BoundNetwork): CommPlan {
+export function bindPlan(input: PlanInput, decisions: Decisions, { network, nics, gpuNics }: BoundNetwork): CommPlan {
   const rails = nics[0]?.length ?? 0;
   const localIndex = localIndices(input);
   return {
@@ -33,7 +33,12 @@ export function bindPlan(input: PlanInput, decisions: Decisions, { network, nics
       listenPort,
       pairNic: pairNicOf(localIndex[rank] ?? 0, rails),
     })),
-    hosts: input.hosts.map(({ name, address }, host) => ({ name, address, nics: nics[host] ?? [] })),
+    hosts: input.hosts.map(({ name, address }, host) => ({
+      name,
+      address,
+      nics: nics[host] ?? [],
+      gpuNics: gpuNics[host] ?? [],
+    })),
     channels: decisions.channels.map(({ ring, tree, rail }, channel) => ({
       ring,
       tree,

@@ -68,7 +68,7 @@ export function enginePlanText(cluster: Cluster, environment: Environment, here:
 /** What is filled in when a job starts. */
 export function withoutNetwork(plan: CommPlan): Pick<WrittenPlan, 'hosts' | 'peers' | 'channels' | 'network'> {
   return {
-    hosts: plan.hosts.map((host) => ({ ...host, address: '127.0.0.1', nics: [] })),
+    hosts: plan.hosts.map((host) => ({ ...host, address: '127.0.0.1', nics: [], gpuNics: [] })),
     peers: plan.peers.map((peer) => ({ ...peer, pairNic: null })),
     channels: plan.channels.map((channel) => ({ ...channel, rail: null })),
     network: null,

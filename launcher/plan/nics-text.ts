@@ -32,8 +32,11 @@ function nearest({ paths }: NicView): string {
   return `${first.type} ${alike.map(({ rank }) => rank).join(' ')}`;
 }
 
-function direct({ gpuDirect, gpuDirectReason }: NicView): string {
-  return gpuDirect.length === 0 ? `no: ${gpuDirectReason}` : `ranks ${gpuDirect.join(' ')}`;
+function direct({ gpuDirect, gpuDirectReads, gpuDirectReason }: NicView): string {
+  if (gpuDirect.length === 0) return `no: ${gpuDirectReason}`;
+  const unread = gpuDirect.filter((rank) => !gpuDirectReads.includes(rank));
+  const reads = unread.length === 0 ? '' : `; what ${unread.join(' ')} send is not read there (NCCL_NET_GDR_READ)`;
+  return `ranks ${gpuDirect.join(' ')}${reads}`;
 }
 
 /** By which NIC each ring comes in and goes out, and why by that one. */

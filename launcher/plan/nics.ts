@@ -1,5 +1,6 @@
 /** The NICs of each kind of host: how ranks reach them, and which channels use them. */
 import type { MachineRoutes } from '../../control/planner/machine/routes.ts';
+import { verdict } from '../../control/planner/network/gpu-nics.ts';
 import type { GpuNode, NetNode } from '../../control/planner/machine/node.ts';
 import type { Graph } from '../../control/planner/search/graph.ts';
 
@@ -12,8 +13,9 @@ export interface NicView {
   readonly speedMbps: number;
   /** PCI address of the card or the switch port above it; null: it hangs on a processor. */
   readonly pci: string | null;
-  /** Ranks whose GPU memory the NIC reads and writes. */
+  /** Ranks whose GPU memory the NIC writes, and of these, those whose memory it also reads. */
   readonly gpuDirect: readonly number[];
+  readonly gpuDirectReads: readonly number[];
   readonly gpuDirectReason: string;
   readonly paths: readonly NicPathView[];
 }
@@ -37,10 +39,15 @@ export interface ChannelNicView {
 
 const MBPS_PER_MB = 8;
 
+/** As the engine uses them: no rank hands data on to another one's NIC. */
 export function nicViews(routes: MachineRoutes): NicView[] {
   const { nets, gpus } = routes.machine;
+  const undiverted = routes.undiverted();
   return nets.map((net) => {
-    const direct = gpus.filter((gpu) => routes.usesGpuDirect(gpu, net, false));
+    const verdictOf = (gpu: GpuNode): ReturnType<typeof verdict> =>
+      verdict(undiverted, routes.farthestDirect, gpu, net, !gpu.gpuDirect);
+    const direct = gpus.filter((gpu) => net.gpuDirect && verdictOf(gpu).receives === 'allowed');
+    const reads = direct.filter((gpu) => verdictOf(gpu).sends === 'allowed');
     return {
       device: net.device,
       name: net.name,
@@ -48,6 +55,7 @@ export function nicViews(routes: MachineRoutes): NicView[] {
       speedMbps: net.bandwidth * MBPS_PER_MB,
       pci: pciOf(net),
       gpuDirect: direct.map(({ rank }) => rank),
+      gpuDirectReads: reads.map(({ rank }) => rank),
       gpuDirectReason: reasonOf(net, direct, gpus),
       paths: gpus.map((gpu) => {
         const { type, bandwidth } = routes.path(gpu, net);

@@ -231,6 +231,7 @@ Status CudaDataPath::makeLauncher() {
     }
   }
   if (mine.netRegions != nullptr) launch.pairs = mine.netRegions->pairs();
+  launch.usesGpuDirect = mine.netRegions != nullptr && mine.netRegions->directs() ? 1 : 0;
   NCCLRUN_TRY(makeRingPositions());
   const TableLayout layout(mine.regions->slots(), header.ranks);
   at(mine.tables.pointer() + layout.sends, launch.sends);
@@ -452,7 +453,8 @@ size_t CudaDataPath::edges(std::span<ncclrunEdge> out) const {
 }
 
 uint64_t CudaDataPath::gpuBytes() const {
-  return memoryUse(plan().slots(), plan().header().ranks, plan().header().localRanks).total();
+  const uint64_t ofNetwork = resources_->netRegions != nullptr ? resources_->netRegions->gpuBytes() : 0;
+  return memoryUse(plan().slots(), plan().header().ranks, plan().header().localRanks).total() + ofNetwork;
 }
 
 }  // namespace ncclrun::cuda

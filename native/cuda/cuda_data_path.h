@@ -119,6 +119,7 @@ class CudaDataPath final : public DataPath {
 
   void startLoading();
   Status startNetwork(Descriptor listening);
+  Status allocateNetRegions();
   // Begins to make the connections with other hosts that the rings need, or the operations.
   Status connectRings();
   Status connectFor(std::span<const Task> tasks);

@@ -14,7 +14,6 @@ Status CudaDataPath::startNetwork(Descriptor listening) {
   mine.activity.ended = &mine.pinned->ended;
   mine.netRegions = std::make_unique<NetRegions>(mine.gpu, plan(), setup_.rank,
                                                  [&activity = mine.activity] { return activity.isBusy(); });
-  NCCLRUN_TRY(mine.netRegions->allocate());
   NCCLRUN_TRY(mine.barrierWord.allocate(mine.gpu, sizeof(int32_t), mine.stream));
   mine.netRegions->tell(
       [this](uint32_t peer, const Status& why, bool hasAborted) {
@@ -27,7 +26,19 @@ Status CudaDataPath::startNetwork(Descriptor listening) {
   mine.net = std::make_unique<NetTransport>(plan(), setup_.rank, mine.call, interrupt(), ownBell(), mine.gonePeers,
                                             listening.release(), mine.netRegions.get());
   NCCLRUN_TRY(mine.net->start());
+  NCCLRUN_TRY(allocateNetRegions());
   return connectRings();
+}
+
+// Where the network and its devices are known: they decide in which memory slots lie.
+Status CudaDataPath::allocateNetRegions() {
+  Resources& mine = *resources_;
+  auto direct = std::make_shared<GpuDirect>();
+  direct->decide(mine.gpu, plan(), setup_.rank, mine.net->network());
+  const auto useOf = [direct, net = mine.net.get()](uint32_t peer, uint32_t channel, bool sends) {
+    return direct->of(net->deviceOf(peer, channel, sends));
+  };
+  return mine.netRegions->allocate(useOf, direct->any());
 }
 
 // Tells the rank of another host that compares its calls with this one's.

@@ -70,6 +70,8 @@ inline constexpr int kFunctionMaxDynamicSharedBytes = 8;
 inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
 inline constexpr int kAttributeGpuDirect = 116;
+inline constexpr int kAttributeDmaBuf = 124;
+inline constexpr int kHandleDmaBuf = 1;  // of memory that is a range of addresses: a descriptor
 inline constexpr int kPointerMemoryType = 2;
 inline constexpr int kPointerBufferId = 7;  // unique in the process, of an allocation
 inline constexpr int kPointerIsManaged = 8;
@@ -123,6 +125,7 @@ inline void* const kParameterBytes = reinterpret_cast<void*>(2);
   F(memcpyRowsAsync, "cuMemcpy2DAsync_v2", (const RowsCopy*, Stream))                                                 \
   F(memGetInfo, "cuMemGetInfo_v2", (size_t*, size_t*))                                                                \
   F(memGetAddressRange, "cuMemGetAddressRange_v2", (Pointer*, size_t*, Pointer))                                      \
+  F(memGetHandleForAddressRange, "cuMemGetHandleForAddressRange", (void*, Pointer, size_t, int, unsigned long long))  \
   F(pointerGetAttribute, "cuPointerGetAttribute", (void*, int, Pointer))                                              \
   F(ipcGetMemHandle, "cuIpcGetMemHandle", (IpcHandle*, Pointer))                                                      \
   F(ipcOpenMemHandle, "cuIpcOpenMemHandle_v2", (Pointer*, IpcHandle, unsigned))                                       \

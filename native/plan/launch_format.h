@@ -18,6 +18,7 @@ struct Region {
   alignas(128) uint32_t tail;                     // protocol Simple: steps published
   alignas(128) uint32_t head[kProtocols];         // steps of the other direction that its receiver has freed
   alignas(128) uint32_t stepBytes[kMaxNetSteps];  // protocol Simple, over a network: payload of each slot
+  char* gpuSlots;  // the same: payload of the first slot, in GPU memory (GPUDirect); null: in this region
   // At kRegionHeaderBytes, of a pair: slots of protocol LL, then of LL128, then of Simple; of a ring: of Simple.
 };
 inline constexpr uint64_t kRegionHeaderBytes = 512;
@@ -40,8 +41,12 @@ struct Slots {
   uint32_t ringStepBytes;
   uint32_t headerBytes;  // in front of the payload of each slot of protocol Simple: 0, or kNetHeaderBytes
 };
-// Where a network connects hosts, the proxy sends a slot as it lies in memory, with a header in front of the payload.
+// Where a network connects hosts, the proxy sends a slot as it lies in memory, with a header in front of the payload,
+// which the proxy writes or, in GPU memory, the kernel.
 inline constexpr uint32_t kNetHeaderBytes = 128;
+inline constexpr uint32_t kNetMessageHeaderBytes = 64;  // the last of these, which the message begins with
+// The first word of the header: the low half of the step's number, and the bytes of payload.
+inline constexpr uint64_t netHeader(uint32_t step, uint64_t bytes) { return step | bytes << 32; }
 // From one slot of protocol Simple to the next.
 inline constexpr uint32_t slotStride(const Slots& slots, uint32_t stepBytes) { return slots.headerBytes + stepBytes; }
 
@@ -228,8 +233,9 @@ struct Launch {
   uint16_t locals;
   uint16_t local;
   uint16_t itemCount;
-  uint8_t elementBytes;  // element size of all counts
-  uint8_t opIndex;       // type and operator: opIndexOf()
+  uint8_t elementBytes;   // element size of all counts
+  uint8_t opIndex;        // type and operator: opIndexOf()
+  uint8_t usesGpuDirect;  // slots of some connections over the network lie in GPU memory: Region::gpuSlots
   Item items[kMaxItems];
 };
 static_assert(sizeof(Launch) <= 4096);

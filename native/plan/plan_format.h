@@ -132,6 +132,7 @@ struct Header {
                            // rail (of equal local index) have them on all
   uint32_t networkOffset;  // name of the backend, into stringTable: "Socket"; no bytes: no connection uses a network
   uint32_t networkBytes;
+  Section gpuNicTable;  // GpuNicRecord, on GPUs of several hosts: this host's
 };
 
 // A connection with helper threads has one socket more, which the caller moves: 64 in all.
@@ -161,6 +162,27 @@ struct NicRecord {
   uint8_t gpuDirect;   // 1: reads and writes GPU memory
   uint8_t reserved[7];
 };
+
+// Whether the plan lets a card read or write a GPU's memory (GPUDirect), else why not.
+enum class GpuDirect : uint8_t {
+  allowed = 0,
+  tooFar = 1,      // than NCCL_NET_GDR_LEVEL
+  gpuRefuses = 2,  // the GPU lets no card reach its memory
+  noReads = 3,     // what is sent is not read there (NCCL_NET_GDR_READ)
+};
+
+// A network card as the GPU of one local rank has it.
+struct GpuNicRecord {
+  uint64_t card;     // its PCI address without the function: domain << 16 | bus << 8 | device; kAnyCard: one that no
+                     // record of the rank names
+  uint32_t local;    // the rank's local index
+  uint8_t receives;  // GpuDirect: the card writes the GPU's memory
+  uint8_t sends;     // GpuDirect: it reads the GPU's memory
+  uint8_t reserved[2];
+  char path[4];  // type of the path between them, NCCL's word: "PXB"
+  uint32_t reserved2;
+};
+inline constexpr uint64_t kAnyCard = ~uint64_t(0);
 
 // A ring goes through the hosts in the order of a ring of hosts, and through each as its shape says; a tree likewise.
 struct ChannelRecord {
@@ -247,8 +269,8 @@ struct VariantRecord {
 static_assert(sizeof(Section) == 16 && sizeof(HostRecord) == 32 && sizeof(PeerRecord) == 16 &&
               sizeof(LocalRecord) == 16 && sizeof(ChannelRecord) == 20 && sizeof(ShapeRecord) == 16 &&
               sizeof(HostRingRecord) == 8 && sizeof(HostTreeRecord) == 8);
-static_assert(sizeof(EdgeRecord) == 32 && sizeof(NicRecord) == 32 && sizeof(TuningRecord) == 24 &&
-              sizeof(VariantRecord) == 32);
-static_assert(sizeof(Header) == 432);
+static_assert(sizeof(EdgeRecord) == 32 && sizeof(NicRecord) == 32 && sizeof(GpuNicRecord) == 24 &&
+              sizeof(TuningRecord) == 24 && sizeof(VariantRecord) == 32);
+static_assert(sizeof(Header) == 448);
 
 }  // namespace ncclrun::plan

@@ -31,11 +31,12 @@ Status PlanView::open(std::span<const std::byte> blob) {
   }
   blob_ = blob;
   std::memcpy(&header_, blob.data(), sizeof header_);
-  for (auto check : {&PlanView::checkHeader, &PlanView::checkTransports, &PlanView::checkSlots,
-                     &PlanView::checkSections, &PlanView::checkSegment, &PlanView::checkHosts, &PlanView::checkNetwork,
-                     &PlanView::checkNics, &PlanView::checkPeers, &PlanView::checkPairNics, &PlanView::checkShapes,
-                     &PlanView::checkMembers, &PlanView::checkHostRings, &PlanView::checkHostTrees,
-                     &PlanView::checkChannels, &PlanView::checkEdges, &PlanView::checkTuning}) {
+  for (auto check :
+       {&PlanView::checkHeader, &PlanView::checkTransports, &PlanView::checkSlots, &PlanView::checkSections,
+        &PlanView::checkSegment, &PlanView::checkHosts, &PlanView::checkNetwork, &PlanView::checkNics,
+        &PlanView::checkGpuNics, &PlanView::checkPeers, &PlanView::checkPairNics, &PlanView::checkShapes,
+        &PlanView::checkMembers, &PlanView::checkHostRings, &PlanView::checkHostTrees, &PlanView::checkChannels,
+        &PlanView::checkEdges, &PlanView::checkTuning}) {
     NCCLRUN_TRY((this->*check)());
   }
   indexTuning();
@@ -172,6 +173,7 @@ Status PlanView::checkSections() const {
       {"variantTable", h.variantTable, sizeof(plan::VariantRecord), ~0ull},
       {"stringTable", h.stringTable, 1, ~0ull},
       {"nicTable", h.nicTable, sizeof(plan::NicRecord), ~0ull},
+      {"gpuNicTable", h.gpuNicTable, sizeof(plan::GpuNicRecord), ~0ull},
   };
   for (const auto& [name, section, recordBytes, count] : all) {
     const uint64_t bytes = uint64_t(section.count) * section.stride;

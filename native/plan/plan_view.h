@@ -64,6 +64,11 @@ class PlanView {
   std::string_view nicAddress(uint32_t host, uint32_t index) const;
   // "eth0 of host h2": the NIC at the other end of an edge over a network.
   std::string describePeerNic(const plan::EdgeRecord& edge) const;
+  // Of the rank with a local index and the card of a device, by the real path of that in /sys (empty: it has none). A
+  // rank without records: every card is too far away.
+  plan::GpuNicRecord gpuNic(uint32_t local, std::string_view pciPath) const;
+  // Any record of this host.
+  plan::GpuNicRecord gpuNic(uint32_t index) const { return record<plan::GpuNicRecord>(header_.gpuNicTable, index); }
   // Index of the NICs, at both ends, of the pair connection between ranks of different hosts by which `receiver`
   // receives. kNoNic: the plan has no network.
   uint32_t pairNic(uint32_t receiver) const { return peer(receiver).pairNic; }
@@ -119,6 +124,7 @@ class PlanView {
   Status checkHosts() const;
   Status checkNetwork() const;
   Status checkNics() const;
+  Status checkGpuNics() const;
   Status checkPairNics() const;
   Status checkPeers() const;
   Status checkMembers() const;

@@ -1,4 +1,6 @@
 // The network of a HostPlan: NICs, and which of them edges and pairs use.
+#include <algorithm>
+#include <cctype>
 #include <string>
 #include <vector>
 
@@ -59,6 +61,56 @@ Status PlanView::checkNics() const {
   }
   if (next != 0 && header_.networkBytes == 0) return wrongPlan("has NICs, and does not name their network");
   return {};
+}
+
+Status PlanView::checkGpuNics() const {
+  constexpr auto kLast = uint8_t(plan::GpuDirect::noReads);
+  for (uint32_t index = 0; index < header_.gpuNicTable.count; index++) {
+    const auto record = gpuNic(index);
+    const std::string which = " in GPU NIC " + number(index);
+    if (record.local >= header_.localRanks) return wrongPlan("has local rank " + number(record.local) + which);
+    if (record.receives > kLast || record.sends > kLast)
+      return wrongPlan("has GPUDirect " + number(std::max(record.receives, record.sends)) + which);
+  }
+  return {};
+}
+
+namespace {
+
+// As GpuNicRecord::card has it, of the last element of a path: "0000:1b:00.1". kAnyCard: it is no PCI address.
+uint64_t cardOf(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  const std::string_view address = slash == std::string_view::npos ? path : path.substr(slash + 1);
+  const size_t function = address.rfind('.');
+  uint64_t card = 0;
+  if (function == std::string_view::npos) return plan::kAnyCard;
+  for (const char letter : address.substr(0, function)) {
+    if (letter == ':') continue;
+    if (!std::isxdigit(static_cast<unsigned char>(letter))) return plan::kAnyCard;
+    card = card << 4 | uint64_t(letter <= '9' ? letter - '0' : (letter | 0x20) - 'a' + 10);
+  }
+  return card;
+}
+
+}  // namespace
+
+plan::GpuNicRecord PlanView::gpuNic(uint32_t local, std::string_view pciPath) const {
+  constexpr auto kTooFar = uint8_t(plan::GpuDirect::tooFar);
+  const uint64_t card = cardOf(pciPath);
+  plan::GpuNicRecord found{.card = plan::kAnyCard,
+                           .local = local,
+                           .receives = kTooFar,
+                           .sends = kTooFar,
+                           .reserved = {},
+                           .path = {'D', 'I', 'S', '\0'},
+                           .reserved2 = 0};
+  for (uint32_t index = 0; index < header_.gpuNicTable.count; index++) {
+    const auto record = gpuNic(index);
+    if (record.local != local || (record.card != card && record.card != plan::kAnyCard)) continue;
+    found = record;
+    if (record.card == card) break;
+  }
+  return found;
 }
 
 // A pair connection uses NICs of one index at both ends: every pair of ranks on different hosts has to have them.

@@ -2,13 +2,18 @@
 // asks for.
 #include <signal.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "nccl.h"
+#include "net/device_memory.h"
+#include "net/plugin/attempt_pool.h"
 #include "net/plugin_pair.h"
 
 using namespace ncclrun::test;
 using ncclrun::Status;
+using ncclrun::net::DeviceRegistration;
+using ncclrun::net::plugin::AttemptPool;
 
 namespace {
 
@@ -120,13 +125,76 @@ void gpuMemoryThatIsRefused(Pair& pair) {
           "regMr: invalid usage (5); its last warning: nvidia_peermem is not loaded (100 bytes of GPU memory)");
 }
 
+ncclrun::net::Region regionOf(std::vector<char>& bytes, int dmaBuf) {
+  return {bytes.data(), bytes.size(), ncclrun::net::MemoryType::device, dmaBuf, 0};
+}
+
 void aDmaBufThatIsRefused(Pair& pair) {
   std::vector<char> bytes(100);
-  EXPECT(pair.network->devices()[0].dmaBuf);
+  const ncclrun::net::Device& device = pair.network->devices()[0];
+  EXPECT(device.dmaBuf);
   Registration registration;
-  OK(pair.sender->registerMemory({bytes.data(), 100, ncclrun::net::MemoryType::device, 0, 0}, registration));
-  EXPECT(pair.count("regMr") == 1 && pair.count("regMrDmaBuf") == 0);
+  REFUSED(pair.sender->registerMemory(regionOf(bytes, 0), registration), ncclSystemError,
+          "regMrDmaBuf: system error (2); its last warning: no dma-buf (100 bytes of GPU memory)");
+  DeviceRegistration how;
+  OK(registerDeviceMemory(*pair.sender, device, regionOf(bytes, 0), registration, how));
+  REFUSED(how.refused, ncclSystemError, "no dma-buf");
+  EXPECT(!how.byDmaBuf && pair.count("regMr") == 1 && pair.count("regMrDmaBuf") == 0);
   OK(pair.sender->deregisterMemory(registration));
+}
+
+void aDmaBufThatIsTaken(Pair& pair) {
+  std::vector<char> bytes(100);
+  Registration registration;
+  DeviceRegistration how;
+  OK(registerDeviceMemory(*pair.sender, pair.network->devices()[0], regionOf(bytes, 0), registration, how));
+  EXPECT(how.byDmaBuf && how.refused.ok() && pair.count("regMrDmaBuf") == 1);
+  OK(pair.sender->deregisterMemory(registration));
+}
+
+void gpuMemoryThatIsRefusedEitherWay(Pair& pair) {
+  std::vector<char> bytes(100);
+  Registration registration;
+  DeviceRegistration how;
+  const Status status =
+      registerDeviceMemory(*pair.sender, pair.network->devices()[0], regionOf(bytes, 0), registration, how);
+  REFUSED(status, ncclInvalidUsage, "nvidia_peermem is not loaded");
+  REFUSED(status, ncclInvalidUsage, "; before, by a dma-buf: ");
+  EXPECT(!how.byDmaBuf);
+}
+
+Status loopOf(Pair& pair, bool flushes) {
+  std::vector<char> bytes(4096);
+  DeviceRegistration how;
+  constexpr uint64_t kTimeout = 300'000'000;
+  Status status = testLoop(*pair.network, 0,
+                           {.region = regionOf(bytes, -1), .flushes = flushes, .timeoutNanoseconds = kTimeout}, how);
+  EXPECT(pair.count("regions-at-close") == 0);
+  return status;
+}
+
+void aLoopThatCarriesGpuMemory(Pair& pair) {
+  OK(loopOf(pair, true));
+  EXPECT(pair.count("flush") == 1 && pair.count("received-into-gpu") == 1 && pair.count("open-at-close") == 0);
+  OK(loopOf(pair, false));
+  EXPECT(pair.count("flush") == 1);
+}
+
+void aLoopThatReportsNoSizes(Pair& pair) {
+  REFUSED(loopOf(pair, false), ncclInvalidUsage, "it reports 64 bytes of a message of 8");
+}
+
+void aLoopThatRegistersNothing(Pair& pair) {
+  REFUSED(loopOf(pair, false), ncclInvalidUsage, "nvidia_peermem is not loaded");
+}
+
+void aLoopThatCannotFlush(Pair& pair) {
+  REFUSED(loopOf(pair, true), ncclSystemError, "iflush: system error (2)");
+  OK(loopOf(pair, false));
+}
+
+void aLoopThatLosesWhatIsSent(Pair& pair) {
+  REFUSED(loopOf(pair, false), ncclSystemError, "a message to itself takes too long");
 }
 
 void twoRegions(Pair& pair) {
@@ -246,6 +314,77 @@ void aCallThatDoesNotReturn() {
   EXPECT(millisecondsSince(start) < 1000);
 }
 
+size_t threads() { return size_t(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {})); }
+
+// More connections under way than there are threads for.
+void manyPendingConnections(size_t count) {
+  std::vector<std::unique_ptr<Pair>> pairs;
+  const size_t before = threads();
+  for (size_t i = 0; i < count; i++) pairs.push_back(std::make_unique<Pair>("double-v6"));
+  // Nobody connects yet: accepts alone wait.
+  for (int round = 0; round < 20; round++) {
+    for (const auto& pair : pairs) OK(pair->listener->accept(pair->receiver));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const size_t waiting = threads();
+  EXPECT(waiting > before && waiting <= before + AttemptPool::kMaxThreads);
+  size_t made = 0;
+  while (made < count) {
+    made = 0;
+    for (const auto& pair : pairs) {
+      OK(pair->step());
+      made += pair->sender != nullptr && pair->receiver != nullptr;
+    }
+    EXPECT(threads() <= before + 2 * AttemptPool::kMaxThreads);
+  }
+  someSizes(*pairs.front());
+  someSizes(*pairs.back());
+}
+
+void connectionsThatWaitShareThreads() {
+  plant("null-comm=3");
+  manyPendingConnections(100);
+}
+
+void connectionsThatBlockShareThreads() {
+  plant("block-ms=60");
+  manyPendingConnections(48);
+}
+
+void aCallThatNeverReturnsDoesNotKeepTheOthers() {
+  plant("block-at=1");
+  constexpr size_t kMore = 3 * AttemptPool::kThreads;
+  std::vector<std::unique_ptr<Pair>> pairs;
+  for (size_t i = 0; i < kMore; i++) pairs.push_back(std::make_unique<Pair>("double-v6"));
+  // The first accept of all hangs; all the others are made.
+  size_t made = 0;
+  while (made + 1 < kMore) {
+    made = 0;
+    for (const auto& pair : pairs) {
+      OK(pair->step());
+      made += pair->receiver != nullptr;
+    }
+  }
+}
+
+void aCallThatNeverReturnsEndsThoseOnItsThread() {
+  plant("null-comm=1000000,block-at=400");
+  constexpr size_t kCount = 3 * AttemptPool::kThreads;
+  constexpr uint64_t kTimeout = 300'000'000;
+  std::vector<std::unique_ptr<Pair>> pairs;
+  for (size_t i = 0; i < kCount; i++) pairs.push_back(std::make_unique<Pair>("double-v6", kTimeout));
+  bool isSaid = false, isSaidOfAnother = false;
+  while (!isSaid || !isSaidOfAnother) {
+    for (const auto& pair : pairs) {
+      const Status status = pair->listener->accept(pair->receiver);
+      if (status.ok()) continue;
+      const bool isAnother = status.sentence.find("another call on its thread") != std::string::npos;
+      REFUSED(status, ncclSystemError, "has not returned for 300 ms");
+      (isAnother ? isSaidOfAnother : isSaid) = true;
+    }
+  }
+}
+
 void anAbandonedHandshake() {
   for (const char* name : {"double-v6", "double-v12"}) {
     Pair pair(name);
@@ -307,6 +446,10 @@ int main() {
   RUN(aPluginThatBlocksHasAThread);
   RUN(aPluginThatIsSeenToBlockGetsAThread);
   RUN(aCallThatDoesNotReturn);
+  RUN(connectionsThatWaitShareThreads);
+  RUN(connectionsThatBlockShareThreads);
+  RUN(aCallThatNeverReturnsDoesNotKeepTheOthers);
+  RUN(aCallThatNeverReturnsEndsThoseOnItsThread);
   RUN(anAbandonedHandshake);
   isFine &= everyVersion("receives=8", manyAtOnce);
   isFine &= everyVersion("receives=1", manyAtOnce);
@@ -323,6 +466,13 @@ int main() {
   isFine &= everyVersion("receives=8", hostMemoryIsNotFlushed);
   isFine &= everyVersion("device-memory,no-device-memory", gpuMemoryThatIsRefused);
   isFine &= everyVersion("device-memory,dma-buf,no-dma-buf", aDmaBufThatIsRefused);
+  isFine &= everyVersion("device-memory,dma-buf", aDmaBufThatIsTaken);
+  isFine &= everyVersion("device-memory,dma-buf,no-dma-buf,no-device-memory", gpuMemoryThatIsRefusedEitherWay);
+  isFine &= everyVersion("device-memory,null-comm=5,null-request=3", aLoopThatCarriesGpuMemory);
+  isFine &= everyVersion("device-memory,no-sizes", aLoopThatReportsNoSizes);
+  isFine &= everyVersion("device-memory,no-device-memory", aLoopThatRegistersNothing);
+  isFine &= everyVersion("device-memory,flush-fails", aLoopThatCannotFlush);
+  isFine &= everyVersion("device-memory,lose=0", aLoopThatLosesWhatIsSent);
   isFine &= everyVersion("regions=2", twoRegions);
   isFine &= everyVersion("max-bytes=65536", longMessages);
   isFine &= everyVersion("test-error=2", aFailedTest);

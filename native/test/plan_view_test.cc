@@ -14,12 +14,23 @@ using namespace ncclrun::test;
 
 namespace {
 
+plan::GpuNicRecord gpuNic(uint64_t card, uint32_t local, plan::GpuDirect receives) {
+  return {.card = card,
+          .local = local,
+          .receives = uint8_t(receives),
+          .sends = uint8_t(plan::GpuDirect::noReads),
+          .reserved = {},
+          .path = {'P', 'X', 'B', '\0'},
+          .reserved2 = 0};
+}
+
 PlanSpec specimen() {
   PlanSpec spec = oneHost(5, variant(plan::Algorithm::ring, 2, 5000));
   spec.hostOf = {0, 1, 0, 1, 0};
   spec.rings = {{0, 2, 4, 1, 3}, {4, 2, 0, 3, 1}};
   spec.ports = {1, 2, 3, 4, 5};
   spec.nics = 2;
+  spec.gpuNics = {gpuNic(plan::kAnyCard, 0, plan::GpuDirect::tooFar)};
   return spec;
 }
 
@@ -82,6 +93,28 @@ TEST(the_reader_knows_the_nics_of_edges_and_pairs) {
   }
 }
 
+TEST(gpu_direct_is_found_by_the_card_of_a_device) {
+  using plan::GpuDirect;
+  PlanSpec spec = specimen();
+  spec.gpuNics = {gpuNic(plan::kAnyCard, 0, GpuDirect::tooFar), gpuNic(0x1b00, 0, GpuDirect::allowed),
+                  gpuNic(0x1b00, 1, GpuDirect::gpuRefuses)};
+  const auto blob = encode(spec, 0);
+  PlanView plan;
+  EXPECT(plan.open(blob).ok());
+  const auto verdict = [&](uint32_t local, std::string_view path) {
+    return plan::GpuDirect(plan.gpuNic(local, path).receives);
+  };
+  EXPECT(verdict(0, "/sys/devices/pci0000:00/0000:00:01.0/0000:1b:00.0") == GpuDirect::allowed);
+  EXPECT(verdict(0, "0000:1B:00.1") == GpuDirect::allowed);  // another port of the card
+  EXPECT(verdict(0, "0000:1c:00.0") == GpuDirect::tooFar);
+  EXPECT(verdict(0, "") == GpuDirect::tooFar);
+  EXPECT(verdict(0, "/sys/devices/virtual/net/eth0") == GpuDirect::tooFar);
+  EXPECT(verdict(1, "0000:1b:00.0") == GpuDirect::gpuRefuses);
+  // Nothing is said of it.
+  EXPECT(verdict(1, "0000:1c:00.0") == GpuDirect::tooFar);
+  EXPECT(std::string(plan.gpuNic(1, "0000:1c:00.0").path) == "DIS");
+}
+
 TEST(programs_get_the_nics_of_every_host) {
   const auto blob = encode(specimen(), 0);
   ncclrunNic nics[3] = {};
@@ -120,6 +153,10 @@ TEST(the_error_names_what_is_wrong_with_the_network) {
   EXPECT(says(nic([](auto& r) { r.nameOffset = ~0u; }), "NIC 1 of host 0 outside its strings"));
   EXPECT(says(nic([](auto& r) { r.nameBytes = 0; }), "lacks the name of NIC 1"));
   EXPECT(says(nic([](auto& r) { r.gpuDirect = 2; }), "GPUDirect 2"));
+  const auto card = [](auto change) { return sentenceAfter<plan::GpuNicRecord>(&H::gpuNicTable, 0, change); };
+  EXPECT(says(card([](auto& r) { r.local = 3; }), "local rank 3 in GPU NIC 0"));
+  EXPECT(says(card([](auto& r) { r.sends = 4; }), "GPUDirect 4 in GPU NIC 0"));
+  EXPECT(says(sentenceAfter([](H& h, Blob&) { h.gpuNicTable.stride = 16; }), "gpuNicTable with records of 16 bytes"));
   EXPECT(says(sentenceAfter<plan::PeerRecord>(&H::peerTable, 3, [](auto& r) { r.pairNic = 2; }), "pairs of rank 3"));
   EXPECT(says(sentenceAfter<plan::PeerRecord>(&H::peerTable, 3, [](auto& r) { r.pairNic = 0xffff; }), "NIC 65535"));
   EXPECT(says(sentenceAfter<plan::LocalRecord>(&H::localTable, 0, [](auto& r) { r.pairNic = 1; }), "two different"));

@@ -6,16 +6,20 @@ import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
-import { buildStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
+import { buildGpuDirect, buildStandIn, gpuDirectEnvironment, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 
 const variables = { ...standInEnvironment, ...ownKernels };
-const exported = Object.entries(variables).flatMap(([name, value]) => ['-x', `${name}=${value}`]);
+const exportsOf = (all: Readonly<Record<string, string>>): string[] =>
+  Object.entries(all).flatMap(([name, value]) => ['-x', `${name}=${value}`]);
+const exported = exportsOf(variables);
+const direct = exportsOf(gpuDirectEnvironment('device-memory,dma-buf'));
 
 describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
   let cluster: Cluster;
   beforeAll(async () => {
     buildMatrix();
     buildStandIn();
+    buildGpuDirect();
     cluster = await Cluster.start(3);
   }, 900_000);
   afterAll(() => cluster[Symbol.asyncDispose]());
@@ -27,6 +31,12 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
       return runMatrix(ranks, ['-H', hosts, '--tag-output=none', ...exported], { cluster, seed: ranks, part: 20 });
     },
   );
+
+  it.each(['h1:1,h2:1', 'h1:2,h2:1,h3:1'])('collectives by GPUDirect on GPUs of %s give exact results', (hosts) => {
+    const ranks = hosts.match(/:\d/g)?.reduce((sum, slots) => sum + Number(slots.slice(1)), 0) ?? 0;
+    const words = ['-H', hosts, '--tag-output=none', ...exported, ...direct];
+    return runMatrix(ranks, words, { cluster, seed: ranks, part: 20 });
+  });
 
   it('collectives by rails on GPUs of h1:2,h2:2 give exact results', () =>
     runMatrix(4, ['-H', 'h1:2,h2:2', '--tag-output=none', ...exported], {
@@ -72,16 +82,24 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
   });
 
   // Rank 1 on h2 has the process id.
-  it.each<[string, (pid: string) => Promise<void>, RegExp]>([
+  it.each<[string, (pid: string) => Promise<void>, RegExp, readonly string[]]>([
+    [
+      'dies, with slots in GPU memory,',
+      async (pid) => void (await cluster.host('h2').exec('kill', '-9', pid)),
+      /\[0\] ncclrun-perf: .*rank 1 \(h2, pid \d+\) was killed by SIGKILL|rank 1 on host h2/u,
+      direct,
+    ],
     [
       'dies',
       async (pid) => void (await cluster.host('h2').exec('kill', '-9', pid)),
       /\[0\] ncclrun-perf: .*rank 1 \(h2, pid \d+\) was killed by SIGKILL|rank 1 on host h2/u,
+      [],
     ],
     [
       'is stopped',
       async (pid) => void (await cluster.host('h2').exec('kill', '-STOP', pid)),
       /\[0\] ncclrun-perf: .*rank 1 on host h2.* has sent no heartbeat for 2 s .*its process is stopped/u,
+      [],
     ],
     [
       'is on a host that is cut off',
@@ -91,12 +109,13 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
         await cluster.host('h1').exec('iptables', '-I', 'INPUT', '-s', address, '-j', 'DROP');
       },
       /\[0\] ncclrun-perf: .*rank 1 on host h2: its host at 10\.77\.0\.12 port .* has not answered for 2 s/u,
+      [],
     ],
-  ])('a GPU whose peer on another host %s ends its wait with the name of that peer', async (_, harm, named) => {
+  ])('a GPU whose peer on another host %s ends its wait with the name of that peer', async (_, harm, named, more) => {
     const perf = join(repository, 'build/ncclrun-perf');
     const size = '--begin 65536 --end 65536 --factor 2 --iters 100000000 --warmup 5 --blocking 0 --check 0';
     const endless = `echo pid $$; exec ${perf} all_reduce ${size} --root 0 --type float --op sum --device cuda`;
-    const variables = [...exported, '-x', 'NCCL_DEBUG=INFO', '-x', 'NCCLRUN_NET_TIMEOUT=2'];
+    const variables = [...exported, ...more, '-x', 'NCCL_DEBUG=INFO', '-x', 'NCCLRUN_NET_TIMEOUT=2'];
     const options = ['-H', 'h1:1,h2:1', '--on-failure', 'shrink', '--tag-output=rank', ...variables];
     await using command = Command.start([...options, 'sh', '-c', endless], { cluster });
     const line = await command.line('stdout', /\[1\] pid \d+/u);

@@ -33,7 +33,7 @@ const plan: WrittenPlan = {
   formatVersion: 1,
   device: 'host',
   peers: Array.from({ length: RANKS }, () => ({ host: 0, listenPort: 0, pairNic: null })),
-  hosts: [{ name: hostname(), address: '127.0.0.1', nics: [] }],
+  hosts: [{ name: hostname(), address: '127.0.0.1', nics: [], gpuNics: [] }],
   channels: rings.map((ring) => ({ ring, tree: null, rail: null })),
   copyChannels: 1,
   smsPerLaunch: 3,

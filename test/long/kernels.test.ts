@@ -5,9 +5,11 @@ import { Command } from '../rig/command.ts';
 import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
 import {
+  buildGpuDirect,
   buildStandInKernels,
   copiesAlways,
   fewThreads,
+  gpuDirectEnvironment,
   noStandInKernels,
   standInEnvironment,
 } from '../rig/stand-in.ts';
@@ -16,6 +18,7 @@ const environment = { ...process.env, ...standInEnvironment, ...fewThreads };
 
 /** Of the matrix: prime to its numbers of counts and places, so that every row of the tests meets others. */
 const PART = 11;
+const gpuDirect = gpuDirectEnvironment('device-memory,dma-buf');
 /** Lanes of a warp never run the same instruction, so each line of LL128 is seen and stored in parts. */
 const APART = { NCCLRUN_STAND_IN_LANES: 'apart' };
 
@@ -26,6 +29,7 @@ describeIf(
     beforeAll(() => {
       buildMatrix();
       buildStandInKernels();
+      buildGpuDirect();
     }, 900_000);
 
     it.each<[string, number, Record<string, string>]>([
@@ -56,6 +60,8 @@ describeIf(
       [4, 2, 'directly', { NCCL_ALGO: 'direct' }],
       [3, 3, 'by trees', { NCCL_ALGO: 'tree' }],
       [4, 2, 'by rails', { NCCL_ALGO: 'rail,ring' }],
+      [3, 2, 'by GPUDirect', gpuDirect],
+      [2, 2, 'by GPUDirect, receives alone', { ...gpuDirect, NCCL_NET_GDR_READ: '0' }],
     ])('every collective is exact on %i ranks of %i hosts %s', (ranks, hosts, _name, wishes) =>
       runMatrix(ranks, ['-n', String(ranks), '--simulate-hosts', String(hosts), '--tag-output=none'], {
         seed: ranks,

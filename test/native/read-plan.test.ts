@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { decodeHostPlan } from '../../control/plan/decode.ts';
+import { cardNumber, GPU_DIRECT_VERDICTS } from '../../control/plan/gpu-nics.ts';
 import { gpuMemoryOf, gpuPlanOf } from '../../control/plan/gpu-memory.ts';
 import { nicNumber } from '../../control/plan/network.ts';
 import {
@@ -128,6 +129,10 @@ function factsOf(bytes: Uint8Array): string[] {
       `host ${name} ${address}`,
       ...nics.map((nic) => `nic ${nic.name} ${nic.address} ${nic.speedMbps} ${nic.port} ${nic.gpuDirect ? 1 : 0}`),
     ]),
+    ...(hosts[hostIndex]?.gpuNics ?? []).map(({ local, card, path, receives, sends }) => {
+      const verdicts = [receives, sends].map((verdict) => GPU_DIRECT_VERDICTS.indexOf(verdict));
+      return `gpu-nic ${local} ${card === null ? 2n ** 64n - 1n : cardNumber(card)} ${path} ${verdicts.join(' ')}`;
+    }),
     `network ${plan.network?.name ?? ''}`,
     ...peers.map(({ host, listenPort, pairNic }) => {
       const localIndex = seen[host] ?? 0;

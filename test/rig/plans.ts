@@ -1,6 +1,7 @@
 /** CommPlans to test with. */
 import type { CommPlan, Variant } from '../../control/plan/types.ts';
 import { isNetwork, pairNicOf } from '../../control/plan/network.ts';
+import type { GpuNic } from '../../control/plan/gpu-nics.ts';
 import type { PlanNic } from '../../control/plan/network.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
 import { knownMachine } from '../../control/planner/known-machine.ts';
@@ -23,6 +24,8 @@ const variant: Variant = {
   predictedMicroseconds: 0,
   predictedMicrosecondsPerMebibyte: 0,
 };
+
+const nearCard: GpuNic = { local: 0, card: '0000:1b:00.0', path: 'PIX', receives: 'allowed', sends: 'noReads' };
 
 /** With what the engine knows of it, and no more. */
 function nic(name: string, address: string, speedMbps = 25_000): PlanNic {
@@ -51,8 +54,18 @@ export function samplePlan(): CommPlan {
       { host: 0, listenPort: 65_535, pairNic: 0 },
     ],
     hosts: [
-      { name: 'node0', address: '10.77.0.10', nics: [nic('eth0', '10.77.0.10'), nic('mlx5_ö', '10.78.0.10')] },
-      { name: 'knoten-ö', address: 'fe80::1', nics: [nic('eth0', 'fe80::1%eth0'), nic('eth1', 'fd00::1')] },
+      {
+        name: 'node0',
+        address: '10.77.0.10',
+        nics: [nic('eth0', '10.77.0.10'), nic('mlx5_ö', '10.78.0.10')],
+        gpuNics: [nearCard, { ...nearCard, local: 2, card: null, path: 'SYS', receives: 'tooFar' }],
+      },
+      {
+        name: 'knoten-ö',
+        address: 'fe80::1',
+        nics: [nic('eth0', 'fe80::1%eth0'), nic('eth1', 'fd00::1')],
+        gpuNics: [],
+      },
     ],
     channels: [
       { ring: [0, 2, 4, 1, 3], tree: [0, 0, 0, 1, 2], rail: 0 },
@@ -91,10 +104,11 @@ export function samplePlan(): CommPlan {
   };
 }
 
-/** What the engine knows of it. */
-export function asEncoded(plan: CommPlan): CommPlan {
-  const hosts = plan.hosts.map((host) => ({
+/** What the engine of a host knows of it. */
+export function asEncoded(plan: CommPlan, hostIndex = 0): CommPlan {
+  const hosts = plan.hosts.map((host, index) => ({
     ...host,
+    gpuNics: index === hostIndex ? host.gpuNics : [],
     nics: host.nics.map((one) => ({ ...one, pciPath: null, gpuDirectReason: '', gpuPaths: [] })),
   }));
   return { ...plan, hosts };
@@ -167,6 +181,7 @@ export function randomPlan(random: Random): CommPlan {
       nics: Array.from({ length: rails }, (_nic, rail) =>
         nic(`eth${rail}`, `10.${rail}.0.${index}`, random(5) * 10_000),
       ),
+      gpuNics: [],
     })),
     network: rails === 0 ? null : { name: 'Socket', sockets: 1 + random(63), socketThreads: random(17) },
     channels: Array.from({ length: channels }, () => ({

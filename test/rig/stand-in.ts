@@ -42,3 +42,21 @@ export const copiesAlways: Readonly<Record<string, string>> = {
   NCCL_ALGO: 'copyengine',
   NCCLRUN_COPY_TIMEOUT_US: '10000000',
 };
+
+export function buildGpuDirect(): void {
+  buildNativeTests('net_double_v12');
+}
+
+/**
+ * GPUs that need flushes (compute capability 8.0), and a network plugin that claims to register their memory: what it receives there is
+ * visible only once it was flushed. `double`: what else it does (native/test/net/double/behaviour.cc). Where no topology is known, every card
+ * may be far away.
+ */
+export function gpuDirectEnvironment(double: string): Readonly<Record<string, string>> {
+  return {
+    NCCLRUN_STAND_IN_CAPABILITY: '80',
+    NCCL_NET_GDR_LEVEL: 'SYS',
+    NCCL_NET_PLUGIN: join(nativeTests, 'net/libnccl-net-double-v12.so'),
+    NCCLRUN_NET_DOUBLE: double,
+  };
+}

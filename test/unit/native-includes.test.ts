@@ -12,7 +12,7 @@ const mayInclude: Readonly<Record<string, readonly string[]>> = {
   abi: ['communicator', 'agent', 'dl', 'base'],
   communicator: ['cuda', 'host', 'datapath', 'agent', 'plan', 'dl', 'base'],
   cuda: ['cuda/net', 'cuda/p2p', 'net/proxy', 'datapath', 'algorithm', 'plan', 'dl', 'base'],
-  'cuda/net': ['net/proxy', 'plan', 'dl'],
+  'cuda/net': ['net', 'net/proxy', 'plan', 'dl', 'base'],
   'cuda/p2p': ['plan', 'dl', 'base'],
   'cuda/kernels': ['algorithm', 'plan'],
   agent: ['host', 'dl', 'base'],

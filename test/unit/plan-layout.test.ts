@@ -38,6 +38,7 @@ test.each([
   ['Header', layout.HEADER, layout.PLAN_HEADER_BYTES],
   ['HostRecord', layout.HOST_RECORD, layout.STRIDE.host],
   ['NicRecord', layout.NIC_RECORD, layout.STRIDE.nic],
+  ['GpuNicRecord', layout.GPU_NIC_RECORD, layout.STRIDE.gpuNic],
   ['PeerRecord', layout.PEER_RECORD, layout.STRIDE.peer],
   ['ChannelRecord', layout.CHANNEL_RECORD, layout.STRIDE.channel],
   ['ShapeRecord', layout.SHAPE_RECORD, layout.STRIDE.shape],

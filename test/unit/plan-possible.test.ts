@@ -175,11 +175,11 @@ test('the engines get the same bytes for the same plan', () => {
     plans.flatMap((plan) => plan.hosts.map((_, host) => digest(encodeHostPlan(plan, host)))),
   ).toMatchInlineSnapshot(`
     [
-      "1992 c9229067420066ae3c631b1da1446b3dc447809a2615318cab3dad0703e11d68",
-      "1784 30a63d039698cbdccadf5831ebe14a8652b782b6eaf6ec5257c4dfa4b9155327",
-      "11904 a458033c95b355c05626ef0444cd8d0c65854621e16a6afdb14d58a533afc8ce",
-      "3488 384cd3b20f8c3bc75d20c8f9368f1ff57c96a08a2bd99cf52e0a6a65c8076041",
-      "3488 41e8690ed7e5d75b1b8e14a1f8b62528b4009f1601845104fb69b49ecb7f9ea2",
+      "2056 e0b2b0d665395a30ed3db5c944222e0a3f0913c1599c4ae436467d36199ff129",
+      "1800 2065d191df78a344fa012dae1560091e4983f1325a36a1ddd297400515bb544b",
+      "11920 22f8e515ac6e89f44f336fda19c2a2ce3f9a7302e3d3c1bdcf787c281b8b9e44",
+      "3936 a9dc32f6f2294ee8fc60b731012c686992ec8f62b84d93c179e934e7ce1aa05c",
+      "3936 3aa873f2f9e5fc2be66437bcdfd11e9f88e4f1f7e956f4849cb36c04538d35ae",
     ]
   `);
 });

@@ -320,7 +320,7 @@ test('a written plan may leave out what has a default', () => {
   expect(planFromJson(JSON.stringify(written), 'p.json')).toEqual({
     ...written,
     peers: [{ host: 0, listenPort: 0, pairNic: null }],
-    hosts: [{ name: 'a', address: '', nics: [] }],
+    hosts: [{ name: 'a', address: '', nics: [], gpuNics: [] }],
     channels: Array.from({ length: 2 }, () => ({ ring: [0], tree: null, rail: null })),
     device: 'host',
     network: null,

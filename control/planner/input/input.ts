@@ -1,6 +1,7 @@
 /** What the planner knows of a communicator to be. */
 import type { HostNic, HostVerbs } from '../../messages/nic.ts';
 import type { HostHardware } from '../../messages/hardware.ts';
+import type { GpuNic } from '../../plan/gpu-nics.ts';
 import type { DeviceName, WrittenPlan } from '../../plan/types.ts';
 import type { HostShape } from '../cluster/host-shape.ts';
 import type { Decisions } from '../plan.ts';
@@ -17,6 +18,8 @@ export interface HostMachine {
   readonly gpusAt?: (busId: string) => number;
   /** The channels between the GPUs of these ranks, which are ascending. null: it does not have a GPU for each. Throws a TopologyError. */
   shape(ranks: readonly UsesGpu[], acrossHosts: boolean): HostShape | null;
+  /** Which cards may use GPUDirect with the GPUs of these ranks, which are ascending. null: it does not have a GPU for each. Absent: nobody knows. */
+  readonly gpuNics?: (ranks: readonly UsesGpu[]) => readonly GpuNic[] | null;
 }
 
 /** A communicator as its plan is made. */

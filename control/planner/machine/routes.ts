@@ -104,9 +104,19 @@ export class MachineRoutes {
   /** Whether a NIC may move data of the GPU's memory without the host's; `reads`: from it. */
   usesGpuDirect(gpu: GpuNode, net: NetNode, reads: boolean): boolean {
     if (!net.gpuDirect || !gpu.gpuDirect) return false;
-    if (reads && !this.#mayRead(gpu)) return false;
+    if (reads && !this.mayRead(gpu)) return false;
     const far = this.#distance(this.relay(gpu, net) ?? gpu, net);
-    return far <= distance(this.#options.gpuDirectLevel ?? 'P2C');
+    return far <= this.farthestDirect;
+  }
+
+  /** Of the same machine: no path is led through a processor or another GPU because of what may not be used. */
+  undiverted(): MachineRoutes {
+    return new MachineRoutes(this.machine, { ...this.#options, gpuDirectLevel: 'SYS', throughOtherNics: false });
+  }
+
+  /** How far NICs may be from a GPU whose memory they read and write. */
+  get farthestDirect(): number {
+    return distance(this.#options.gpuDirectLevel ?? 'P2C');
   }
 
   /** The GPU that hands data of `gpu` on to a NIC (path type PXN); null: none does. */
@@ -114,7 +124,8 @@ export class MachineRoutes {
     return this.#relays.get(gpu)?.get(net) ?? null;
   }
 
-  #mayRead(gpu: GpuNode): boolean {
+  /** Whether NICs read the GPU's memory, where they write it. */
+  mayRead(gpu: GpuNode): boolean {
     if (this.#options.gpuDirectRead !== null) return this.#options.gpuDirectRead;
     if (gpu.computeCapability >= 80) return true;
     const { gpus } = this.machine;

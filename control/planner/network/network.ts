@@ -9,6 +9,8 @@ import { UnplannableError } from '../input/check.ts';
 import type { Environment } from '../input/variables.ts';
 import { valueOf } from '../input/variables.ts';
 import { chooseNics } from './nics.ts';
+import { unknownGpuNics } from './unknown-gpu-nics.ts';
+import type { GpuNic } from '../../plan/gpu-nics.ts';
 import type { ChosenNics } from './nics.ts';
 import { socketsOf } from './sockets.ts';
 import { chooseVerbs } from './verbs.ts';
@@ -17,6 +19,8 @@ export interface BoundNetwork {
   readonly network: PlanNetwork | null;
   /** By host; all hosts have the same number. */
   readonly nics: readonly (readonly PlanNic[])[];
+  /** By host: which cards may use GPUDirect. */
+  readonly gpuNics: readonly (readonly GpuNic[])[];
 }
 
 /** The backend that every host has, and the one for InfiniBand and RoCE. */
@@ -94,11 +98,32 @@ export function bindNetwork(
   environment: Environment,
 ): BoundNetwork {
   if (!usesNetwork({ ...input, transports: decided.transports }))
-    return { network: null, nics: input.hosts.map(() => []) };
+    return { network: null, nics: input.hosts.map(() => []), gpuNics: [] };
   const { nics }: ChosenNics = between ?? chooseNics([{ name: '', address: LOOPBACK.address, nics: [LOOPBACK] }]);
   const given = decided.network ?? null;
-  if (between?.backend === VERBS) return { network: given ?? { name: VERBS, ...ONE_CONNECTION }, nics };
-  return { network: given ?? { name: SOCKETS, ...socketsOf(factsOf(input, nics), environment) }, nics };
+  return {
+    network: given ?? networkOf(between, factsOf(input, nics), environment),
+    nics,
+    gpuNics: gpuNicsOfHosts(input, environment),
+  };
+}
+
+function networkOf(
+  between: NicsBetween | null,
+  facts: Parameters<typeof socketsOf>[0],
+  environment: Environment,
+): PlanNetwork {
+  if (between?.backend === VERBS) return { name: VERBS, ...ONE_CONNECTION };
+  return { name: SOCKETS, ...socketsOf(facts, environment) };
+}
+
+function gpuNicsOfHosts(input: PlanInput, environment: Environment): (readonly GpuNic[])[] {
+  if (input.hosts.length === 1 || input.peers[0]?.device !== 'cuda') return [];
+  const members = rankNumbersByHost(input);
+  return input.hosts.map(({ machine }, host) => {
+    const peers = (members[host] ?? []).flatMap((rank) => input.peers[rank] ?? []);
+    return machine?.gpuNics?.(peers) ?? unknownGpuNics(peers.length, environment);
+  });
 }
 
 function factsOf(input: PlanInput, nics: readonly (readonly PlanNic[])[]): Parameters<typeof socketsOf>[0] {

@@ -141,7 +141,7 @@ class BulkSends {
                                                      Progress& progress) {
     copies.awaitStores<kLatest>();
     SpinWait spin(launch, connections);
-    postStep(connections.sends[progress.connection], progress.step, progress.bytes, spin);
+    postStep(connections, connections.sends[progress.connection], progress.step, progress.bytes, spin);
     progress.postAt = 0;
   }
 };

@@ -12,8 +12,9 @@ struct ConnectionState {
   uint32_t step;   // the next step
   uint32_t freed;  // sender: steps that the receiver had freed at the last poll
   uint64_t bytes;
-  uint32_t posted;      // sender, protocol Simple: steps posted so far
-  uint32_t* stepBytes;  // sender, protocol Simple over a network: where to say how many bytes a slot has; else null
+  uint32_t posted;         // sender, protocol Simple: steps posted so far
+  uint32_t writesHeaders;  // sender over a network, whose slots lie in GPU memory: no proxy can
+  uint32_t* stepBytes;     // sender, protocol Simple over a network: where to say how many bytes a slot has; else null
 
   __device__ __forceinline__ bool isNextToPost(uint32_t one) const {
     return *static_cast<const volatile uint32_t*>(&posted) == one;
@@ -104,13 +105,18 @@ __device__ __forceinline__ void awaitCredit(ConnectionState& connection, uint32_
 
 // Protocol Simple: posts the sender's step to the receiver, after all steps before it. Called by one thread after all
 // stores of the step; not after an abort.
-__device__ __forceinline__ void postStep(ConnectionState& connection, uint32_t step, uint64_t bytes, SpinWait& spin) {
+__device__ __forceinline__ void postStep(const Connections& connections, ConnectionState& connection, uint32_t step,
+                                         uint64_t bytes, SpinWait& spin) {
   while (!connection.isNextToPost(step)) {
     if (spin.gaveUp()) return;
   }
   __threadfence_block();
   connection.bytes += bytes;
   if (connection.stepBytes != nullptr) storeVolatile(connection.stepBytes + step % kMaxNetSteps, uint32_t(bytes));
+  if (connection.writesHeaders != 0) {
+    char* const slot = connection.slots + uint64_t(step & (connections.steps - 1)) * connections.stride;
+    storeVolatile(reinterpret_cast<uint64_t*>(slot - kNetMessageHeaderBytes), netHeader(step, bytes));
+  }
   storeRelease(connection.tail, step + 1);
   __threadfence_block();
   *static_cast<volatile uint32_t*>(&connection.posted) = step + 1;
@@ -122,17 +128,21 @@ template <uint32_t kProtocol>
 __device__ __forceinline__ ConnectionState loadConnection(const Launch& launch, RegionPair regions, uint32_t slots,
                                                           uint32_t index, bool receives) {
   const uint32_t header = kProtocol == 0 ? launch.slots.headerBytes : 0;
-  char* const data = (receives ? regions.in : regions.out) + slots + header;
-  auto* const tail = &reinterpret_cast<Region*>(receives ? regions.in : regions.out)->tail;
+  char* data = (receives ? regions.in : regions.out) + slots + header;
+  auto& region = *reinterpret_cast<Region*>(receives ? regions.in : regions.out);
+  char* const gpuSlots =
+      header != 0 && launch.usesGpuDirect != 0 ? *static_cast<char* const volatile*>(&region.gpuSlots) : nullptr;
+  if (gpuSlots != nullptr) data = gpuSlots;
+  auto* const tail = &region.tail;
   auto* const head = &reinterpret_cast<Region*>(receives ? regions.out : regions.in)->head[kProtocol];
   if (receives) {
     const ReceiveState& state = launch.receives[index];
-    return {data, tail, head, state.step[kProtocol], 0, state.bytes, 0, nullptr};
+    return {data, tail, head, state.step[kProtocol], 0, state.bytes, 0, 0, nullptr};
   }
   const SendState& state = launch.sends[index];
   const uint32_t step = state.step[kProtocol];
-  auto* const stepBytes = header != 0 ? reinterpret_cast<Region*>(regions.out)->stepBytes : nullptr;
-  return {data, tail, head, step, state.head[kProtocol], state.bytes, step, stepBytes};
+  auto* const stepBytes = header != 0 ? region.stepBytes : nullptr;
+  return {data, tail, head, step, state.head[kProtocol], state.bytes, step, gpuSlots != nullptr, stepBytes};
 }
 template <uint32_t kProtocol>
 __device__ __forceinline__ void storeConnection(const Launch& launch, uint32_t index, bool receives,

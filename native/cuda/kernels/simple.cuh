@@ -194,7 +194,7 @@ class Simple {
     if (lane >= kMaxPeers && lane - kMaxPeers < move.tos) {
       SpinWait spin(launch_, connections_);
       const uint32_t i = move.to + lane - kMaxPeers;
-      postStep(connections_.sends[i], steps_.send(i), bytes, spin);
+      postStep(connections_, connections_.sends[i], steps_.send(i), bytes, spin);
     }
     __syncwarp();
   }

@@ -9,7 +9,7 @@
 namespace ncclrun::cuda {
 
 NetRegions::NetRegions(const Gpu& gpu, const PlanView& plan, uint32_t rank, std::function<bool()> isBusy)
-    : gpu_(gpu), plan_(plan), rank_(rank), slots_(plan.slots()), isBusy_(std::move(isBusy)) {}
+    : gpu_(gpu), plan_(plan), rank_(rank), slots_(plan.slots()), isBusy_(std::move(isBusy)), gpuSlots_(gpu) {}
 
 NetRegions::~NetRegions() {
   const OnGpu here(gpu_);
@@ -42,7 +42,9 @@ bool NetRegions::isNeighbour(uint32_t peer) const {
   return false;
 }
 
-Status NetRegions::allocate() {
+Status NetRegions::allocate(UseOf useOf, bool directs) {
+  useOf_ = std::move(useOf);
+  directs_ = directs;
   const OnGpu here(gpu_);
   const uint32_t ranks = plan_.header().ranks;
   const uint64_t rings = ringBytes(slots_, ranks);
@@ -58,6 +60,7 @@ Status NetRegions::allocate() {
     Peer& peer = peers_[rank];
     NCCLRUN_TRY(take(rings, peer.ringOut));
     NCCLRUN_TRY(take(rings, peer.ringIn));
+    NCCLRUN_TRY(placeInGpu(rank, slots_.channels, false));
   }
   return {};
 }
@@ -65,32 +68,64 @@ Status NetRegions::allocate() {
 Status NetRegions::makePair(uint32_t rank) {
   Peer& peer = peers_[rank];
   if (peer.out != nullptr) return {};
-  const uint64_t bytes = regionOffset(slots_, plan_.channelsBetween(rank_, rank));
+  const OnGpu here(gpu_);
+  const uint32_t channels = plan_.channelsBetween(rank_, rank);
+  const uint64_t bytes = regionOffset(slots_, channels);
   NCCLRUN_TRY(take(bytes, peer.in));
   NCCLRUN_TRY(take(bytes, peer.out));
+  NCCLRUN_TRY(placeInGpu(rank, channels, true));
   enter(rank, {reinterpret_cast<char*>(peer.in), reinterpret_cast<char*>(peer.out)});
   return {};
 }
 
-DeviceRing NetRegions::ringOf(uint32_t peer, uint32_t channel, bool sends) {
+NetRegions::Place NetRegions::placeOf(uint32_t peer, uint32_t channel, bool sends) const {
   const bool isPair = channel >= slots_.channels;
   const uint32_t of = isPair ? channel - slots_.channels : channel;
   const uint64_t at = isPair ? regionOffset(slots_, of) : of * ringRegionBytes(slots_);
   const uint64_t first = isPair ? slotOffset(0, slots_) : kRegionHeaderBytes;
-  const uint32_t steps = isPair ? slots_.pairSteps : slots_.ringSteps;
-  const uint32_t stride = slotStride(slots_, isPair ? pairStepBytes(slots_, of) : slots_.ringStepBytes);
   const Peer regions = this->of(peer);
   std::byte* const out = (isPair ? regions.out : regions.ringOut) + at;
   std::byte* const in = (isPair ? regions.in : regions.ringIn) + at;
-  auto& data = *reinterpret_cast<Region*>(sends ? out : in);
-  auto& credit = *reinterpret_cast<Region*>(sends ? in : out);
-  const uint64_t unused = kNetHeaderBytes - sizeof(NetConnection::SlotHeader);
-  return {.tail = &data.tail,
-          .head = &credit.head[0],
-          .stepBytes = data.stepBytes,
-          .slots = (sends ? out : in) + first + unused,
-          .stride = stride,
-          .bytes = uint64_t(steps) * stride - unused};
+  return {.data = reinterpret_cast<Region*>(sends ? out : in),
+          .credit = reinterpret_cast<Region*>(sends ? in : out),
+          .slots = (sends ? out : in) + first,
+          .steps = isPair ? slots_.pairSteps : slots_.ringSteps,
+          .stride = slotStride(slots_, isPair ? pairStepBytes(slots_, of) : slots_.ringStepBytes)};
+}
+
+// Kernels find them by Region::gpuSlots.
+Status NetRegions::placeInGpu(uint32_t peer, uint32_t channels, bool isPair) {
+  for (uint32_t index = 0; directs_ && index < channels; index++) {
+    const uint32_t channel = deviceChannel(index, slots_.channels, isPair);
+    for (const bool sends : {true, false}) {
+      const GpuDirect::Use use = useOf_(peer, channel, sends);
+      if (!(sends ? use.sends : use.receives)) continue;
+      const Place place = placeOf(peer, channel, sends);
+      InGpu& made = inGpu_[{peer, channel, sends}];
+      made.flushes = use.flushes;
+      NCCLRUN_TRY(gpuSlots_.take(uint64_t(place.steps) * place.stride, made.range));
+      if (!use.byDmaBuf) made.range.dmaBuf = -1;
+      place.data->gpuSlots = reinterpret_cast<char*>(made.range.address) + kNetHeaderBytes;
+    }
+  }
+  return {};
+}
+
+DeviceRing NetRegions::ringOf(uint32_t peer, uint32_t channel, bool sends) {
+  constexpr uint64_t kUnused = kNetHeaderBytes - sizeof(NetConnection::SlotHeader);
+  const Place place = placeOf(peer, channel, sends);
+  DeviceRing ring{.tail = &place.data->tail,
+                  .head = &place.credit->head[0],
+                  .stepBytes = place.data->stepBytes,
+                  .slots = place.slots + kUnused,
+                  .stride = place.stride,
+                  .bytes = uint64_t(place.steps) * place.stride - kUnused};
+  const auto found = inGpu_.find({peer, channel, sends});
+  if (found == inGpu_.end()) return ring;
+  const auto& [range, flushes] = found->second;
+  ring.slots = range.address + kUnused;
+  ring.gpu = {.dmaBuf = range.dmaBuf, .offset = range.offset + kUnused, .flushes = flushes};
+  return ring;
 }
 
 void NetRegions::tell(OnGone onGone, OnCall onCall) {

@@ -1,5 +1,5 @@
 // The regions between this rank's GPU and ranks of other hosts: pinned memory of this host, which kernels use as they
-// do regions of GPUs of this one, while the proxy plays the peer.
+// do regions of GPUs of this one, while the proxy plays the peer. With GPUDirect the slots lie in the GPU's memory.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -7,8 +7,11 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <tuple>
 #include <vector>
 
+#include "cuda/net/gpu_direct.h"
+#include "cuda/net/gpu_slots.h"
 #include "dl/gpu.h"
 #include "net/proxy/device_ring.h"
 #include "plan/launch_format.h"
@@ -24,8 +27,12 @@ class NetRegions final : public DeviceRings {
   NetRegions(const NetRegions&) = delete;
   NetRegions& operator=(const NetRegions&) = delete;
 
-  // Those of the rings, with neighbours on other hosts.
-  Status allocate();
+  // Of a connection, as ringOf() has it.
+  using UseOf = std::function<GpuDirect::Use(uint32_t peer, uint32_t channel, bool sends)>;
+  // Those of the rings, with neighbours on other hosts. directs: some connection uses GPUDirect.
+  Status allocate(UseOf useOf, bool directs);
+  bool directs() const { return directs_; }
+  uint64_t gpuBytes() const { return gpuSlots_.bytes(); }
   // Those of a pair, which are made with the first operation of the two ranks. Not by the proxy's thread.
   Status makePair(uint32_t peer);
   // The pairs' regions by rank, as kernels read them: what makePair() and enter() have put there.
@@ -66,6 +73,16 @@ class NetRegions final : public DeviceRings {
   void pass(uint32_t peer, const Status& why, bool hasAborted);
   // Zeroed, for good as long as this object lives.
   Status take(uint64_t bytes, std::byte*& out);
+  // One direction's slots on a channel.
+  struct Place {
+    Region* data;
+    Region* credit;
+    std::byte* slots;  // behind the region's header
+    uint32_t steps, stride;
+  };
+  Place placeOf(uint32_t peer, uint32_t channel, bool sends) const;
+  // Puts slots of such connections into GPU memory as uses GPUDirect; `channels` of a ring or a pair.
+  Status placeInGpu(uint32_t peer, uint32_t channels, bool isPair);
 
   const Gpu gpu_;
   const PlanView& plan_;
@@ -76,6 +93,14 @@ class NetRegions final : public DeviceRings {
   RegionPair* pairs_ = nullptr;
   std::vector<void*> pieces_;     // of pinned memory
   std::span<std::byte> untaken_;  // of the last one
+  UseOf useOf_;
+  bool directs_ = false;
+  GpuSlots gpuSlots_;
+  struct InGpu {
+    GpuSlots::Range range;
+    bool flushes;
+  };
+  std::map<std::tuple<uint32_t, uint32_t, bool>, InGpu> inGpu_;  // by peer, channel and direction
   std::atomic<bool> anyLeft_{false};
   mutable std::mutex mutex_;  // of what follows
   OnGone onGone_;

@@ -15,19 +15,22 @@ enum class OobKind : uint32_t {
   heartbeat = 4,
   goodbye = 5,   // this rank has left the communicator
   end = 6,       // this rank has sent its last message on `channel`
-  endTaken = 7,  // that message has arrived: the other rank may close the connection
+  endTaken = 7,  // that message has arrived: the other rank may close the connection, where it leaves no open receives
   call = 8,      // of ranks on GPUs: the StepCall of a collective that this rank has called, in `handle`
+  stop = 9,      // as goodbye, which follows: the other rank is to send its last message on `channel` before
 };
+inline constexpr OobKind kLastOobKind = OobKind::stop;
 
 struct OobMessage {
   OobKind kind = OobKind::heartbeat;
   uint32_t from = 0;  // rank
   uint32_t channel = 0;
-  // Of a goodbye: the ncclResult_t with which waits for this rank end; success: it left in order. Of a heartbeat: 1 if
-  // a debugger traces this rank, which may then be silent for as long as its user likes.
+  // Of a goodbye or a stop: the ncclResult_t with which waits for this rank end; success: it left in order. Of a
+  // heartbeat: 1 if a debugger traces this rank, which may then be silent for as long as its user likes.
   uint32_t result = 0;
   // Of a goodbye in order: as Doorbell::left has it; 0: not said. Of an introduction: the sender's timeout in
-  // nanoseconds, in which it sends several heartbeats.
+  // nanoseconds, in which it sends several heartbeats. Of endTaken: receives that are still open, to be filled by empty
+  // messages.
   uint64_t collectives = 0;
   Handle handle = {};
   // NUL-terminated. Of a goodbye: how the ranks' calls differ, or which error was the reason; of an introduction: the

@@ -43,7 +43,7 @@ bool OobSocket::isUnacknowledgedFor(uint64_t nanoseconds) const {
 }
 
 bool OobSocket::accept(const OobMessage& message, uint32_t ranks) {
-  if (message.from >= ranks || message.kind < OobKind::introduction || message.kind > OobKind::call) return false;
+  if (message.from >= ranks || message.kind < OobKind::introduction || message.kind > kLastOobKind) return false;
   if (peer_ == kUnknown && message.kind == OobKind::introduction) peer_ = message.from;
   return message.from == peer_;
 }

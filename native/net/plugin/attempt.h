@@ -1,5 +1,6 @@
-// A connect() or accept() of a plugin that may block in it: a thread of its own repeats the call until it yields a
-// connection. Nobody waits for that thread: the caller asks whether there is a result, and a clock watches each call.
+// A connect() or accept() of a plugin that may block in it: a thread of a pool (attempt_pool.h) repeats the call until
+// it yields a connection. Nobody waits for that thread: the caller asks whether there is a result, and a clock watches
+// each call.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -21,14 +22,16 @@ struct Yield {
 
 class Attempt {
  public:
+  enum class Kind { connect, accept };
   struct Work {
+    Kind kind = Kind::connect;
     std::string label;                         // of the call, for errors
     uint64_t timeout = 0;                      // ns that one call may take
     std::function<Yield()> call;               // runs in the thread; owns all that it needs
     std::function<void(void* comm)> close;     // closes what an abandoned attempt has yielded
     std::shared_ptr<std::atomic<int>> inside;  // counts threads that are in a call, or close what it yielded
   };
-  // An error: the thread cannot be started.
+  // An error: no thread can be started.
   static Status start(Work work, std::unique_ptr<Attempt>& out);
 
   // Abandons the attempt, and returns at once. A thread that is in a call closes what that yields, and releases `call`;
@@ -40,10 +43,10 @@ class Attempt {
   // isOver: `out` is the last call's. An error: a call has taken too long.
   Status poll(bool& isOver, Yield& out);
 
- private:
   struct State;
+
+ private:
   explicit Attempt(std::shared_ptr<State> state);
-  static void run(State& state);
 
   const std::shared_ptr<State> state_;
 };

@@ -47,28 +47,20 @@ Comm::~Comm() {
   logInfo(plugin_.failure(sends_ ? "closeSend" : "closeRecv", code).sentence, Subsystem::net);
 }
 
-Status Comm::registerDmaBuf(const Region& region, Registration& out, Status& why) {
-  const int code = plugin_.calls().regMrDmaBuf(comm_, region.address, region.bytes, int(region.type),
-                                               region.dmaBufOffset, region.dmaBufDescriptor, &out.opaque);
-  if (code != ncclSuccess) why = plugin_.failure("regMrDmaBuf", code);
-  return why;
-}
-
 Status Comm::registerMemory(const Region& region, Registration& out) {
   out = {};
   if (region.type == MemoryType::device && !device_.deviceMemory)
     return {ncclInvalidUsage, formatSentence("%s: device %s does not register GPU memory", plugin_.label().c_str(),
                                              device_.name.c_str())};
-  Status why;
-  if (region.dmaBufDescriptor >= 0 && device_.dmaBuf && registerDmaBuf(region, out, why).ok()) return {};
-  out = {};
-  const int code = plugin_.calls().regMr(comm_, region.address, region.bytes, int(region.type), &out.opaque);
+  const bool byDmaBuf = region.dmaBufDescriptor >= 0 && device_.dmaBuf;
+  const int code = byDmaBuf ? plugin_.calls().regMrDmaBuf(comm_, region.address, region.bytes, int(region.type),
+                                                          region.dmaBufOffset, region.dmaBufDescriptor, &out.opaque)
+                            : plugin_.calls().regMr(comm_, region.address, region.bytes, int(region.type), &out.opaque);
   if (code == ncclSuccess) return {};
   out = {};
-  Status status = plugin_.failure("regMr", code);
+  Status status = plugin_.failure(byDmaBuf ? "regMrDmaBuf" : "regMr", code);
   status.sentence +=
       formatSentence(" (%zu bytes of %s memory)", region.bytes, region.type == MemoryType::device ? "GPU" : "host");
-  if (!why.ok()) status.sentence += ", after " + why.sentence;
   return status;
 }
 

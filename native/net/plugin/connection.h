@@ -43,7 +43,6 @@ class Comm {
   Pending& take();
   Status posted(const char* call, int code, Pending& pending, Request*& out);
   Status completed(const Pending& pending, std::span<const int> reported, std::span<size_t> sizes);
-  Status registerDmaBuf(const Region& region, Registration& out, Status& why);
   Status dead(Status status);
 
   Plugin& plugin_;

@@ -20,8 +20,13 @@ struct alignas(16) PrivateHandle {
 class Repeated {
  public:
   // `call` owns all that it needs; `close` closes a connection that it yields when nobody wants it any more.
-  Repeated(const Use& use, const char* name, std::function<Yield()> call, std::function<void(void*)> close)
-      : use_(use), name_(name), call_(std::move(call)), close_(std::move(close)), blocks_(use.plugin.mayBlock()) {}
+  Repeated(const Use& use, Attempt::Kind kind, std::function<Yield()> call, std::function<void(void*)> close)
+      : use_(use),
+        kind_(kind),
+        name_(kind == Attempt::Kind::connect ? "connect" : "accept"),
+        call_(std::move(call)),
+        close_(std::move(close)),
+        blocks_(use.plugin.mayBlock()) {}
 
   // `comm` null: not yet.
   Status poll(void*& comm) {
@@ -47,8 +52,8 @@ class Repeated {
 
   Status pollThread(bool& isOver, Yield& yield) {
     if (attempt_ == nullptr) {
-      const Status status =
-          Attempt::start({use_.plugin.label() + ": " + name_, use_.timeout, call_, close_, use_.inside}, attempt_);
+      const Status status = Attempt::start(
+          {kind_, use_.plugin.label() + ": " + name_, use_.timeout, call_, close_, use_.inside}, attempt_);
       if (!status.ok()) return status;
     }
     return attempt_->poll(isOver, yield);
@@ -63,6 +68,7 @@ class Repeated {
   }
 
   const Use& use_;
+  const Attempt::Kind kind_;
   const char* const name_;
   const std::function<Yield()> call_;
   const std::function<void(void*)> close_;
@@ -81,7 +87,7 @@ class PluginConnector final : public Connector {
   PluginConnector(const Use& use, uint32_t device, const Handle& handle)
       : use_(use),
         device_(device),
-        connecting_(use, "connect", callOf(use, device, handle),
+        connecting_(use, Attempt::Kind::connect, callOf(use, device, handle),
                     [&plugin = use.plugin](void* comm) { plugin.calls().closeSend(comm); }) {}
 
   Status connect(std::unique_ptr<Sender>& out) override {
@@ -144,7 +150,7 @@ class PluginListener final : public Listener {
   Status accept(std::unique_ptr<Receiver>& out) override {
     if (accepting_ == nullptr) {
       accepting_ = std::make_unique<Repeated>(
-          use_, "accept", [comm = comm_] { return comm->accept(); },
+          use_, Attempt::Kind::accept, [comm = comm_] { return comm->accept(); },
           [&plugin = use_.plugin](void* comm) { plugin.calls().closeRecv(comm); });
     }
     void* comm = nullptr;

@@ -1,4 +1,4 @@
-// Connecting and accepting through a plugin, in the calling thread or, where it may block, in one of its own.
+// Connecting and accepting through a plugin, in the calling thread or, where it may block, in threads for that.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -51,7 +51,7 @@ Status Plugin::failure(const char* call, int code) const {
 
 void Plugin::noteCallTook(uint64_t nanoseconds) {
   if (nanoseconds < kLongCall || blocks_.exchange(true)) return;
-  logInfo(formatSentence("%s blocks for %u ms in connect or accept: from now on a thread of its own makes these calls",
+  logInfo(formatSentence("%s blocks for %u ms in connect or accept: from now on threads of their own make these calls",
                          label().c_str(), unsigned(nanoseconds / 1'000'000)),
           Subsystem::net);
 }

@@ -1,9 +1,10 @@
-// A ring of slots that kernels fill or empty, as the proxy sees it: the kernels' counters, modulo 2^32, beside slots in
-// memory of the host that the GPU reads and writes (plan/launch_format.h).
+// A ring of slots that kernels fill or empty, as the proxy sees it: the kernels' counters, modulo 2^32, in memory of
+// the host, and slots there or, with GPUDirect, in the GPU's memory (plan/launch_format.h).
 #pragma once
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/error.h"
 #include "datapath/step_call.h"
@@ -19,6 +20,14 @@ struct DeviceRing {
   std::byte* slots;     // of the first one, the header in front of its payload; kNetHeaderBytes hold it
   size_t stride;        // bytes from one slot to the next
   size_t bytes;         // of all slots
+
+  // The slots lie in GPU memory, which the proxy does not touch: kernels write the headers.
+  struct GpuMemory {
+    int dmaBuf;       // descriptor; -1: there is none
+    uint64_t offset;  // of `slots` in it
+    bool flushes;     // what is received has to be flushed before kernels read it
+  };
+  std::optional<GpuMemory> gpu = {};
 
   // The kernel has done something since. Any thread.
   bool hasNews(const Connection& ring, bool sends) const {

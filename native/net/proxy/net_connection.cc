@@ -8,8 +8,12 @@
 #include <span>
 #include <utility>
 
+#include "net/device_memory.h"
+
 namespace ncclrun {
 namespace {
+
+static_assert(sizeof(NetConnection::SlotHeader) == cuda::kNetMessageHeaderBytes && NetConnection::kEndBytes == 8);
 
 size_t strideOf(uint32_t stepBytes) { return sizeof(NetConnection::SlotHeader) + (size_t(stepBytes) + 63) / 64 * 64; }
 
@@ -50,7 +54,8 @@ NetConnection::NetConnection(const Setup& setup, Mapping memory)
       slots_(setup.ring.has_value() ? setup.ring->slots
                                     : static_cast<std::byte*>(memory_.address()) + kConnectionHeaderBytes),
       calls_(std::make_unique<StepCall[]>(setup.steps)),
-      requests_(setup.steps * parts_) {
+      requests_(setup.steps * parts_),
+      arrivals_(setup.sends ? 0 : setup.steps * parts_) {
   // A sender has no free slots before the connection is open: a slot posted to one that never is would be lost.
   if (sends_) ring_.head.store(uint64_t(0) - steps_, std::memory_order_relaxed);
   if (deviceRing_.has_value()) deviceRing_->store(ring_, sends_);
@@ -62,8 +67,8 @@ void NetConnection::close() {
   std::lock_guard lock(mutex_);
   fail({ncclInvalidUsage, "this rank has left the communicator"});
   count(false);
-  if (sender_ != nullptr) sender_->deregisterMemory(registration_);
-  if (receiver_ != nullptr) receiver_->deregisterMemory(registration_);
+  deregister(sender_.get());
+  deregister(receiver_.get());
   sender_.reset();
   receiver_.reset();
   connector_.reset();
@@ -130,15 +135,44 @@ bool NetConnection::move() {
 
 bool NetConnection::moveRing() {
   if (failed_.load(std::memory_order_relaxed)) return false;
-  if (sends_) return sender_ != nullptr ? sendSlots() : connect();
+  if (sends_) return sender_ == nullptr ? connect() : endRequest_ == nullptr && sendSlots();
   return receiver_ != nullptr ? receiveSlots() : accept();
 }
 
 bool NetConnection::registerSlots(net::Connection& connection) {
   const size_t bytes = deviceRing_.has_value() ? deviceRing_->bytes : steps_ * stride_;
-  const Status status = connection.registerMemory({.address = slots_, .bytes = bytes}, registration_);
+  const Status status = hasGpuSlots() ? registerGpuSlots(connection)
+                                      : connection.registerMemory({.address = slots_, .bytes = bytes}, registration_);
   if (!status.ok()) fail(status);
+  isRegistered_ = isRegistered_ || status.ok();
   return status.ok();
+}
+
+Status NetConnection::registerGpuSlots(net::Connection& connection) {
+  const net::Device& device = network_.devices()[device_];
+  const net::Region region{.address = slots_,
+                           .bytes = deviceRing_->bytes,
+                           .type = net::MemoryType::device,
+                           .dmaBufDescriptor = deviceRing_->gpu->dmaBuf,
+                           .dmaBufOffset = deviceRing_->gpu->offset};
+  net::DeviceRegistration how;
+  Status status = net::registerDeviceMemory(connection, device, region, registration_, how);
+  if (!status.ok()) {
+    status.sentence = "NIC " + device.name + " has registered GPU memory before, and does not any more (" +
+                      status.sentence + "): NCCL_NET_GDR_LEVEL=LOC does without";
+    return status;
+  }
+  if (!sends_) return {};
+  isRegistered_ = true;
+  NCCLRUN_TRY(connection.registerMemory({.address = &end_, .bytes = sizeof end_}, endRegistration_));
+  isEndRegistered_ = true;
+  return {};
+}
+
+void NetConnection::deregister(net::Connection* connection) {
+  if (connection == nullptr) return;
+  if (std::exchange(isRegistered_, false)) connection->deregisterMemory(registration_);
+  if (std::exchange(isEndRegistered_, false)) connection->deregisterMemory(endRegistration_);
 }
 
 bool NetConnection::connect() {
@@ -179,13 +213,10 @@ bool NetConnection::sendSlots() {
   for (;;) {
     while (posted_ != tail) {
       const uint64_t step = posted_ / parts_;
-      SlotHeader& header = headerOf(step);
-      if (posted_ % parts_ == 0) {
-        header.call = calls_[step % steps_];
-        header.step = uint32_t(step);
-        header.bytes = ring_.stepBytes[step % steps_].load(std::memory_order_relaxed);
-      }
-      const Part part = partOf(posted_, sizeof header + header.bytes);
+      const uint32_t bytes = ring_.stepBytes[step % steps_].load(std::memory_order_relaxed);
+      if (posted_ % parts_ == 0 && !hasGpuSlots())
+        headerOf(step) = {.step = uint32_t(step), .bytes = bytes, .call = calls_[step % steps_]};
+      const Part part = partOf(posted_, sizeof(SlotHeader) + bytes);
       net::Request* request = nullptr;
       const Status status = sender_->isend(part.address, part.bytes, kTag, registration_, request);
       if (!status.ok()) return fail(status);
@@ -211,27 +242,26 @@ bool NetConnection::sendSlots() {
 
 bool NetConnection::receiveSlots() {
   bool changed = false;
-  const size_t most = sizeof(SlotHeader) + stepBytes_;
+  if (ended_.load(std::memory_order_relaxed)) {
+    drainReceives();
+    return false;
+  }
   for (;;) {
     // What has come before a connection ended can still be received, though nothing more can be posted.
-    const Status posted = postReceives(most);
-    // After its last message the other side closes the connection, with whatever is posted here.
-    if (ended_.load(std::memory_order_relaxed)) return changed;
-    if (done_ == posted_) return (!posted.ok() && fail(posted)) || changed;
-    bool done = false;
-    size_t bytes = partOf(done_, most).bytes;
-    const Status status = receiver_->test(requestOf(done_), done, {&bytes, 1});
-    if (!status.ok()) return fail(status) || changed;
-    if (!done) return changed;
-    const uint64_t message = done_++;
-    changed = received(message / parts_, message % parts_, bytes) || changed;
-    if (failed_.load(std::memory_order_relaxed)) return true;
+    const Status posted = postReceives(sizeof(SlotHeader) + stepBytes_);
+    const Status taken = takeArrivals();
+    const uint64_t before = visible_;
+    changed = publishArrivals(taken.ok()) || changed;
+    if (failed_.load(std::memory_order_relaxed) || ended_.load(std::memory_order_relaxed)) return changed;
+    if (!taken.ok()) return fail(taken) || changed;
+    if (visible_ != before) continue;
+    return (!posted.ok() && visible_ == posted_ && fail(posted)) || changed;
   }
 }
 
 Status NetConnection::postReceives(size_t stepBytes) {
   const uint64_t free = (ring_.head.load(std::memory_order_seq_cst) + steps_) * parts_;
-  while (posted_ != free && !ended_.load(std::memory_order_relaxed)) {
+  while (posted_ != free && !isEndSeen_) {
     const Part part = partOf(posted_, stepBytes);
     const net::Buffer buffer{.address = part.address, .bytes = part.bytes, .tag = kTag, .registration = registration_};
     net::Request* request = nullptr;
@@ -242,18 +272,74 @@ Status NetConnection::postReceives(size_t stepBytes) {
   return {};
 }
 
-// Some plugins do not say how long a message was: the header does.
-bool NetConnection::received(uint64_t step, uint64_t part, size_t bytes) {
+// After its last message the other side closes the connection, with whatever is posted here.
+Status NetConnection::takeArrivals() {
+  while (done_ != posted_ && !isEndSeen_) {
+    bool done = false;
+    size_t bytes = partOf(done_, sizeof(SlotHeader) + stepBytes_).bytes;
+    NCCLRUN_TRY(receiver_->test(requestOf(done_), done, {&bytes, 1}));
+    if (!done) break;
+    NCCLRUN_TRY(arrived(done_++, bytes));
+  }
+  return {};
+}
+
+bool NetConnection::publishArrivals(bool mayTest) {
+  bool changed = false;
+  while (visible_ != done_) {
+    Arrival& arrival = arrivalOf(visible_);
+    if (arrival.flush != nullptr) {
+      if (!mayTest) return changed;
+      bool isVisible = false;
+      if (const Status status = receiver_->test(arrival.flush, isVisible, {}); !status.ok())
+        return fail(status) || changed;
+      if (!isVisible) return changed;
+      arrival.flush = nullptr;
+    }
+    const uint64_t message = visible_++;
+    changed = received(message / parts_, message % parts_, arrival.bytes) || changed;
+    if (failed_.load(std::memory_order_relaxed)) return true;
+  }
+  return changed;
+}
+
+// Some plugins do not say how long a message was: the header does. In GPU memory, where nobody reads it here, GPUDirect
+// is used with no such plugin.
+Status NetConnection::arrived(uint64_t message, size_t bytes) {
+  Arrival& arrival = arrivalOf(message);
+  arrival = {.bytes = bytes, .flush = nullptr};
+  const bool isFirst = message % parts_ == 0;
+  isEndSeen_ =
+      isFirst && (hasGpuSlots() ? bytes == kEndBytes : bytes >= kEndBytes && headerOf(message / parts_).bytes == kEnd);
+  if (!hasGpuSlots() || !deviceRing_->gpu->flushes || bytes == 0 || isEndSeen_) return {};
+  const net::Buffer buffer{.address = partOf(message, sizeof(SlotHeader) + stepBytes_).address,
+                           .bytes = bytes,
+                           .tag = kTag,
+                           .registration = registration_};
+  return receiver_->iflush({&buffer, 1}, arrival.flush);
+}
+
+bool NetConnection::isStep(uint64_t step, size_t bytes) {
   const SlotHeader& header = headerOf(step);
-  if (part == 0 && bytes >= sizeof header && header.bytes == kEnd) {
+  if (bytes >= sizeof header && (hasGpuSlots() || (header.bytes <= stepBytes_ && header.step == uint32_t(step))))
+    return true;
+  fail({ncclInternalError, peerName_ + " sent a message of " + std::to_string(bytes) + " bytes that is not step " +
+                               std::to_string(uint32_t(step)) + " of this connection"});
+  return false;
+}
+
+bool NetConnection::received(uint64_t step, uint64_t part, size_t bytes) {
+  if (isEndSeen_ && visible_ == done_) {
     ended_.store(true, std::memory_order_release);
     return true;
   }
-  if (part == 0 && (bytes < sizeof header || header.bytes > stepBytes_ || header.step != uint32_t(step))) {
-    return fail({ncclInternalError, peerName_ + " sent a message of " + std::to_string(bytes) +
-                                        " bytes that is not step " + std::to_string(uint32_t(step)) +
-                                        " of this connection"});
+  if (part == 0 && !isStep(step, bytes)) return true;
+  if (hasGpuSlots()) {
+    if (part + 1 != parts_) return false;
+    ring_.tail.store(step + 1, std::memory_order_seq_cst);
+    return true;
   }
+  const SlotHeader& header = headerOf(step);
   if (bytes < partOf(step * parts_ + part, sizeof header + header.bytes).bytes) {
     return fail({ncclInternalError, peerName_ + " sent " + std::to_string(bytes) + " bytes of step " +
                                         std::to_string(uint32_t(step)) + " where more were due"});
@@ -270,13 +356,17 @@ bool NetConnection::sendEnd() {
   if (!sends_ || sender_ == nullptr || failed_.load(std::memory_order_relaxed)) return true;
   move();
   if (failed_.load(std::memory_order_relaxed)) return true;
-  if (hasEnded()) return true;
-  if (posted_ != ring_.tail.load() * parts_ || done_ != posted_) return false;
+  if (!hasEnded() && !sendLast()) return false;
+  return failed_.load(std::memory_order_relaxed) || sendFillers();
+}
+
+bool NetConnection::sendLast() {
   if (endRequest_ == nullptr) {
-    SlotHeader& header = headerOf(posted_ / parts_);
-    header = {};
-    header.bytes = kEnd;
-    const Status status = sender_->isend(&header, sizeof header, kTag, registration_, endRequest_);
+    if (posted_ != ring_.tail.load() * parts_ || done_ != posted_) return false;
+    SlotHeader& header = hasGpuSlots() ? end_ : headerOf(posted_ / parts_);
+    header = {.step = uint32_t(posted_ / parts_), .bytes = kEnd, .call = {}};
+    const auto& registration = hasGpuSlots() ? endRegistration_ : registration_;
+    const Status status = sender_->isend(&header, kEndBytes, kTag, registration, endRequest_);
     if (!status.ok()) return fail(status);
     if (endRequest_ == nullptr) return false;
   }
@@ -285,6 +375,52 @@ bool NetConnection::sendEnd() {
   if (!status.ok()) return fail(status);
   if (done) ended_.store(true, std::memory_order_release);
   return done;
+}
+
+// Behind the last message all requests are of these.
+bool NetConnection::sendFillers() {
+  SlotHeader& header = hasGpuSlots() ? end_ : headerOf(0);
+  for (; fillers_ > 0; fillers_--) {
+    if (posted_ - done_ == requests_.size()) break;
+    net::Request* request = nullptr;
+    const auto& registration = hasGpuSlots() ? endRegistration_ : registration_;
+    const Status status = sender_->isend(&header, 0, kTag, registration, request);
+    if (!status.ok()) return fail(status);
+    if (request == nullptr) break;
+    requestOf(posted_++) = request;
+  }
+  for (; done_ != posted_; done_++) {
+    bool done = false;
+    const Status status = sender_->test(requestOf(done_), done, {});
+    if (!status.ok()) return fail(status);
+    if (!done) return false;
+  }
+  return fillers_ == 0;
+}
+
+void NetConnection::fill(uint64_t messages) {
+  std::lock_guard lock(mutex_);
+  fillers_ += messages;
+}
+
+uint64_t NetConnection::openReceives() const {
+  std::lock_guard lock(mutex_);
+  return hasDrainFailed_ ? 0 : posted_ - done_;
+}
+
+// Some networks do not take it well when a connection is closed under an open request: so the sender completes them by
+// empty messages. Where the sender closes at once they fail, and nothing is tested any more.
+void NetConnection::drainReceives() {
+  if (network_.deliversAfterClose() || hasDrainFailed_) return;
+  for (bool done = true; done_ != posted_ && done;) {
+    done = false;
+    if (!receiver_->test(requestOf(done_), done, {}).ok()) {
+      hasDrainFailed_ = true;
+      return;
+    }
+    if (done) done_++;
+  }
+  visible_ = done_;
 }
 
 }  // namespace ncclrun

@@ -34,11 +34,13 @@ class NetConnection {
   };
   // In front of each slot's payload, and on the wire.
   struct alignas(64) SlotHeader {
-    StepCall call;
     uint32_t step = 0;   // low half of the step's number
     uint32_t bytes = 0;  // of payload; kEnd: the sender sends nothing more
+    StepCall call;
   };
   static constexpr uint32_t kEnd = ~0u;
+  // Of the last message, which is only the beginning of a header: so its size alone tells it from a step.
+  static constexpr size_t kEndBytes = offsetof(SlotHeader, call);
 
   // ncclSystemError if there is no memory for the ring.
   static Status make(const Setup& setup, std::unique_ptr<NetConnection>& out);
@@ -75,8 +77,13 @@ class NetConnection {
   Status failure() const;
   // Sender: nothing waits to be carried. Receivers always are.
   bool isIdle() const { return !sends_ || ring_.head.load() == ring_.tail.load() || !isOpen(); }
-  // Sender: tells the receiver that nothing more follows; true once the network has carried that, or cannot.
+  // Sender: tells the receiver that nothing more follows; true once the network has carried that, and what fill() asked
+  // for, or cannot.
   bool sendEnd();
+  // Sender: so many empty messages are to follow the last one.
+  void fill(uint64_t messages);
+  // Receiver whose connection has ended: receives that are still open, which only further messages complete.
+  uint64_t openReceives() const;
   // Closes it, with whatever is under way. Not used afterwards.
   void close();
 
@@ -95,12 +102,25 @@ class NetConnection {
   bool connect();
   bool accept();
   bool registerSlots(net::Connection& connection);
+  Status registerGpuSlots(net::Connection& connection);
+  void deregister(net::Connection* connection);
   bool sendSlots();
+  bool sendLast();
+  bool sendFillers();
+  void drainReceives();
   bool receiveSlots();
   // A receive for every part of every free slot. stepBytes: of the largest step, with its header.
   Status postReceives(size_t stepBytes);
+  bool hasGpuSlots() const { return deviceRing_.has_value() && deviceRing_->gpu.has_value(); }
+  Status takeArrivals();
+  // The message of that number has arrived: begins to make it visible to kernels where it is not.
+  Status arrived(uint64_t message, size_t bytes);
+  // Arrivals that are visible become steps. mayTest: the connection has not failed.
+  bool publishArrivals(bool mayTest);
   // A part of a step has arrived in the step's slot.
   bool received(uint64_t step, uint64_t part, size_t bytes);
+  // True, or why a step's first message is none.
+  bool isStep(uint64_t step, size_t bytes);
   // Where the message of that number lies, counted from the first one; `bytes`: of its whole step, with the header.
   struct Part {
     std::byte* address;
@@ -134,6 +154,7 @@ class NetConnection {
   mutable std::mutex mutex_;            // of what follows
   Status failure_;
   net::Registration registration_;
+  bool isRegistered_ = false;
   std::unique_ptr<net::Listener> listener_;
   std::unique_ptr<net::Connector> connector_;
   std::unique_ptr<net::Sender> sender_;
@@ -141,8 +162,21 @@ class NetConnection {
   std::vector<net::Request*> requests_;
   uint64_t posted_ = 0;  // messages for which the network has a request, or had one
   uint64_t done_ = 0;    // of these, those that are complete
+  struct Arrival {
+    size_t bytes = 0;
+    net::Request* flush = nullptr;
+  };
+  Arrival& arrivalOf(uint64_t message) { return arrivals_[message % arrivals_.size()]; }
+  std::vector<Arrival> arrivals_;  // receiver: of messages that are complete
+  uint64_t visible_ = 0;           // receiver: of these, those that kernels may see
+  bool isEndSeen_ = false;         // receiver: the last message has come, and nothing more is tested
+  alignas(64) SlotHeader end_;     // sender with slots in GPU memory: the last message
+  net::Registration endRegistration_;
+  bool isEndRegistered_ = false;
   net::Request* endRequest_ = nullptr;
-  bool isCounted_ = false;  // in busy_
+  uint64_t fillers_ = 0;         // sender: empty messages to be sent
+  bool hasDrainFailed_ = false;  // receiver: what is open stays so
+  bool isCounted_ = false;       // in busy_
 };
 
 }  // namespace ncclrun

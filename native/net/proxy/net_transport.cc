@@ -111,14 +111,10 @@ Status NetTransport::make(const Key& key, std::unique_ptr<NetEndpoint>& out) {
                               .steps = steps,
                               .stepBytes = stepBytes,
                               .peerName = plan_.describe(peer)};
-  uint32_t nic = edge.has_value() ? edge->nic : plan_.pairNic(sends ? peer : rank_);
-  // All hosts have the same number of NICs, so both ends take the same one.
-  if (device_ != nullptr && nic != plan::kNoNic) nic = (nic + channel) % plan_.nicCount();
   std::unique_ptr<NetConnection> connection;
   NCCLRUN_TRY(NetConnection::make(
       {.network = *network_,
-       // A plugin may have fewer devices than the plan has NICs.
-       .device = nic == plan::kNoNic ? 0 : nic % uint32_t(network_->devices().size()),
+       .device = deviceOf(peer, channel, sends),
        .sends = sends,
        .steps = facts.steps,
        .stepBytes = facts.stepBytes,
@@ -129,6 +125,16 @@ Status NetTransport::make(const Key& key, std::unique_ptr<NetEndpoint>& out) {
   NetEndpointOwner& owner = *this;
   out = std::make_unique<NetEndpoint>(facts, current_, std::move(connection), owner);
   return {};
+}
+
+uint32_t NetTransport::deviceOf(uint32_t peer, uint32_t channel, bool sends) const {
+  const std::optional<plan::EdgeRecord> edge = ringEdge(channel, sends);
+  uint32_t nic = edge.has_value() ? edge->nic : plan_.pairNic(sends ? peer : rank_);
+  if (nic == plan::kNoNic) return 0;
+  // All hosts have the same number of NICs, so both ends take the same one.
+  if (device_ != nullptr) nic = (nic + channel) % plan_.nicCount();
+  // A plugin may have fewer devices than the plan has NICs.
+  return nic % uint32_t(network_->devices().size());
 }
 
 std::optional<plan::EdgeRecord> NetTransport::ringEdge(uint32_t channel, bool sends) const {
@@ -265,10 +271,11 @@ Proxy::Work::Outcome NetTransport::onNetwork(bool fromNetwork) {
     const bool changed = connection.advance();
     hasChanged = hasChanged || changed;
     confirmEnd(each);
-    if (connection.hasFailed() || connection.hasEnded()) continue;
+    if (each.isStopped) hasSentAll(each);
+    if (connection.hasFailed() || (connection.hasEnded() && !isEnding(each))) continue;
     // A block that still waits for more says so again.
     const bool waits = !each.facts().sends && !changed && isLaunched_.load(std::memory_order_seq_cst);
-    if (connection.isOpen() && connection.isIdle() && !waits && !each.isEndExpected()) continue;
+    if (connection.isOpen() && connection.isIdle() && !waits && !each.isEndExpected() && !isEnding(each)) continue;
     connection.watched.store(true, std::memory_order_seq_cst);
     isWatched = true;
   }
@@ -288,6 +295,7 @@ Proxy::Work::Outcome NetTransport::moveDevice(bool hasEvents) {
     if (!hasEvents && !isWatched && !connection.hasDeviceNews()) continue;
     hasMoved = connection.advance() || hasMoved;
     confirmEnd(each);
+    if (each.isStopped) hasSentAll(each);
   }
   judgeFailures();
   return {.isWatched = true, .hasMoved = hasMoved || hasEvents, .isPolled = hasMoved || areActive};

@@ -40,6 +40,10 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   bool idle() const override;
   // Reads what a peer has said and the proxy has not read yet: it may have left. Any thread.
   void lookAt(uint32_t peer);
+  // Where start() has succeeded.
+  net::Network& network() const { return *network_; }
+  // Of the network, which carries the connection.
+  uint32_t deviceOf(uint32_t peer, uint32_t channel, bool sends) const;
   // Tells a rank of another host which collective this one has called. Any thread.
   void tellCall(uint32_t peer, const StepCall& call);
   // The program has destroyed the communicator; its graphs may still run.
@@ -95,11 +99,16 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   void sayGoodbye();
   // Without blocking. True once all that this rank has sent there has arrived, or is not wanted.
   bool hasSentAll(NetEndpoint& endpoint);
+  // The same of a receiver: it has no open receives, or nobody completes them.
+  bool isDrained(NetEndpoint& endpoint);
+  net::OobMessage ownGoodbye() const;
   void takeLastMessages();
-  // `end` and `endTaken`.
+  // `end`, `endTaken` and `stop`.
   void onEndMessage(uint32_t peer, const net::OobMessage& message);
   // Tells the peer if its last message has come.
   void confirmEnd(NetEndpoint& endpoint);
+  // The proxy goes on with the end of the connection.
+  bool isEnding(const NetEndpoint& endpoint) const;
 
   Status addressOf(uint32_t rank, net::Address& out) const;
   // At most, of this rank: with each peer a connection each way, and those of the rings.
@@ -133,6 +142,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   PeerStates peerStates_;
   std::atomic<uint64_t> ringAt_{0};  // nanoseconds: when a block is to look at lost peers again; 0: never
   std::map<const NetEndpoint*, uint64_t> failedSince_;  // the proxy's thread alone
+  bool isDraining_ = true;                              // the same: ends of connections are still waited for
   Proxy proxy_{*this};                                  // last: its thread ends first
 };
 

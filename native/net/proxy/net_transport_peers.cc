@@ -75,12 +75,12 @@ void NetTransport::handle(const std::vector<Event>& events) {
 }
 
 void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
-  if (message.kind == net::OobKind::goodbye) {
-    return onGone(peer, {.lost = false,
-                         .result = ncclResult_t(message.result),
-                         .sentence = message.sentence.data(),
-                         .since = nowNanoseconds(),
-                         .collectives = message.collectives});
+  if (message.kind == net::OobKind::goodbye || message.kind == net::OobKind::stop) {
+    onGone(peer, {.lost = false,
+                  .result = ncclResult_t(message.result),
+                  .sentence = message.sentence.data(),
+                  .since = nowNanoseconds(),
+                  .collectives = message.collectives});
   }
   onEndMessage(peer, message);
   if (message.kind == net::OobKind::introduction) {

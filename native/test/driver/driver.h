@@ -9,6 +9,7 @@
 //   as
 //                                on GPUs with CUDA_DEVICE_MAX_CONNECTIONS; without it each stream has its own
 //   NCCLRUN_STAND_IN_CAPABILITY=80  compute capability 8.0; 9.0
+//   NCCLRUN_STAND_IN_DMA_BUF=0   no dma-bufs of GPU memory
 //   NCCLRUN_STAND_IN_KERNELS=primitives  the stand-in's own kernels
 #pragma once
 #include <atomic>

@@ -31,6 +31,11 @@ int capability() {
   return said == nullptr ? 90 : std::atoi(said);
 }
 
+bool hasDmaBufs() {
+  const char* const said = std::getenv("NCCLRUN_STAND_IN_DMA_BUF");
+  return said == nullptr || std::strcmp(said, "0") != 0;
+}
+
 CUctx_st contexts[kMaxGpus];
 thread_local std::vector<Context> current;
 
@@ -121,6 +126,7 @@ STAND_IN_EXPORT Result cuDeviceGetAttribute(int* value, int attribute, Device) {
            : attribute == kAttributeMajor     ? capability() / 10
            : attribute == kAttributeMinor     ? capability() % 10
            : attribute == kAttributeGpuDirect ? 1
+           : attribute == kAttributeDmaBuf    ? int(hasDmaBufs())
                                               : 0;
   return kSuccess;
 }
@@ -216,6 +222,16 @@ STAND_IN_EXPORT Result cuMemGetAddressRange_v2(Pointer* base, size_t* bytes, Poi
   if (pointer >= found->first + found->second.bytes) return stand_in::kNotFound;
   *base = found->first;
   *bytes = found->second.bytes;
+  return kSuccess;
+}
+// A descriptor of the whole memory, as a dma-buf is one.
+STAND_IN_EXPORT Result cuMemGetHandleForAddressRange(void* handle, Pointer pointer, size_t bytes, int type,
+                                                     unsigned long long) {
+  std::lock_guard lock(allocations().mutex);
+  const auto found = allocations().all.find(pointer);
+  if (type != kHandleDmaBuf || bytes % kPage != 0 || !hasDmaBufs()) return kInvalidValue;
+  if (found == allocations().all.end() || bytes > found->second.bytes) return kInvalidValue;
+  *static_cast<int*>(handle) = fcntl(found->second.descriptor, F_DUPFD_CLOEXEC, 0);
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuPointerGetAttribute(void* value, int attribute, Pointer pointer) {

@@ -137,10 +137,13 @@ Primitives::ConnectionState Primitives::connectionOf(const Connection& connectio
   const uint32_t step = receives ? launch_.receives[state].step[protocol_] : launch_.sends[state].step[protocol_];
   const uint64_t bytes = receives ? launch_.receives[state].bytes : launch_.sends[state].bytes;
   const uint32_t header = protocol_ == 0 ? launch_.slots.headerBytes : 0;
-  return {data + slots + header,
-          &reinterpret_cast<Region*>(data)->tail,
+  auto& region = *reinterpret_cast<Region*>(data);
+  char* const gpuSlots = header != 0 && launch_.usesGpuDirect != 0 ? region.gpuSlots : nullptr;
+  return {gpuSlots != nullptr ? gpuSlots : data + slots + header,
+          &region.tail,
           &reinterpret_cast<Region*>(credit)->head[protocol_],
-          receives || header == 0 ? nullptr : reinterpret_cast<Region*>(data)->stepBytes,
+          receives || header == 0 ? nullptr : region.stepBytes,
+          !receives && gpuSlots != nullptr,
           state,
           step,
           bytes};
@@ -241,6 +244,10 @@ void Primitives::post(const Move& move) {
     ConnectionState& connection = sends_[i];
     connection.bytes += bytes;
     if (connection.stepBytes != nullptr) store(connection.stepBytes + connection.step % kMaxNetSteps, uint32_t(bytes));
+    if (connection.writesHeaders) {
+      const uint64_t header = netHeader(connection.step, bytes);
+      std::memcpy(slotOf(connection) - kNetMessageHeaderBytes, &header, sizeof header);
+    }
     void* const flag = flagOf(connection);
     store(flag, ++connection.step);
   }

@@ -103,6 +103,7 @@ class Primitives {
     uint32_t* tail;
     uint32_t* head;
     uint32_t* stepBytes;  // of a sender over a network
+    bool writesHeaders;   // the same, whose slots lie in GPU memory
     uint32_t state;       // its number
     uint32_t step;
     uint64_t bytes;

@@ -13,6 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   sum += view.networkName().size();
   for (uint32_t rank = 0; rank < header.ranks; ++rank) {
     const uint32_t host = view.peer(rank).host;
+    if (view.sameHost(rank)) sum += view.gpuNic(view.peer(rank).localIndex, "0000:1b:00.0").sends;
     const uint32_t nic = view.pairNic(rank);
     if (nic != ncclrun::plan::kNoNic) sum += view.nicName(host, nic).size() + view.nicAddress(nic).size();
   }

@@ -265,6 +265,7 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   h.variantTable = append(blob, variants);
   h.stringTable = append(blob, strings.bytes());
   h.nicTable = append(blob, nicRecords);
+  h.gpuNicTable = append(blob, spec.gpuNics);
   h.totalBytes = blob.size();
   memcpy(blob.data(), &h, sizeof h);
   return blob;

@@ -41,6 +41,7 @@ struct PlanSpec {
   uint32_t nics = 1;  // of each host: eth0, eth1, …; where a connection uses a network
   std::string nicAddress = "127.0.0.1";
   std::vector<MoreEdge> more;
+  std::vector<plan::GpuNicRecord> gpuNics;
 };
 
 // The plan of one host.

@@ -19,6 +19,7 @@ inline bool readEverything(std::span<const std::byte> blob) {
     for (const char letter : plan.describe(rank)) sink = sink + uint64_t(letter);
     const uint32_t host = plan.peer(rank).host;
     sink = sink + plan.hostAddress(host).size();
+    if (plan.sameHost(rank)) sink = sink + plan.gpuNic(plan.peer(rank).localIndex, "0000:1b:00.0").receives;
     if (const uint32_t nic = plan.pairNic(rank); nic != plan::kNoNic) {
       for (const char letter : plan.nicName(host, nic)) sink = sink + uint64_t(letter);
       for (const char letter : plan.nicAddress(nic)) sink = sink + uint64_t(letter);

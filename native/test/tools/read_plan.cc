@@ -46,6 +46,11 @@ static void printTables(const PlanView& view) {
                   std::string(view.nicAddress(i, nic)).c_str(), record.speedMbps, record.port, record.gpuDirect);
     }
   }
+  for (uint32_t i = 0; i < h.gpuNicTable.count; ++i) {
+    const plan::GpuNicRecord record = view.gpuNic(i);
+    std::printf("gpu-nic %u %llu %.4s %u %u\n", record.local, ull(record.card), record.path, record.receives,
+                record.sends);
+  }
   std::printf("network %s\n", std::string(view.networkName()).c_str());
   for (uint32_t rank = 0; rank < h.ranks; ++rank) {
     const plan::PeerRecord peer = view.peer(rank);

@@ -18,6 +18,7 @@ constexpr std::string_view kNames[] = {
     "null-request",       // isend and irecv yield nothing N times before each request
     "block-ms",           // connect and accept sleep N ms
     "accept-ms",          // accept sleeps N ms more
+    "block-at",           // the Nth accept of all sleeps a minute more
     "no-sizes",           // test writes no sizes
     "wrong-sizes",        // test reports a size beyond the buffer
     "in-order",           // test of a request that is not the oldest fails
@@ -25,9 +26,13 @@ constexpr std::string_view kNames[] = {
     "other-first",        // every other request is complete only after the one behind it
     "lose",               // request N of a comm is never complete
     "test-error",         // the Nth test fails
+    "strict-close",       // a comm that has not failed is closed with open requests: aborts
     "error-code",         // with this code; default: 6
     "device-memory",      // claims to register GPU memory; data is visible only after a flush
     "flush-at-once",      // a flush needs no request
+    "flush-fails",        // with an error
+    "no-flush",           // what is received into GPU memory is visible without one, and one aborts
+    "force-flush",        // the properties ask for flushes
     "no-device-memory",   // registering it fails all the same
     "dma-buf",            // claims to register dma-bufs
     "no-dma-buf",         // registering one fails all the same
@@ -35,6 +40,7 @@ constexpr std::string_view kNames[] = {
     "null-registration",  // registrations are null
     "no-devices",         // there are 0 devices
     "init-error",         // init fails with code N
+    "card",               // the device is at PCI address 0000:NN:03.0, N being a bus
     "bad-properties",     // members are null, 0, out of range or not written
     "receives",           // maxRecvs; default: 8
     "max-bytes",          // maxP2pBytes

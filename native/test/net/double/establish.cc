@@ -1,7 +1,12 @@
 // init, devices, listen, connect, accept, close and registration of the double.
+#include <sys/stat.h>
+
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "net/double/behaviour.h"
 #include "net/double/calls.h"
@@ -51,11 +56,19 @@ Comm* wrap(void* core, bool sends) {
   return comm;
 }
 
+std::string pciPath(long bus) {
+  char address[16];
+  std::snprintf(address, sizeof address, "0000:%02lx:03.0", bus);
+  return std::string("/sys/devices/pci0000:00/") + address;
+}
+
 int close(void* opaque) {
   auto* const comm = static_cast<Comm*>(opaque);
   if (comm == nullptr) broken("close of a null comm");
   count("comms", -1);
   count("open-at-close", long(comm->open.size()));
+  if (planted("strict-close") != 0 && !comm->isDead && !comm->open.empty())
+    broken(comm->sends ? "closeSend with open requests" : "closeRecv with open requests");
   count("regions-at-close", long(comm->regions.size()));
   for (void* const region : comm->regions) delete static_cast<Region*>(region);
   const int result = exampleTable.closeSend(comm->core);
@@ -105,6 +118,11 @@ int properties(int device, netProperties* out) {
   out->maxP2pBytes = size_t(planted("max-bytes", long(out->maxP2pBytes)));
   if (planted("device-memory") != 0) out->ptrSupport |= NET_DEVICE_MEMORY;
   if (planted("dma-buf") != 0) out->ptrSupport |= NET_DMABUF;
+  if (const long bus = planted("card"); bus != 0) {
+    static const std::string& path = *new std::string(pciPath(bus));
+    out->pciPath = const_cast<char*>(path.c_str());
+  }
+  out->forceFlush = planted("force-flush") != 0 ? 1 : 0;
   out->netDeviceType = planted("net-device") == 1 ? 1 : 0;
   if (planted("bad-properties") == 0) return result;
   out->name = nullptr;
@@ -156,6 +174,8 @@ int accept(void* opaque, void** receiver, abi::DeviceHandle** driver) {
   auto* const listener = static_cast<Listener*>(opaque);
   count("accept");
   block(planted("block-ms") + planted("accept-ms"));
+  static std::atomic<long> accepts{0};
+  if (++accepts == planted("block-at")) block(60'000);
   if (listener->nulls-- > 0) return 0;
   listener->nulls = 0;
   void* core = nullptr;
@@ -189,12 +209,16 @@ int regMr(void* opaque, void* data, size_t bytes, int type, void** registration)
   return 0;
 }
 
-int regMrDmaBuf(void* comm, void* data, size_t bytes, int type, uint64_t, int descriptor, void** registration) {
+int regMrDmaBuf(void* comm, void* data, size_t bytes, int type, uint64_t offset, int descriptor, void** registration) {
   if (planted("dma-buf") == 0 || descriptor < 0) broken("registration of a dma-buf where the properties have none");
   if (planted("no-dma-buf") != 0) {
     logOf(abi::kLogWarn, 0x10, __FILE__, __LINE__, "no dma-buf");
     return NET_SYSTEM_ERROR;
   }
+  // A descriptor of something else than the memory would go unnoticed, since the data go by the address.
+  struct stat facts {};
+  if (fstat(descriptor, &facts) != 0) broken("registration of a dma-buf that is closed");
+  if (facts.st_size > 0 && offset + bytes > uint64_t(facts.st_size)) broken("registration beyond a dma-buf");
   count("regMrDmaBuf");
   return regMr(comm, data, bytes, type, registration);
 }

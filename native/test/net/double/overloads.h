@@ -49,10 +49,11 @@ inline void fill(const netProperties& from, PropertiesV8& to) {
   to.netDeviceType = from.netDeviceType;
   to.regIsGlobal = from.regIsGlobal;
 }
-// Leaves forceFlush as it is, as foreign plugins do.
+// Leaves forceFlush as it is where it is not set, as foreign plugins do.
 template <int kMembers>
 inline void fill(const netProperties& from, PropertiesWithMembers<kMembers>& to) {
   fillCommon(from, to);
+  if (from.forceFlush != 0) to.forceFlush = from.forceFlush;
   to.netDeviceType = from.netDeviceType;
   to.regIsGlobal = from.regIsGlobal;
   to.maxP2pBytes = from.maxP2pBytes;

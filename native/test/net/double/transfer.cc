@@ -68,12 +68,17 @@ int testCore(Request& request) {
   return result;
 }
 
-// Data in GPU memory is visible only after a flush.
+// Data in GPU memory is visible only after a flush, or with "no-flush" at once.
 void hide(Request& request) {
   for (int i = 0; i < request.count; i++) {
     if (!request.isDevice[size_t(i)]) continue;
     auto& shadow = request.shadows[size_t(i)];
     shadow.resize(size_t(request.sizes[size_t(i)]));
+    count("received-into-gpu");
+    if (planted("no-flush") != 0) {
+      std::copy(shadow.begin(), shadow.end(), static_cast<char*>(request.data[size_t(i)]));
+      continue;
+    }
     request.comm->invisible[request.data[size_t(i)]] = std::move(shadow);
   }
 }
@@ -143,9 +148,17 @@ int irecv(void* opaque, int number, void** data, size_t* sizes, int* tags, void*
 int iflush(void* opaque, int number, void** data, int*, void** registrations, void** request) {
   auto& comm = *static_cast<Comm*>(opaque);
   checkThread(comm);
-  if (planted("device-memory") == 0) broken("iflush where the properties have no GPU memory");
+  if (planted("device-memory") == 0 && planted("dma-buf") == 0)
+    broken("iflush where the properties have no GPU memory");
+  if (planted("no-flush") != 0) broken("iflush where none is needed");
+  if (planted("flush-fails") != 0) {
+    logOf(abi::kLogWarn, 0x10, __FILE__, __LINE__, "the loop's queue pair is in error");
+    return NET_SYSTEM_ERROR;
+  }
   for (int i = 0; i < number; i++) {
     checkRegistration(comm, registrations[i]);
+    const auto* const region = static_cast<const Region*>(registrations[i]);
+    if (region != nullptr && !region->isDevice) broken("iflush of memory of the host");
     const auto found = comm.invisible.find(data[i]);
     if (found == comm.invisible.end()) continue;
     std::copy(found->second.begin(), found->second.end(), static_cast<char*>(data[i]));
