@@ -1,5 +1,6 @@
 #include "net/verbs/verbs_link.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -12,7 +13,8 @@
 namespace ncclrun::net {
 namespace {
 
-constexpr size_t kAreaBytes = kGroupSlots * (sizeof(AdvertisementSlot) + sizeof(SizesSlot));
+// Behind the slots a cache line, into which flushes read.
+constexpr size_t kAreaBytes = kGroupSlots * (sizeof(AdvertisementSlot) + sizeof(SizesSlot)) + 64;
 constexpr uint32_t kPollsPerLook = 256;  // that find nothing, until the socket is looked at without an event
 
 }  // namespace
@@ -51,6 +53,7 @@ Status VerbsLink::openPath(uint32_t device) {
     if (memory == MAP_FAILED) return {ncclSystemError, std::string("mmap: ") + std::strerror(errno)};
     area_ = Mapping(memory, kAreaBytes);
   }
+  pathNumber_++;
   return VerbsPath::make(network_, device, {area(), kAreaBytes}, path_);
 }
 
@@ -151,8 +154,14 @@ Status VerbsLink::registerMemory(const Region& region, Registration& out) {
   const std::shared_ptr<Card>& card = path_->card();
   RegisteredRegion* here = nullptr;
   NCCLRUN_TRY(card->registrations().take(region, here));
-  registered_.push_back(std::make_unique<Registered>(Registered{region, here, card}));
-  out.opaque = registered_.back().get();
+  auto registered = std::make_unique<Registered>(Registered{region, {}, here, card});
+  // The caller may close it, but another card needs it after a move.
+  if (region.dmaBufDescriptor >= 0) {
+    registered->dmaBuf.reset(fcntl(region.dmaBufDescriptor, F_DUPFD_CLOEXEC, 0));
+    registered->region.dmaBufDescriptor = registered->dmaBuf.get();
+  }
+  out.opaque = registered.get();
+  registered_.push_back(std::move(registered));
   return {};
 }
 

@@ -42,9 +42,7 @@ Status VerbsLink::pathFailed(const std::string& why) {
   return {};
 }
 
-bool VerbsLink::isDrained() {
-  return openReceives_ == 0 || nowNanoseconds() - movingSince_ > kDrainTimeout;
-}
+bool VerbsLink::isDrained() { return openReceives_ == 0 || nowNanoseconds() - movingSince_ > kDrainTimeout; }
 
 Status VerbsLink::hearMove(const ControlSocket::Message& heard) {
   if (heard.kind == ControlKind::ready && heard.body.size() == sizeof move_) {
@@ -100,6 +98,8 @@ Status VerbsLink::makeNewPath() {
   if (!device.has_value()) return fail(ncclRemoteError, cause_ + "; this host has no other port to go on with");
   const uint32_t count = queuePairs();
   path_.reset();
+  broken_.clear();
+  brokenByFlush_ = isDefect_ = false;
   NCCLRUN_TRY(openPath(*device));
   NCCLRUN_TRY(createQueuePairs(count));
   return reregister();
@@ -111,13 +111,18 @@ Status VerbsLink::advanceMove(Progress& progress, bool& resumed) {
   if (control_.isGone()) return fail(ncclRemoteError, "the other side has closed it, or its process is gone");
   if (sends_ && nowNanoseconds() - movingSince_ > kMoveTimeout)
     return fail(ncclRemoteError, cause_ + "; the other side does not go on over another port");
+  // The new path may fail as well before the other side has come to it.
+  const std::string defect = isMoveTold_ ? path_->defect() : "";
+  if (isMoveTold_ && (!defect.empty() || !broken_.empty())) {
+    const std::string why = defect.empty() ? broken_ : defect;
+    isMoving_ = false;
+    NCCLRUN_TRY(pathFailed(why));
+  }
   if (!isMoveTold_) {
     const std::string before = network_.describe(path_->device());
     if (const Status status = makeNewPath(); !status.ok()) return failWith(status);
-    const Move mine{.number = move_,
-                    .device = path_->device(),
-                    .progress = progress,
-                    .introduction = path_->introduction(splits_)};
+    const Move mine{
+        .number = move_, .device = path_->device(), .progress = progress, .introduction = path_->introduction(splits_)};
     NCCLRUN_TRY(tell(ControlKind::move, std::as_bytes(std::span(&mine, 1))));
     isMoveTold_ = true;
     logWarning("the connection with " + peerAddress_ + " moves from " + before + " to " +
@@ -131,8 +136,7 @@ Status VerbsLink::advanceMove(Progress& progress, bool& resumed) {
   }
   if (!isConnected_ || !isPeerReady_) return {};
   progress = peerMove_->progress;
-  isMoving_ = isDefect_ = brokenByFlush_ = false;
-  broken_.clear();
+  isMoving_ = false;
   resumed = true;
   return {};
 }

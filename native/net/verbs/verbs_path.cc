@@ -28,9 +28,7 @@ Status VerbsPath::make(VerbsNetwork& network, uint32_t device, std::span<std::by
 
 Status VerbsPath::open() {
   const VerbsPort& port = network_.port(device_);
-  const auto failed = [&](const char* why) {
-    return Status{ncclSystemError, network_.describe(device_) + ": " + why};
-  };
+  const auto failed = [&](const char* why) { return Status{ncclSystemError, network_.describe(device_) + ": " + why}; };
   const verbs::PortAttributes attributes = card_->port(port.port);
   if (attributes.state != verbs::kPortActive) return failed("the port is not active");
   maxWrite_ = std::max(attributes.maxMessage, uint32_t(1) << 20);
@@ -50,6 +48,7 @@ Status VerbsPath::open() {
 
 VerbsPath::~VerbsPath() {
   pairs_.clear();
+  loop_.reset();
   if (completions_ != nullptr) network_.destroyCompletionQueue(device_, completions_);
   if (areaRegion_ != nullptr) card_->registrations().release(areaRegion_);
 }
@@ -60,11 +59,13 @@ Status VerbsPath::createQueuePairs(uint32_t count, bool splits) {
   completions_ = network_.createCompletionQueue(device_, entries);
   if (completions_ == nullptr) {
     const int error = errno;
-    return {ncclSystemError, network_.describe(device_) + ": ibv_create_cq: " + std::strerror(error) + limitBehind(error)};
+    return {ncclSystemError,
+            network_.describe(device_) + ": ibv_create_cq: " + std::strerror(error) + limitBehind(error)};
   }
   for (uint32_t i = 0; i < count; i++) {
     std::unique_ptr<QueuePairHandle> pair;
-    NCCLRUN_TRY(QueuePairHandle::make(*card_, network_.port(device_).port, *completions_, network_.config().tuning, pair));
+    NCCLRUN_TRY(
+        QueuePairHandle::make(*card_, network_.port(device_).port, *completions_, network_.config().tuning, pair));
     pairs_.push_back(std::move(pair));
   }
   return {};
@@ -95,6 +96,27 @@ Status VerbsPath::connect(const Introduction& peer) {
 
 void VerbsPath::stop() {
   for (const auto& pair : pairs_) pair->stop();
+  if (loop_ != nullptr) loop_->stop();
+}
+
+Status VerbsPath::readBack(uint64_t id, uint64_t address, uint32_t remoteKey) {
+  if (loop_ == nullptr) {
+    NCCLRUN_TRY(
+        QueuePairHandle::make(*card_, network_.port(device_).port, *completions_, network_.config().tuning, loop_));
+    NCCLRUN_TRY(
+        loop_->connect({.port = own_, .number = loop_->number(), .psn = firstPsn_}, own_, gidIndex_, firstPsn_));
+  }
+  verbs::ScatterGather into{
+      .address = reinterpret_cast<uint64_t>(area_.data() + area_.size() - 1), .bytes = 1, .localKey = areaKey()};
+  verbs::SendWorkRequest request = {};
+  request.id = id;
+  request.entries = &into;
+  request.entryCount = 1;
+  request.opcode = verbs::send_opcode::kRead;
+  request.flags = verbs::send_flag::kSignaled;
+  request.remoteAddress = address;
+  request.remoteKey = remoteKey;
+  return loop_->postSends(request, 1);
 }
 
 std::string VerbsPath::defect() const {

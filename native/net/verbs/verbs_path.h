@@ -1,5 +1,5 @@
-// What of a connection over verbs belongs to one port: its queue pairs and their completions, and the registration of the
-// area. A connection that moves to another port gets a new one.
+// What of a connection over verbs belongs to one port: its queue pairs and their completions, and the registration of
+// the area. A connection that moves to another port gets a new one.
 #pragma once
 #include <memory>
 #include <span>
@@ -15,7 +15,8 @@ class VerbsNetwork;
 class VerbsPath {
  public:
   // `area` outlives it.
-  static Status make(VerbsNetwork& network, uint32_t device, std::span<std::byte> area, std::unique_ptr<VerbsPath>& out);
+  static Status make(VerbsNetwork& network, uint32_t device, std::span<std::byte> area,
+                     std::unique_ptr<VerbsPath>& out);
   ~VerbsPath();
   VerbsPath(const VerbsPath&) = delete;
   VerbsPath& operator=(const VerbsPath&) = delete;
@@ -27,6 +28,11 @@ class VerbsPath {
   Status connect(const Introduction& peer);
   // Nothing more is sent or received: what is posted completes with an error.
   void stop();
+
+  // Reads a byte of registered memory through the card, into the end of the area: what the card had written there
+  // before has arrived when the completion with this id comes.
+  Status readBack(uint64_t id, uint64_t address, uint32_t remoteKey);
+  void readBackComplete() { loop_->sendsComplete(1); }
 
   uint32_t device() const { return device_; }
   const std::shared_ptr<Card>& card() const { return card_; }
@@ -49,6 +55,7 @@ class VerbsPath {
   RegisteredRegion* areaRegion_ = nullptr;
   verbs::CompletionQueue* completions_ = nullptr;
   std::vector<std::unique_ptr<QueuePairHandle>> pairs_;
+  std::unique_ptr<QueuePairHandle> loop_;  // connected to itself; made when it is first needed
   PortAddress own_ = {};
   int gidIndex_ = 0;
   uint32_t maxWrite_ = 0;
