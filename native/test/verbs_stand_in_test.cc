@@ -73,11 +73,13 @@ TEST(writes_sends_and_reads_arrive) {
   std::memset(both.a.data.data(), 3, kSmall);
   Completion completion;
   EXPECT(both.b.want(kSmall) == 0 && both.a.post(kSendImmediate, both.b.self(), kSmall) == 0);
-  EXPECT(both.b.await(completion) && completion.opcode == kReceived && completion.bytes == kSmall && both.b.data[5] == 3);
+  EXPECT(both.b.await(completion) && completion.opcode == kReceived && completion.bytes == kSmall &&
+         both.b.data[5] == 3);
   EXPECT(both.a.await(completion) && completion.opcode == kSent);
   std::memset(both.b.data.data(), 4, kSmall);
   EXPECT(both.a.post(kRead, both.b.self(), kSmall) == 0);
-  EXPECT(both.a.await(completion) && completion.opcode == kHasRead && completion.bytes == kSmall && both.a.data[63] == 4);
+  EXPECT(both.a.await(completion) && completion.opcode == kHasRead && completion.bytes == kSmall &&
+         both.a.data[63] == 4);
 }
 
 TEST(infiniband_is_addressed_by_lid) {
@@ -290,7 +292,8 @@ TEST(regions_have_addresses_of_their_own_and_descriptors) {
   both.a.data[0] = 99;
   EXPECT(both.a.post(kWrite, peer, 1) == 0 && both.a.status() == 0 && bytes[4196] == 99);
   EXPECT(verbs().deregister(region) == 0);
-  RegionHandle* const other = verbs().registerIova(both.b.domain, both.b.data.data(), 4096, 0x100000, 0x100000 | rights);
+  RegionHandle* const other =
+      verbs().registerIova(both.b.domain, both.b.data.data(), 4096, 0x100000, 0x100000 | rights);
   peer.address = 0x100000 + 7;
   peer.key = other->remoteKey;
   EXPECT(both.a.post(kWrite, peer, 1) == 0 && both.a.status() == 0 && both.b.data[7] == 99);

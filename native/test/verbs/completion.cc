@@ -57,7 +57,8 @@ void push(CompletionQueueHandle* handle, QueuedCompletion entry, bool isSolicite
     if (queue.isOverrun) return;
     queue.isOverrun = queue.queued.size() >= static_cast<size_t>(queue.capacity);
     if (!queue.isOverrun) {
-      isNotified = queue.armed == CompletionQueue::kAny || (queue.armed == CompletionQueue::kSolicitedOnly && isSolicited);
+      isNotified =
+          queue.armed == CompletionQueue::kAny || (queue.armed == CompletionQueue::kSolicitedOnly && isSolicited);
       if (isNotified) queue.armed = CompletionQueue::kOff;
       queue.queued.push_back(std::move(entry));
       queue.count.store(queue.queued.size(), std::memory_order_release);

@@ -1,11 +1,12 @@
 // Faults that tests plant.
+#include "faults.h"
+
 #include <cerrno>
 #include <cstdio>
 #include <sstream>
 
 #include "stand_in_verbs.h"
 #include "state.h"
-#include "faults.h"
 
 namespace stand_in_verbs {
 namespace {

@@ -1,5 +1,5 @@
-// The binary interface of libibverbs as the stand-in implements it. It is declared independently of native/dl/verbs.h on
-// purpose: two readings of the same interface check each other wherever the engine runs on the stand-in.
+// The binary interface of libibverbs as the stand-in implements it. It is declared independently of native/dl/verbs.h
+// on purpose: two readings of the same interface check each other wherever the engine runs on the stand-in.
 #pragma once
 #include <pthread.h>
 

@@ -70,8 +70,8 @@ void fillDevice(Adapter& adapter, int ordinal) {
   adapter.nodeType = 1;
   std::snprintf(adapter.name, sizeof adapter.name, "%s", adapter.configuration.name.c_str());
   std::snprintf(adapter.characterDevice, sizeof adapter.characterDevice, "uverbs%d", ordinal - 1);
-  std::snprintf(adapter.characterDevicePath, sizeof adapter.characterDevicePath,
-                "/sys/class/infiniband_verbs/uverbs%d", ordinal - 1);
+  std::snprintf(adapter.characterDevicePath, sizeof adapter.characterDevicePath, "/sys/class/infiniband_verbs/uverbs%d",
+                ordinal - 1);
   std::snprintf(adapter.path, sizeof adapter.path, "/sys/class/infiniband/%s", adapter.configuration.name.c_str());
   const uint8_t guid[8] = {0x50, 0x54, 0x00, 0xff, 0xfe, 0x00, 0x00, static_cast<uint8_t>(ordinal)};
   std::memcpy(&adapter.guid, guid, 8);

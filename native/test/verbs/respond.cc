@@ -26,7 +26,9 @@ bool isTooLargeForPort(const Port& port, const Message& message) {
   return message.mtu > port.configuration.mtu && message.bytes > 128u << port.configuration.mtu;
 }
 
-Answer refuse(int status) { return {.kind = Answer::kRefused, .status = static_cast<uint8_t>(status), .data = nullptr}; }
+Answer refuse(int status) {
+  return {.kind = Answer::kRefused, .status = static_cast<uint8_t>(status), .data = nullptr};
+}
 
 void consumeReceive(QueuePair& pair, int status, const Message* message) {
   const PostedReceive receive = std::move(pair.receives.front());

@@ -51,8 +51,8 @@ extern "C" {
 // planted.
 int stand_in_verbs_plant(const char* text);
 
-// Reads `text` in place of STAND_IN_VERBS, and forgets all faults. EBUSY while a context is open, EINVAL if it cannot be
-// read.
+// Reads `text` in place of STAND_IN_VERBS, and forgets all faults. EBUSY while a context is open, EINVAL if it cannot
+// be read.
 int stand_in_verbs_configure(const char* text);
 
 // Number of live "contexts", "domains", "regions", "channels", "completion queues", "queue pairs"; or since the library

@@ -1,5 +1,5 @@
-// All that the stand-in knows, and what its parts do to it. One mutex guards everything but what completion queues hold:
-// a device is shared by all threads anyway, and what it does takes a microsecond.
+// All that the stand-in knows, and what its parts do to it. One mutex guards everything but what completion queues
+// hold: a device is shared by all threads anyway, and what it does takes a microsecond.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -159,8 +159,8 @@ struct Source {
 
 struct Answer {
   enum Kind : uint8_t { kLost, kDone, kNotReady, kRefused } kind = kLost;
-  uint8_t status = kSuccess;        // for the sender, of kRefused
-  uint8_t timer = 0;                // of kNotReady: the receiver's code
+  uint8_t status = kSuccess;      // for the sender, of kRefused
+  uint8_t timer = 0;              // of kNotReady: the receiver's code
   const uint8_t* data = nullptr;  // what a read gets
 };
 

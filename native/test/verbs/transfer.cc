@@ -37,8 +37,8 @@ Time answerDue(const QueuePair& pair) {
 
 // Times between messages for which there was no receive, by the receiver's code.
 std::chrono::microseconds receiverWait(int code) {
-  constexpr int kHundredths[] = {65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,
-                                 48,    64,  96,  128, 192,  256,  384,  512,  768,  1024, 1536,
+  constexpr int kHundredths[] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+                                 48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
                                  2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
   return std::chrono::microseconds(10 * kHundredths[code & 31]);
 }
@@ -103,7 +103,8 @@ bool gather(const QueuePair& pair, const Work& work, std::vector<Source>& source
   const uint32_t access = work.opcode == kRead ? uint32_t{kLocalWrite} : 0;
   for (const Piece& piece : work.pieces) {
     if (piece.bytes == 0) continue;
-    const uint8_t* const data = resolve(piece.key, true, pair.QueuePairHandle::domain, access, piece.address, piece.bytes);
+    const uint8_t* const data =
+        resolve(piece.key, true, pair.QueuePairHandle::domain, access, piece.address, piece.bytes);
     if (data == nullptr) return false;
     if (work.opcode != kRead) sources.push_back({data, piece.bytes});
   }

@@ -31,8 +31,8 @@ Library openLibrary(const char* path, void** handle) {
   }
   if (handle != nullptr) *handle = opened;
   Library library;
-#define STAND_IN_VERBS_LOOK_UP(member, symbol, version, result, parameters)                                       \
-  library.member = reinterpret_cast<decltype(library.member)>(dlvsym(opened, symbol, "IBVERBS_" version));         \
+#define STAND_IN_VERBS_LOOK_UP(member, symbol, version, result, parameters)                                \
+  library.member = reinterpret_cast<decltype(library.member)>(dlvsym(opened, symbol, "IBVERBS_" version)); \
   if (library.member == nullptr) fail(std::string(path) + " has no " symbol " of version IBVERBS_" version);
   STAND_IN_VERBS_FUNCTIONS(STAND_IN_VERBS_LOOK_UP)
 #undef STAND_IN_VERBS_LOOK_UP
@@ -108,9 +108,9 @@ int End::toReceive(const Peer& peer, const Terms& terms) {
   } else {
     attributes.path.lid = peer.lid;
   }
-  return library_.modifyPair(pair, &attributes,
-                             kMaskState | kMaskPath | kMaskMtu | kMaskPeer | kMaskReceiveNumber | kMaskPeerReads |
-                                 kMaskReceiverTimer);
+  return library_.modifyPair(
+      pair, &attributes,
+      kMaskState | kMaskPath | kMaskMtu | kMaskPeer | kMaskReceiveNumber | kMaskPeerReads | kMaskReceiverTimer);
 }
 
 int End::toSend(const Terms& terms) {
