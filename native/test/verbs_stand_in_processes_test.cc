@@ -66,7 +66,7 @@ void runPart(Part part, const char* device, int channel, const Terms& terms) {
 }
 
 // Runs both parts, each in a process with its own copy of the library. Returns their wait statuses.
-std::pair<int, int> run(Part one, Part other, const Terms& terms = {}) {
+std::pair<int, int> run(Part one, Part other, const Terms& terms = {.timeout = 18, .retries = 7}) {
   int channel[2];
   EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, channel) == 0);
   pid_t processes[2];
@@ -101,6 +101,7 @@ TEST(messages_of_all_sizes_arrive) {
       EXPECT(side.send(kWriteImmediate, bytes));
       side.meet();
     }
+    fill(side, kSmall, 200);
     EXPECT(side.send(kSend, kSmall));
     EXPECT(side.send(kRead, kBytes));
     EXPECT(std::all_of(side.own.data.begin(), side.own.data.end(), [](uint8_t byte) { return byte == 200; }));
@@ -118,7 +119,6 @@ TEST(messages_of_all_sizes_arrive) {
       side.meet();
     }
     EXPECT(side.own.want(kSmall) == 0 && side.own.status() == 0);
-    fill(side, kBytes, 200);
     side.meet();
   };
   EXPECT(run(sender, receiver) == kBothFine);
@@ -133,7 +133,7 @@ TEST(many_large_writes_are_in_flight_at_once_in_both_directions) {
     for (int index = 0; index < 2 * kWrites; ++index) EXPECT(side.own.status() == 0);
     side.meet();
   };
-  EXPECT(run(both, both, {.timeout = 18, .retries = 7}) == kBothFine);
+  EXPECT(run(both, both) == kBothFine);
 }
 
 TEST(a_sender_waits_for_receives_of_another_process) {
@@ -191,7 +191,7 @@ TEST(a_process_killed_amid_large_writes_ends_them) {
     EXPECT(side.own.status() == 0);
     raise(SIGKILL);
   };
-  EXPECT(run(sender, victim, {.timeout = 12, .retries = 2}).first == 0);
+  EXPECT(run(sender, victim, {.timeout = 16, .retries = 2}).first == 0);
 }
 
 TEST(a_stopped_process_answers_nothing) {

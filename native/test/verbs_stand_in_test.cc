@@ -123,10 +123,10 @@ TEST(only_the_transitions_of_the_specification_are_taken) {
   EXPECT(a.post(kWrite, b.self(), kSmall) == 0 && a.status() == 0);
 }
 
-TEST(wrong_keys_ranges_and_rights_break_both_sides) {
+TEST(wrong_keys_and_ranges_break_both_sides) {
   const Configured configured;
-  const auto refuses = [](void (*spoil)(Peer&), const Terms& terms, int opcode) {
-    Both both(terms);
+  const auto refuses = [](void (*spoil)(Peer&), int opcode) {
+    Both both;
     Peer peer = both.b.self();
     spoil(peer);
     EXPECT(both.b.want() == 0 && both.a.post(opcode, peer, kSmall) == 0);
@@ -136,12 +136,19 @@ TEST(wrong_keys_ranges_and_rights_break_both_sides) {
     EXPECT(both.a.state() == kError && both.b.state() == kError);
     EXPECT(both.a.post(kWrite, both.b.self(), kSmall, 0) == 0 && both.a.status() == kFlushed);
   };
-  refuses([](Peer& peer) { peer.key ^= 2; }, {}, kWriteImmediate);
-  refuses([](Peer& peer) { peer.key ^= 1; }, {}, kWrite);  // the local key
-  refuses([](Peer& peer) { peer.address += kBufferBytes - kSmall + 1; }, {}, kWrite);
-  refuses([](Peer& peer) { peer.address -= 1; }, {}, kRead);
-  refuses([](Peer&) {}, {.access = kRemoteRead}, kWrite);
-  refuses([](Peer&) {}, {.access = kRemoteWrite}, kRead);
+  refuses([](Peer& peer) { peer.key ^= 2; }, kWriteImmediate);
+  refuses([](Peer& peer) { peer.key ^= 1; }, kWrite);  // the local key
+  refuses([](Peer& peer) { peer.address += kBufferBytes - kSmall + 1; }, kWrite);
+  refuses([](Peer& peer) { peer.address -= 1; }, kRead);
+}
+
+TEST(kinds_of_requests_that_a_pair_does_not_allow_are_invalid) {
+  const Configured configured;
+  for (const auto& [access, opcode] : {std::pair(kRemoteRead, kWrite), std::pair(kRemoteWrite, kRead)}) {
+    Both both({.access = access});
+    EXPECT(both.a.post(opcode, both.b.self(), kSmall) == 0 && both.a.status() == kInvalidRequest);
+    EXPECT(both.b.state() == kError);
+  }
 }
 
 TEST(wrong_local_keys_end_as_local_protection) {
@@ -292,9 +299,11 @@ TEST(regions_have_addresses_of_their_own_and_descriptors) {
   both.a.data[0] = 99;
   EXPECT(both.a.post(kWrite, peer, 1) == 0 && both.a.status() == 0 && bytes[4196] == 99);
   EXPECT(verbs().deregister(region) == 0);
-  RegionHandle* const other =
-      verbs().registerIova(both.b.domain, both.b.data.data(), 4096, 0x100000, 0x100000 | rights);
-  peer.address = 0x100000 + 7;
+  uint8_t* const data = both.b.data.data();
+  const uint64_t start = 0x100000 + reinterpret_cast<uint64_t>(data) % 4096;
+  EXPECT(verbs().registerIova(both.b.domain, data, 4096, start + 1, rights) == nullptr && errno == EINVAL);
+  RegionHandle* const other = verbs().registerIova(both.b.domain, data, 4096, start, kRelaxedOrdering | rights);
+  peer.address = start + 7;
   peer.key = other->remoteKey;
   EXPECT(both.a.post(kWrite, peer, 1) == 0 && both.a.status() == 0 && both.b.data[7] == 99);
   EXPECT(verbs().deregister(other) == 0);

@@ -227,7 +227,13 @@ static_assert(sizeof(AsyncEvent) == 16 && offsetof(AsyncEvent, type) == 8);
 enum State { kReset, kInit, kReadyToReceive, kReadyToSend, kDraining, kSendError, kError };
 enum Opcode { kWrite, kWriteImmediate, kSend, kSendImmediate, kRead };
 enum SendFlag : uint32_t { kFence = 1, kSignaled = 2, kSolicited = 4, kInline = 8 };
-enum Access : uint32_t { kLocalWrite = 1, kRemoteWrite = 2, kRemoteRead = 4, kRemoteAtomic = 8 };
+enum Access : uint32_t {
+  kLocalWrite = 1,
+  kRemoteWrite = 2,
+  kRemoteRead = 4,
+  kRemoteAtomic = 8,
+  kRelaxedOrdering = 0x100000
+};
 enum CompletionOpcode { kSent = 0, kWritten = 1, kHasRead = 2, kReceived = 128, kReceivedImmediate = 129 };
 enum Status {
   kSuccess = 0,

@@ -68,6 +68,7 @@ RegionHandle* registerMemory(DomainHandle* domain, void* address, size_t bytes, 
   const int error = refused("mr", *static_cast<Context*>(domain->context)->adapter);
   if (error != 0) return fail(error);
   if (bytes == 0 || reinterpret_cast<uint64_t>(address) + bytes < bytes) return fail(EINVAL);
+  if (start % kPage != reinterpret_cast<uint64_t>(address) % kPage) return fail(EINVAL);  // devices map whole pages
   if (!isMapped(address, bytes)) return fail(EFAULT);
   auto region = std::make_unique<Region>();
   region->address = address;

@@ -65,12 +65,17 @@ Answer receiveSend(QueuePair& pair, const Message& message, const std::vector<So
 }
 
 uint8_t* target(const QueuePair& pair, const Message& message, uint32_t access) {
-  if ((pair.attributes.access & access) == 0) return nullptr;
   return resolve(message.key, false, pair.QueuePairHandle::domain, access, message.address, message.bytes);
+}
+
+Answer refuseKind(QueuePair& pair) {
+  breakPair(pair);
+  return refuse(kInvalidRequest);
 }
 
 Answer receiveWrite(QueuePair& pair, const Message& message, const std::vector<Source>& sources) {
   uint8_t* to = nullptr;
+  if ((pair.attributes.access & kRemoteWrite) == 0) return refuseKind(pair);
   if (message.bytes > 0 && (to = target(pair, message, kRemoteWrite)) == nullptr) return refuseAccess(pair, message);
   for (const Source& source : sources) {
     copyAsDevice(to, source.data, source.bytes);
@@ -81,10 +86,7 @@ Answer receiveWrite(QueuePair& pair, const Message& message, const std::vector<S
 }
 
 Answer receiveRead(QueuePair& pair, const Message& message) {
-  if (pair.attributes.peerReads == 0) {
-    breakPair(pair);
-    return refuse(kInvalidRequest);
-  }
+  if (pair.attributes.peerReads == 0 || (pair.attributes.access & kRemoteRead) == 0) return refuseKind(pair);
   const uint8_t* const data = message.bytes == 0 ? nullptr : target(pair, message, kRemoteRead);
   if (message.bytes > 0 && data == nullptr) return refuseAccess(pair, message);
   return {.kind = Answer::kDone, .data = data};

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "copy.h"
 #include "faults.h"
 
 namespace stand_in_verbs {
@@ -80,7 +81,17 @@ void flush(Wire& wire, Connection& connection) {
 
 void write(Wire& wire, Connection& connection, const Frame& frame, const std::vector<Source>& sources) {
   std::vector<iovec> parts = {{const_cast<Frame*>(&frame), sizeof frame}};
-  for (const Source& source : sources) parts.push_back({const_cast<uint8_t*>(source.data), source.bytes});
+  uint8_t small[kPolledBytes];  // what is small may be words that the program writes at the same time
+  uint8_t* copied = small;
+  for (const Source& source : sources) {
+    if (frame.bytes > sizeof small) {
+      parts.push_back({const_cast<uint8_t*>(source.data), source.bytes});
+      continue;
+    }
+    copyAsDevice(copied, source.data, source.bytes);
+    parts.push_back({copied, source.bytes});
+    copied += source.bytes;
+  }
   size_t sent = 0;
   if (connection.out.empty() && parts.size() <= 64) {
     msghdr header = {};

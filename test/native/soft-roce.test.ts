@@ -1,0 +1,60 @@
+/**
+ * The stand-in for libibverbs is honest: what verbs_probe (native/test/verbs/probe) asks of it and of Linux's rdma_rxe, through
+ * rdma-core's own libibverbs in a guest, gets the same answers.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { describeIf } from '../rig/capability.ts';
+import { buildNativeTests, nativeTests } from '../rig/native-tests.ts';
+import { isDebian, runInGuest, softRoceUnavailable } from '../rig/soft-roce/guest.ts';
+
+/** Where rdma_rxe of Linux 6.1 does not do what the specification and the manual page ibv_poll_cq say, the stand-in does. */
+const differences: readonly { readonly question: string; readonly standIn: string; readonly rxe: string }[] = [
+  // rdma_rxe names it a local operation error, not a protection error.
+  { question: 'wrong local key: error, status, state', standIn: '0 4 6', rxe: '0 2 6' },
+  // A remote operation error, not an invalid request.
+  { question: 'send that is too long: error, status, states', standIn: '0 9 6 6', rxe: '0 11 6 6' },
+  // It does not look at a receive that is posted to a queue pair in the error state.
+  { question: 'receive in the error state, status', standIn: '0 5', rxe: '0 -1' },
+];
+
+const asOfRxe = (line: string) => {
+  const known = differences.find(({ question, standIn }) => line === `${question}: ${standIn}`);
+  return known === undefined ? line : `${known.question}: ${known.rxe}`;
+};
+
+const probe = join(nativeTests, 'verbs_probe');
+const library = join(nativeTests, 'stand-in-verbs/libibverbs.so.1');
+
+describeIf(
+  softRoceUnavailable(),
+  'real libibverbs in a guest',
+  () => {
+    let out = '';
+    beforeAll(() => {
+      buildNativeTests('verbs_probe');
+      buildNativeTests('stand_in_verbs');
+      out = mkdtempSync(join(tmpdir(), 'soft-roce-out-'));
+    });
+    afterAll(() => rmSync(out, { recursive: true }));
+
+    it('the stand-in answers as rdma_rxe does, but for the differences that are known', async () => {
+      const expected = execFileSync(probe, [library, 'sia', 'sib'], { encoding: 'utf8' });
+      const lines = expected.trimEnd().split('\n');
+      expect(lines.length).toBeGreaterThan(40);
+      const { status, lines: real } = await runInGuest(`exec ${probe} libibverbs.so.1 rxa rxb`, out, 300);
+      expect(real).toEqual(lines.map(asOfRxe));
+      expect(status).toBe(0);
+    });
+
+    it('the guest tells how its command ended, and has the files that it left', async () => {
+      const { status, lines } = await runInGuest('echo one; cat /run/out/given; exit 3', out);
+      expect(lines).toEqual(['one', 'cat: /run/out/given: No such file or directory']);
+      expect(status).toBe(3);
+    });
+  },
+  !isDebian,
+);

@@ -1,0 +1,33 @@
+#!/bin/busybox sh
+# First process of the guest. Up to "guest: ready" it does what every run shares: that state is kept as a snapshot, in
+# which nothing of the host's file system may be mounted yet. Then it reads a line from the console and runs a command.
+/bin/busybox --install -s /bin
+export PATH=/bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+while read -r module; do
+  insmod "/modules/$module" 2>/dev/null || echo "guest: insmod $module failed"
+done </modules/order
+ip link set lo up
+sh /links.sh || echo 'guest: no devices'
+echo 'guest: ready'
+
+read -r seconds </dev/ttyS0
+date -s "@$seconds" >/dev/null
+options=trans=virtio,version=9p2000.L,msize=512000
+if ! mount -t 9p -o "$options,cache=loose,ro" root /host; then
+  echo 'guest: no file system of the host'
+  poweroff -f
+fi
+for directory in proc sys dev; do mount --bind "/$directory" "/host/$directory"; done
+for directory in run tmp; do mount -t tmpfs "$directory" "/host/$directory"; done
+mkdir -p /host/dev/shm
+mount -t tmpfs shm /host/dev/shm
+mkdir -p /host/run/out
+mount -t 9p -o "$options,cache=none" out /host/run/out
+echo 'guest: begins'
+(chroot /host /bin/bash /run/out/command.sh; echo $? >/host/run/out/status) </dev/null 2>&1 | cat
+echo 'guest: ends'
+sync
+poweroff -f
