@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
-import { buildNativeTests, nativeTests } from '../rig/native-tests.ts';
 import { isDebian, runInGuest, softRoceUnavailable } from '../rig/soft-roce/guest.ts';
+import { buildStandInVerbs, standInVerbs } from '../rig/stand-in-verbs.ts';
 
 /** Where rdma_rxe of Linux 6.1 does not do what the specification and the manual page ibv_poll_cq say, the stand-in does. */
 const differences: readonly { readonly question: string; readonly standIn: string; readonly rxe: string }[] = [
@@ -26,23 +26,19 @@ const asOfRxe = (line: string) => {
   return known === undefined ? line : `${known.question}: ${known.rxe}`;
 };
 
-const probe = join(nativeTests, 'verbs_probe');
-const library = join(nativeTests, 'stand-in-verbs/libibverbs.so.1');
-
 describeIf(
   softRoceUnavailable(),
   'real libibverbs in a guest',
   () => {
-    let out = '';
+    let [out, probe] = ['', ''];
     beforeAll(() => {
-      buildNativeTests('verbs_probe');
-      buildNativeTests('stand_in_verbs');
+      probe = buildStandInVerbs('verbs_probe');
       out = mkdtempSync(join(tmpdir(), 'soft-roce-out-'));
     });
     afterAll(() => rmSync(out, { recursive: true }));
 
     it('the stand-in answers as rdma_rxe does, but for the differences that are known', async () => {
-      const expected = execFileSync(probe, [library, 'sia', 'sib'], { encoding: 'utf8' });
+      const expected = execFileSync(probe, [standInVerbs, 'sia', 'sib'], { encoding: 'utf8' });
       const lines = expected.trimEnd().split('\n');
       expect(lines.length).toBeGreaterThan(40);
       const { status, lines: real } = await runInGuest(`exec ${probe} libibverbs.so.1 rxa rxb`, out, 300);
