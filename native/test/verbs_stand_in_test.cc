@@ -236,7 +236,7 @@ TEST(a_peer_that_is_gone_or_counts_otherwise_is_timed_out) {
   Completion completion;
   EXPECT(both.a.await(completion) && completion.status == kRetryExceeded && completion.vendorError == 0x81);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  EXPECT_MORE(took.count() > 3 * 16.7 && took.count() < 2000, std::to_string(took.count()));
+  EXPECT_MORE(took.count() > 3 * 16.7 && took.count() < 10000, std::to_string(took.count()));
   EXPECT(both.a.status() == kFlushed);
   End a(verbs(), "sia", kSmall), b(verbs(), "sib", kSmall);
   a.makePair({});
