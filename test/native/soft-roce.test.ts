@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
-import { isDebian, runInGuest, softRoceUnavailable } from '../rig/soft-roce/guest.ts';
+import { isDebian, runInGuest, runInTwoGuests, softRoceUnavailable } from '../rig/soft-roce/guest.ts';
 import { buildStandInVerbs, standInVerbs } from '../rig/stand-in-verbs.ts';
 
 /** Where rdma_rxe of Linux 6.1 does not do what the specification and the manual page ibv_poll_cq say, the stand-in does. */
@@ -59,6 +59,14 @@ describeIf(
       const { status, lines } = await runInGuest('echo one; cat /run/out/given; exit 3', out);
       expect(lines).toEqual(['one', 'cat: /run/out/given: No such file or directory']);
       expect(status).toBe(3);
+    });
+
+    it('two guests reach each other over their devices', async () => {
+      const measure = `RAW_VERBS_ROUNDS=20 exec ${buildStandInVerbs('raw_verbs')} libibverbs.so.1 rxn`;
+      const [first, second] = await runInTwoGuests([`${measure} 10.9.0.2:4711`, `${measure} 4711`], out, 300);
+      expect(second).toEqual({ status: 0, lines: [] });
+      expect(first.lines).toHaveLength(6);
+      expect(first.status).toBe(0);
     });
   },
   !isDebian,
