@@ -57,12 +57,13 @@ using Part = void (*)(Side&);
 
 void runPart(Part part, const char* device, int channel, const Terms& terms) {
   alarm(120);
+  const int before = ncclrun::test::failures();
   {
     const Library library = openLibrary(NCCLRUN_TEST_VERBS);
     Side side(library, device, channel, terms);
     part(side);
   }
-  std::_Exit(ncclrun::test::failures() == 0 ? 0 : 1);
+  std::_Exit(ncclrun::test::failures() == before ? 0 : 1);
 }
 
 // Runs both parts, each in a process with its own copy of the library. Returns their wait statuses.
