@@ -91,7 +91,7 @@ describe('NVML', () => {
 
 describe('verbs', () => {
   it('verbsPorts lists the ports of the cards', async () => {
-    const NCCLRUN_LIBIBVERBS = await library('stand-in-verbs');
+    const NCCL_IBVERBS_LIB = await library('stand-in-verbs');
     const shared = {
       name: 'mlx5_0',
       guid: '0xc4f1020300a1b2c3',
@@ -99,7 +99,7 @@ describe('verbs', () => {
       activeSpeed: 128,
       maxQueuePairs: 131_072,
     };
-    expect(await probe('verbsPorts', { NCCLRUN_LIBIBVERBS })).toEqual([
+    expect(await probe('verbsPorts', { NCCL_IBVERBS_LIB })).toEqual([
       { ...shared, port: 1, active: true, ethernet: false },
       { ...shared, port: 2, active: false, ethernet: true },
     ]);
@@ -107,9 +107,9 @@ describe('verbs', () => {
 
   it('verbsPorts returns the reason when libibverbs is unavailable', async () => {
     const missing = join(directory, 'missing.so');
-    expect(await probe('verbsPorts', { NCCLRUN_LIBIBVERBS: missing })).toContain('cannot open shared object file');
+    expect(await probe('verbsPorts', { NCCL_IBVERBS_LIB: missing })).toContain('cannot open shared object file');
     const other = await library('stand-in-nvml');
-    expect(await probe('verbsPorts', { NCCLRUN_LIBIBVERBS: other })).toBe('libibverbs.so.1 has no ibv_get_device_list');
+    expect(await probe('verbsPorts', { NCCL_IBVERBS_LIB: other })).toBe('libibverbs.so.1 has no ibv_get_device_list');
   });
 });
 
