@@ -50,8 +50,18 @@ interface RanksOfHosts {
 export function countByHost(peers: readonly { readonly host: number }[], hosts: number): RanksOfHosts {
   const counts = new Uint32Array(hosts);
   for (const { host } of peers) counts[host] = (counts[host] ?? 0) + 1;
-  const mostRanks = Math.max(...counts);
-  return { hosts, ranksOfEachHost: counts.every((count) => count === mostRanks) ? mostRanks : 0, mostRanks };
+  return ranksOfHosts(counts);
+}
+
+/** `counts`: number of ranks by host. */
+export function ranksOfHosts(counts: readonly number[] | Uint32Array): RanksOfHosts {
+  let mostRanks = 0;
+  let leastRanks = Infinity;
+  for (const count of counts) {
+    mostRanks = Math.max(mostRanks, count);
+    leastRanks = Math.min(leastRanks, count);
+  }
+  return { hosts: counts.length, ranksOfEachHost: leastRanks === mostRanks ? mostRanks : 0, mostRanks };
 }
 
 /** Whether GPUs of several hosts carry the collective out as sends and receives, however many ranks there are. */

@@ -1,4 +1,5 @@
 /** What the tuning model has to know of a cluster. */
+import { ranksOfHosts } from '../../plan/possible.ts';
 import { totalBandwidth } from '../search/graph.ts';
 import { generationOf } from '../tuning/constants.ts';
 import type { Situation } from '../tuning/network.ts';
@@ -17,7 +18,7 @@ export function situationOf({ shapes, ranks, hosts, ring, tree }: Cluster, block
   return {
     ranks,
     hosts: hosts.length,
-    ranksOfEachHost: hosts.every((host) => host.ranks.length === hosts[0]?.ranks.length) ? ranks / hosts.length : 0,
+    ranksOfEachHost: ranksOfHosts(hosts.map((host) => host.ranks.length)).ranksOfEachHost,
     generation: generationOf(capability),
     processors: vendors.has('amd') ? 'amd' : vendors.has('intel') ? 'intel' : 'other',
     ring,
