@@ -237,13 +237,15 @@ Status CudaDataPath::makeLauncher() {
   at(mine.tables.pointer() + layout.receives, launch.receives);
   at(mine.tables.pointer() + layout.ringPositions, launch.ringPositions);
   at(mine.tables.pointer() + layout.rings, launch.rings);
+  std::vector<uint32_t> railPeers;
   if (hasRails(plan::Device::cuda, header.hosts, plan().ranksOfEachHost())) {
     at(mine.tables.pointer() + layout.byHost, launch.byHost);
-    const RailPosition place = railPosition(plan(), setup_.rank);
-    launch.hosts = uint16_t(place.hosts);
-    launch.host = uint16_t(place.host);
-    launch.locals = uint16_t(place.locals);
-    launch.local = uint16_t(place.local);
+    RailPosition position = railPosition(plan(), setup_.rank);
+    launch.hosts = uint16_t(position.hosts);
+    launch.host = uint16_t(position.host);
+    launch.locals = uint16_t(position.locals);
+    launch.local = uint16_t(position.local);
+    railPeers = std::move(position.peers);
   }
   at(mine.sharedPages.pointerTo(&mine.segment.abortBlock().flag), launch.aborted);
   launch.aborted2 = &mine.pinned->aborted;
@@ -251,7 +253,7 @@ Status CudaDataPath::makeLauncher() {
   launch.divisor = 1;
   launch.rank = uint16_t(setup_.rank);
   launch.ranks = uint16_t(header.ranks);
-  launcher_ = std::make_unique<Launcher>(mine.gpu, plan(), setup_.rank, launch, *mine.share);
+  launcher_ = std::make_unique<Launcher>(mine.gpu, plan(), setup_.rank, launch, std::move(railPeers), *mine.share);
   // In a hardware queue that ranks share, the work that a wait needs may stand behind it.
   if (header.ranks > 1 && header.hosts == 1 && mine.regions->allReach() && mine.regions->queuesApart())
     mine.copies =

@@ -3,7 +3,6 @@
 
 #include "cuda/cuda_data_path.h"
 #include "datapath/step_call.h"
-#include "plan/rail_shape.h"
 #include "plan/tree_shape.h"
 
 namespace ncclrun::cuda {
@@ -98,7 +97,7 @@ Status CudaDataPath::connectFor(std::span<const Task> tasks) {
         continue;
       }
       case plan::Algorithm::rail:
-        for (const uint32_t peer : railPosition(plan(), setup_.rank).peers) NCCLRUN_TRY(connectWith(peer));
+        for (const uint32_t peer : launcher_->railPeers()) NCCLRUN_TRY(connectWith(peer));
         continue;
       default:
         break;
