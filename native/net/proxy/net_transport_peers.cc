@@ -83,7 +83,7 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
   }
   onEndMessage(peer, message);
   if (message.kind == net::OobKind::introduction) {
-    if (!usesOtherNetwork(peer, message.sentence.data())) return;
+    if (!usesOtherNetwork(peer, message.network.data())) return;
     std::lock_guard lock(mutex_);
     foreign_.insert(peer);
     return;
@@ -95,9 +95,7 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
     return;
   }
   if (message.kind == net::OobKind::call && device_ != nullptr) {
-    std::array<std::byte, sizeof(StepCall)> call;
-    std::copy_n(message.handle.begin(), call.size(), call.begin());
-    device_->onCall(peer, std::bit_cast<StepCall>(call));
+    device_->onCall(peer, std::bit_cast<StepCall>(message.call));
   }
   if (message.kind != net::OobKind::offer) return;
   NetEndpoint* sender = nullptr;
@@ -116,11 +114,8 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
 }
 
 void NetTransport::tellCall(uint32_t peer, const StepCall& call) {
-  net::OobMessage message{.kind = net::OobKind::call};
-  const auto bytes = std::bit_cast<std::array<std::byte, sizeof call>>(call);
-  static_assert(bytes.size() <= std::tuple_size_v<net::Handle>);
-  std::copy(bytes.begin(), bytes.end(), message.handle.begin());
-  send(peer, message);
+  static_assert(sizeof call == net::kCallBytes);
+  send(peer, {.kind = net::OobKind::call, .call = std::bit_cast<std::array<std::byte, net::kCallBytes>>(call)});
 }
 
 bool NetTransport::isForeign(uint32_t peer) const {
@@ -129,9 +124,10 @@ bool NetTransport::isForeign(uint32_t peer) const {
 }
 
 bool NetTransport::usesOtherNetwork(uint32_t peer, const std::string& theirs) {
-  if (theirs == network_->name()) return false;
+  const std::string ours = network_->name();
+  if (theirs == ours.substr(0, std::tuple_size_v<decltype(net::OobMessage::network)> - 1)) return false;
   const Status differ{ncclInvalidUsage,
-                      "the hosts' networks differ: " + plan_.describe(rank_) + " uses " + network_->name() + ", and " +
+                      "the hosts' networks differ: " + plan_.describe(rank_) + " uses " + ours + ", and " +
                           plan_.describe(peer) + " uses " + theirs +
                           ". Give all hosts the same NCCL_NET and NCCL_NET_PLUGIN, and the same plugin"};
   interrupt_.raise(differ);
