@@ -1,6 +1,6 @@
 /** Validation of the link's JSON payloads by the receiver. */
 import * as v from 'valibot';
-import type { BranchEnd, BranchOrder, BranchProblem } from '../messages/branch.ts';
+import type { ChildEnd, ChildOrder, ChildProblem } from '../messages/child-agent.ts';
 import { MAX_PAYLOAD_BYTES } from '../messages/frame.ts';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../messages/link.ts';
 import type { ReachQuestion } from '../messages/reach.ts';
@@ -194,9 +194,9 @@ const invitation = v.object({
   port,
 });
 
-const branchOrder = v.object({ words: v.pipe(v.array(v.string()), v.minLength(1)) });
-const branchProblem = v.object({ problem: v.nullable(sentence) });
-const branchEnd = v.object({ status: v.nullable(count), remarks: sentence });
+const childOrder = v.object({ words: v.pipe(v.array(v.string()), v.minLength(1)) });
+const childProblem = v.object({ problem: v.nullable(sentence) });
+const childEnd = v.object({ status: v.nullable(count), stderr: sentence });
 
 /** The version alone, so that the agent refuses an order of another version for its version and not for its shape. */
 const versioned = v.object({ version: v.string() });
@@ -217,16 +217,16 @@ export function parseInvitation(payload: Uint8Array): Invitation {
   return parse(invitation, payload, 'invitation');
 }
 
-export function parseBranchOrder(payload: Uint8Array): BranchOrder {
-  return parse(branchOrder, payload, 'branch order');
+export function parseChildOrder(payload: Uint8Array): ChildOrder {
+  return parse(childOrder, payload, 'child order');
 }
 
-export function parseBranchProblem(payload: Uint8Array): BranchProblem {
-  return parse(branchProblem, payload, 'end of a branch', MAX_AGENT_JSON_BYTES);
+export function parseChildProblem(payload: Uint8Array): ChildProblem {
+  return parse(childProblem, payload, 'end of a child agent', MAX_AGENT_JSON_BYTES);
 }
 
-export function parseBranchEnd(payload: Uint8Array): BranchEnd {
-  return parse(branchEnd, payload, 'end of a branch', MAX_AGENT_JSON_BYTES);
+export function parseChildEnd(payload: Uint8Array): ChildEnd {
+  return parse(childEnd, payload, 'end of a child agent', MAX_AGENT_JSON_BYTES);
 }
 
 export function parseReachQuestion(payload: Uint8Array): ReachQuestion {

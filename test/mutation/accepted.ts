@@ -165,7 +165,7 @@ export const accepted: readonly Accepted[] = [
     file: 'launcher/remote/remote-agent.ts',
     source: 'const shell = radix > 0 && hosts.length > radix ? await treeOf(direct, hosts, radix) : direct;',
     change: '> -> >=',
-    reason: 'Equivalent: a tree of radix 0, or of no more hosts than its radix, has no branches.',
+    reason: 'Equivalent: a tree of radix 0, or of no more hosts than its radix, has no child agents.',
   },
   {
     file: 'launcher/remote/staging/archive.ts',

@@ -107,6 +107,6 @@ test('a command cannot be told a port, and tells what to try', async () => {
   const shell = new CommandShell(['rsh', '-q']);
   await expect(shell.start(hostNamed('a', { port: 23 }), 'true')).rejects.toThrow('rsh -q cannot be told the port 23');
   expect(shell.trial(hostNamed('a', { user: 'me' }))).toBe('rsh -q me@a true');
-  expect(shell.isTransient({ status: 1, remarks: 'Connection reset by peer' })).toBe(true);
-  expect(shell.isTransient({ status: 1, remarks: 'no such host' })).toBe(false);
+  expect(shell.isTransient({ status: 1, stderr: 'Connection reset by peer' })).toBe(true);
+  expect(shell.isTransient({ status: 1, stderr: 'no such host' })).toBe(false);
 });

@@ -44,7 +44,7 @@ function linked(gatherMs = 0, stopped = 0) {
   const take = (): string[] => calls.splice(0);
   return { link, take, event, written };
 }
-const died = { type: 'died', connection: 1, waitStatus: 256, remarks: 'r' } as const;
+const died = { type: 'died', connection: 1, waitStatus: 256, stderr: 'r' } as const;
 const received = (kind: number): LocalServerEvent => ({
   type: 'frame',
   connection: 1,
@@ -164,7 +164,7 @@ describe('the end', () => {
     link.open({ frame: () => undefined, closed: () => undefined });
     event(received(0x7f));
     expect([take(), link.stoppedChild]).toEqual([[], null]);
-    await expect(link.died).resolves.toMatchObject({ waitStatus: 256, remarks: 'r' });
+    await expect(link.died).resolves.toMatchObject({ waitStatus: 256, stderr: 'r' });
     link.release();
     expect(take()).toEqual(['close']);
   });

@@ -17,7 +17,7 @@ export interface ChildExit {
   /** Status of waitpid for our own child, else null. */
   readonly waitStatus: number | null;
   /** Last part of a tool's stderr. */
-  readonly remarks: string;
+  readonly stderr: string;
 }
 
 /** Time that a detached child may take to exit. */
