@@ -124,7 +124,7 @@ const where = v.object({
   ),
 });
 
-const whereaboutsWanted = v.object({ communicator: communicatorName, epoch: count });
+const positionsQuestion = v.object({ communicator: communicatorName, epoch: count });
 
 const gpu = v.object({ index: count, address: v.nullable(v.pipe(v.string(), v.maxLength(40))) });
 
@@ -210,7 +210,7 @@ export function parseOrderVersion(payload: Uint8Array): string {
 }
 
 export function parseRankPositionsQuery(payload: Uint8Array): RankPositionsQuery {
-  return parse(whereaboutsWanted, payload, 'rankPositions');
+  return parse(positionsQuestion, payload, 'rankPositions');
 }
 
 export function parseInvitation(payload: Uint8Array): Invitation {

@@ -168,8 +168,9 @@ void ServerThread::killChild(bool withProcessGroup) {
 pid_t ServerThread::stoppedChild() const {
   siginfo_t state = {};
   const pid_t child = child_;
-  const bool told = child > 0 && waitid(P_PID, static_cast<id_t>(child), &state, WSTOPPED | WNOHANG | WNOWAIT) == 0;
-  return told ? state.si_pid : 0;
+  const bool isStopped =
+      child > 0 && waitid(P_PID, static_cast<id_t>(child), &state, WSTOPPED | WNOHANG | WNOWAIT) == 0;
+  return isStopped ? state.si_pid : 0;
 }
 
 void ServerThread::post(Command command) {

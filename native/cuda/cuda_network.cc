@@ -15,7 +15,7 @@ Status CudaDataPath::startNetwork(Descriptor listening) {
                                                  [&activity = mine.activity] { return activity.isBusy(); });
   NCCLRUN_TRY(mine.netRegions->allocate());
   NCCLRUN_TRY(mine.barrierWord.allocate(mine.gpu, sizeof(int32_t), mine.stream));
-  mine.netRegions->tell(
+  mine.netRegions->listen(
       [this](uint32_t peer, const Status& why, bool hasAborted) {
         resources_->gonePeers.add(peer, why);  // calls that need it are refused from now on
         if (!hasAborted) peerLost(peer, why);
@@ -34,7 +34,7 @@ Status CudaDataPath::compareRemotely() {
   const std::optional<uint32_t> listener = remoteCalls_.listener();
   const StepCall& call = calls_.last();
   if (!listener.has_value() || !CallCheck::isLookedAt(call.number)) return {};
-  resources_->net->tellCall(*listener, call);
+  resources_->net->sendCall(*listener, call);
   return remoteCalls_.add(call);
 }
 

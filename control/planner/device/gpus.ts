@@ -29,8 +29,8 @@ export function decideOnGpus(input: PlanInput, channelSet: ChannelSet, preferenc
     Math.min(maxChannels === 0 ? MAX_CHANNELS : maxChannels, Math.floor(smCount / together)),
   );
   const isBetweenHosts = input.hosts.length > 1;
-  const most = isBetweenHosts ? MAX_CHANNELS_BETWEEN_HOSTS : MAX_CHANNELS;
-  const channels = Math.max(1, Math.min(most, preferences.channels.max, ...limits));
+  const max = isBetweenHosts ? MAX_CHANNELS_BETWEEN_HOSTS : MAX_CHANNELS;
+  const channels = Math.max(1, Math.min(max, preferences.channels.max, ...limits));
   const copyChannels = Math.max(1, Math.floor(channels / COPYING));
   const ranks = input.peers.length;
   const situation = decisionSituation(channelSet, input, channels);
@@ -38,7 +38,7 @@ export function decideOnGpus(input: PlanInput, channelSet: ChannelSet, preferenc
     ranks,
     hosts: input.hosts.length,
     channels,
-    localRanks: countByHost(input.peers, input.hosts.length).mostRanks,
+    localRanks: countByHost(input.peers, input.hosts.length).maxRanks,
     rails: hasRails('cuda', situation),
     messageChannels: channelsOfMessage('sendRecv', ranks, channels - copyChannels),
     isLater: isLater(input.peers),

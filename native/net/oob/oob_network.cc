@@ -234,8 +234,8 @@ std::string OobNetwork::silenceOf(uint32_t rank, const Peer& peer, uint64_t now)
 }
 
 uint64_t OobNetwork::tickNanoseconds() const {
-  constexpr uint64_t kMostNanoseconds = 1'000'000'000;
-  return std::min(setup_.timeoutNanoseconds / (2 * kHeartbeatsPerTimeout), kMostNanoseconds);
+  constexpr uint64_t kMaxNanoseconds = 1'000'000'000;
+  return std::min(setup_.timeoutNanoseconds / (2 * kHeartbeatsPerTimeout), kMaxNanoseconds);
 }
 
 void OobNetwork::sendToAll(const OobMessage& message) {

@@ -16,9 +16,9 @@ size_t strideOf(uint32_t stepBytes) { return sizeof(NetConnection::SlotHeader) +
 }  // namespace
 
 Status NetConnection::make(const Setup& setup, std::unique_ptr<NetConnection>& out) {
-  const uint64_t most = setup.network.devices()[setup.device].maxMessageBytes;
-  if (most < sizeof(SlotHeader) || (setup.stepBytes + sizeof(SlotHeader)) / most >= kMaxParts) {
-    return {ncclInvalidUsage, "the network " + setup.network.name() + " carries at most " + std::to_string(most) +
+  const uint64_t max = setup.network.devices()[setup.device].maxMessageBytes;
+  if (max < sizeof(SlotHeader) || (setup.stepBytes + sizeof(SlotHeader)) / max >= kMaxParts) {
+    return {ncclInvalidUsage, "the network " + setup.network.name() + " carries at most " + std::to_string(max) +
                                   " bytes in a message, too few for slots of " + std::to_string(setup.stepBytes)};
   }
   const size_t slots = setup.ring.has_value() ? 0 : setup.steps * strideOf(setup.stepBytes);
@@ -211,15 +211,15 @@ bool NetConnection::sendSlots() {
 
 bool NetConnection::receiveSlots() {
   bool changed = false;
-  const size_t most = sizeof(SlotHeader) + stepBytes_;
+  const size_t max = sizeof(SlotHeader) + stepBytes_;
   for (;;) {
     // What has come before a connection ended can still be received, though nothing more can be posted.
-    const Status posted = postReceives(most);
+    const Status posted = postReceives(max);
     // After its last message the other side closes the connection, with whatever is posted here.
     if (ended_.load(std::memory_order_relaxed)) return changed;
     if (done_ == posted_) return (!posted.ok() && fail(posted)) || changed;
     bool done = false;
-    size_t bytes = partOf(done_, most).bytes;
+    size_t bytes = partOf(done_, max).bytes;
     const Status status = receiver_->test(requestOf(done_), done, {&bytes, 1});
     if (!status.ok()) return fail(status) || changed;
     if (!done) return changed;

@@ -66,7 +66,7 @@ class NetEndpoint final : public Endpoint {
   }
   bool isEndExpected() const { return endExpected_.load(std::memory_order_acquire); }
   std::atomic<bool> isEndTaken{false};  // the receiver has the last message, and has told the sender
-  bool isEndSaid = false;               // sender, the proxy's thread: has told the receiver that it comes
+  bool isEndSent = false;               // sender, the proxy's thread: has told the receiver that it comes
 
   void watch() override { owner_.watch(*this); }
   Status gone() override { return owner_.whyGone(*this); }

@@ -50,15 +50,15 @@ bool NetTransport::hasSentAll(NetEndpoint& endpoint) {
   }
   if (!connection.sendEnd()) return false;
   if (!connection.hasEnded() || endpoint.isEndTaken || peerStates_.of(facts.peer).has_value()) return true;
-  if (!std::exchange(endpoint.isEndSaid, true)) send(facts.peer, {.kind = net::OobKind::end, .channel = facts.channel});
+  if (!std::exchange(endpoint.isEndSent, true)) send(facts.peer, {.kind = net::OobKind::end, .channel = facts.channel});
   return network_->deliversAfterClose();
 }
 
 // A peer takes a connection that ends without a goodbye for a death of this rank. A slow peer has not made room for
 // everything yet.
-void NetTransport::sayGoodbye() {
+void NetTransport::sendGoodbye() {
   const uint64_t deadline = nowNanoseconds() + kGoodbyeTimeoutNanoseconds;
-  bool said = false;
+  bool isGoodbyeSent = false;
   for (;;) {
     takeLastMessages();
     bool isSent = true;
@@ -66,12 +66,12 @@ void NetTransport::sayGoodbye() {
     const bool isLast = interrupt_.raised() || nowNanoseconds() > deadline;
     {
       std::lock_guard lock(outOfBandMutex_);
-      if ((isSent || isLast) && !std::exchange(said, true)) {
+      if ((isSent || isLast) && !std::exchange(isGoodbyeSent, true)) {
         net::OobMessage goodbye = goodbyeFor(interrupt_);
         goodbye.collectives = collectives_.load(std::memory_order_relaxed);
         outOfBand_->sendToAll(goodbye);
       }
-      if (isLast || (said && !outOfBand_->hasUnsent())) return;
+      if (isLast || (isGoodbyeSent && !outOfBand_->hasUnsent())) return;
     }
     std::array<pollfd, 2> events{{{.fd = outOfBand_->eventDescriptor(), .events = POLLIN, .revents = 0},
                                   {.fd = network_->eventDescriptor(), .events = POLLIN, .revents = 0}}};
@@ -95,7 +95,7 @@ void NetTransport::takeLastMessages() {
 }
 
 void NetTransport::onEnd() {
-  sayGoodbye();
+  sendGoodbye();
   for (NetEndpoint& each : list_) each.connection().close();
 }
 

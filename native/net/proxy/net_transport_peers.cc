@@ -113,7 +113,7 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
   proxy_.wake();
 }
 
-void NetTransport::tellCall(uint32_t peer, const StepCall& call) {
+void NetTransport::sendCall(uint32_t peer, const StepCall& call) {
   static_assert(sizeof call == net::kCallBytes);
   send(peer, {.kind = net::OobKind::call, .call = std::bit_cast<std::array<std::byte, net::kCallBytes>>(call)});
 }
@@ -148,14 +148,14 @@ void NetTransport::onGone(uint32_t peer, PeerState state) {
     const bool isMissing = !connection.isOpen() && !isPair(each.facts().channel);
     if (state.lost || !isIdle || isMissing) failSender(each, state);
   }
-  if (device_ != nullptr) tellDevice(peer, state);
+  if (device_ != nullptr) notifyDevice(peer, state);
   // Wakes a block that sleeps until the next slot, which will not come; once more when all that was on its way has
   // come.
   ringAt_.store(nowNanoseconds() + kGoodbyeBehindNanoseconds, std::memory_order_relaxed);
   ring(own_);
 }
 
-void NetTransport::tellDevice(uint32_t peer, const PeerState& state) {
+void NetTransport::notifyDevice(uint32_t peer, const PeerState& state) {
   if (!state.lost && state.result == ncclSuccess) return device_->onLeft(peer, state.collectives);
   if (state.lost || state.result == ncclInvalidUsage) return device_->onGone(peer, lossOf(peer, state));
   device_->onAborted(peer, lossOf(peer, state));
@@ -254,7 +254,7 @@ void NetTransport::judgeFailures() {
 
 // --- The plan
 
-uint32_t NetTransport::mostConnections() const {
+uint32_t NetTransport::maxConnections() const {
   const auto& header = plan_.header();
   constexpr auto kSocket = uint8_t(plan::Transport::socket);
   const bool localToo = header.sameHostTransport == kSocket;
