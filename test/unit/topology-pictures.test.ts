@@ -115,9 +115,10 @@ describe('a topology as text', () => {
       element('cpu', { numaid: 0, arch: 'arm64' }, [
         element('pci', { busid: '0000:01:00.0', class: '0x030200', ...device }),
         element('pci', { busid: '0000:02:00.0', class: '0x020000', ...device }),
+        element('pci', { busid: '0000:03:00.0', class: '0x020000', ...device }),
       ]),
     ]);
-    expect(textFor(system)).toContain('machine: 1 NUMA node, 1 GPU not described, 1 NIC not described\n');
+    expect(textFor(system)).toContain('machine: 1 NUMA node, 1 GPU not described, 2 NICs not described\n');
     expect(textFor(system)).toContain('├─ GPU 0000:01:00.0  PCIe 3 x16     12\n');
   });
 
