@@ -46,16 +46,16 @@ const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 
 function guarded(changes: Partial<GuardianOptions> = {}) {
   const played = playedNative();
-  const heard: string[] = [];
+  const events: string[] = [];
   const guardian = new Guardian(
     played.native,
     { ...options, ...changes },
     {
-      frame: ({ kind }) => heard.push(`frame ${kind}`),
-      gone: (how) => heard.push(how),
+      frame: ({ kind }) => events.push(`frame ${kind}`),
+      gone: (how) => events.push(how),
     },
   );
-  return { ...played, heard, guardian };
+  return { ...played, events, guardian };
 }
 
 test.each([
@@ -71,7 +71,7 @@ test.each([
   [3 << 8, 'exited with status 3'],
   [9, 'was killed by SIGKILL'],
 ])('the agent learns how the guardian ended (wait status %s)', async (waitStatus, how) => {
-  const { event, heard } = guarded();
+  const { event, events } = guarded();
   event({
     type: 'frame',
     connection: 1,
@@ -83,7 +83,7 @@ test.each([
   });
   event(died(waitStatus));
   await settled();
-  expect(heard).toEqual([`frame ${FrameKind.ended}`, how]);
+  expect(events).toEqual([`frame ${FrameKind.ended}`, how]);
 });
 
 describe('a guardian whose connection has ended', () => {

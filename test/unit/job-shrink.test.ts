@@ -37,29 +37,29 @@ const suspects =
       NAMES_JOB_RANK,
     );
 
-interface Told {
+interface Reported {
   readonly rank: number;
   readonly news: News;
 }
 
 /** All orders in which the news of several hosts can arrive; those of one host keep their order. */
-function ordersOf(perRank: readonly (readonly News[])[]): readonly (readonly Told[])[] {
+function ordersOf(perRank: readonly (readonly News[])[]): readonly (readonly Reported[])[] {
   if (perRank.every((news) => news.length === 0)) return [[]];
   return perRank.flatMap(([news, ...rest], rank) =>
     news === undefined ? [] : ordersOf(perRank.with(rank, rest)).map((order) => [{ rank, news }, ...order]),
   );
 }
 
-function runOf(order: readonly Told[], ranks: number) {
+function runOf(order: readonly Reported[], ranks: number) {
   const hosts = Array.from({ length: ranks }, (_, rank) => `h${rank}:1`).join(',');
   const agents: ScriptedHost[] = [];
   return scriptedRun(`-n ${ranks} -H ${hosts} --on-failure shrink prog`, {
     started(agent, rank) {
       agents[rank] = agent;
       if (Object.keys(agents).length < ranks) return;
-      for (const told of order) {
-        const teller = agents[told.rank];
-        if (teller !== undefined) told.news(teller, told.rank);
+      for (const reported of order) {
+        const agent = agents[reported.rank];
+        if (agent !== undefined) reported.news(agent, reported.rank);
       }
     },
   });
@@ -134,7 +134,7 @@ test('a job whose ranks have all failed is started again where restarts are left
       agents[rank] = agent;
       if (agent.order.epoch === 0) isKilled(agent, rank);
       else if (rank === 1) {
-        for (const [ending, teller] of agents.entries()) (ending === 0 ? endsWell : isKilled)(teller, ending);
+        for (const [ending, agent] of agents.entries()) (ending === 0 ? endsWell : isKilled)(agent, ending);
       }
     },
   });

@@ -56,7 +56,7 @@ const received = (kind: number): LocalServerEvent => ({
 });
 
 describe('frames', () => {
-  test('the frames of one turn leave in one write', async () => {
+  test('the frames of one event-loop tick leave in one write', async () => {
     const { link, take, written } = linked();
     link.send(frame(1));
     link.send(frame(2));

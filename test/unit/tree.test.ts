@@ -127,7 +127,7 @@ describe('frames', () => {
     for (const name of ['h3', 'h5', 'h7'])
       for (const part of [1, 2]) tree.agents.get(name)?.link.send(notice(`${name} ${part}`));
     await pass(rest);
-    expect(passedOf(tree.received).length).toBeLessThanOrEqual(2); // those of h7 are a turn later
+    expect(passedOf(tree.received).length).toBeLessThanOrEqual(2); // those of h7 are a tick later
     for (const name of ['h3', 'h5', 'h7'])
       expect(tree.hosts.get(name)?.heard.slice(-2)).toEqual([notice(`${name} 1`), notice(`${name} 2`)].map(content));
   });
