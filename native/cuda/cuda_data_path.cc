@@ -26,7 +26,7 @@ CudaDataPath::CudaDataPath(const Setup& setup, const Gpu& gpu)
       copyTimeout_(configuredTimeout()) {}
 
 CudaDataPath::~CudaDataPath() {
-  if (resources_->netRegions != nullptr) resources_->netRegions->listen(nullptr, nullptr);
+  if (resources_->netRegions != nullptr) resources_->netRegions->setHandlers(nullptr, nullptr);
   const bool mayBeReplayed = resources_->order != nullptr && resources_->order->everCaptured();
   if (!idle())
     abort({ncclInvalidUsage, "the communicator was destroyed while operations were under way"}, FailureScope::alone);

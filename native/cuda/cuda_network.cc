@@ -15,7 +15,7 @@ Status CudaDataPath::startNetwork(Descriptor listening) {
                                                  [&activity = mine.activity] { return activity.isBusy(); });
   NCCLRUN_TRY(mine.netRegions->allocate());
   NCCLRUN_TRY(mine.barrierWord.allocate(mine.gpu, sizeof(int32_t), mine.stream));
-  mine.netRegions->listen(
+  mine.netRegions->setHandlers(
       [this](uint32_t peer, const Status& why, bool hasAborted) {
         resources_->gonePeers.add(peer, why);  // calls that need it are refused from now on
         if (!hasAborted) peerLost(peer, why);

@@ -141,7 +141,8 @@ constinit Unpacker unpacker;
 
 int unpack() {
   Terms terms = {};
-  if (!sendMessage(kWanted, kZstd) || !readTerms(terms) || !sendMessage(kNext, 0)) return fail("the archive", "the launcher left");
+  if (!sendMessage(kWanted, kZstd) || !readTerms(terms) || !sendMessage(kNext, 0))
+    return fail("the archive", "the launcher left");
   for (unsigned piece = 0; piece < terms.pieces; ++piece) {
     FrameHeader header = {};
     if (!readHeader(header)) return fail("the archive", "the launcher left");

@@ -93,7 +93,7 @@ DeviceRing NetRegions::ringOf(uint32_t peer, uint32_t channel, bool sends) {
           .bytes = uint64_t(steps) * stride - unused};
 }
 
-void NetRegions::listen(OnGone onGone, OnCall onCall) {
+void NetRegions::setHandlers(OnGone onGone, OnCall onCall) {
   std::lock_guard lock(mutex_);
   onGone_ = std::move(onGone);
   onCall_ = std::move(onCall);

@@ -30,7 +30,7 @@ bool mayPass(int error) {
 SocketConnector::SocketConnector(SocketNetwork& network, uint32_t device, const ListenerAddress& peer)
     : network_(network),
       device_(device),
-      helperOffset_(network.nextOffset(true)),
+      helperOffset_(network.nextHelperOffset(true)),
       peer_(peer),
       begunAt_(nowNanoseconds()) {
   attempts_.resize(network.socketsPerConnection());

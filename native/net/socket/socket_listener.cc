@@ -10,7 +10,7 @@ SocketListener::SocketListener(SocketNetwork& network, std::shared_ptr<Acceptor>
     : network_(network),
       acceptor_(std::move(acceptor)),
       device_(device),
-      helperOffset_(network.nextOffset(false)),
+      helperOffset_(network.nextHelperOffset(false)),
       number_(acceptor_->open(network.config().token, [&network] { network.notify(); })) {}
 
 SocketListener::~SocketListener() {

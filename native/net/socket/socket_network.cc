@@ -78,7 +78,7 @@ Helper* SocketNetwork::helperOf(uint32_t socket, uint32_t helperOffset) {
   return helpers_.empty() || socket == 0 ? nullptr : helpers_[(socket - 1 + helperOffset) % helpers_.size()].get();
 }
 
-uint32_t SocketNetwork::nextOffset(bool sends) {
+uint32_t SocketNetwork::nextHelperOffset(bool sends) {
   if (sends) return senders_.fetch_add(1, std::memory_order_relaxed);
   return receivers_.fetch_add(1, std::memory_order_relaxed) + uint32_t(helpers_.size() / 2);
 }

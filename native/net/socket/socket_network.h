@@ -62,7 +62,7 @@ class SocketNetwork final : public Network {
   Helper* helperOf(uint32_t socket, uint32_t helperOffset);
   // Of a connection that is about to be made: in the order of listen() and connect(), not in that in which they are
   // complete, and those of the two directions apart, so that every helper has as much to send and to receive.
-  uint32_t nextOffset(bool sends);
+  uint32_t nextHelperOffset(bool sends);
   // The event descriptor reports this descriptor's edges from now on; until it is closed.
   Status watch(int descriptor, bool edgeTriggered = true);
   void unwatch(int descriptor);
