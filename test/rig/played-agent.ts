@@ -15,9 +15,22 @@ interface PlayedAgentOptions {
   readonly maxRestarts?: number;
   /** Reports of ends wait until the test releases them. */
   readonly holdsReports?: boolean;
+  /** Number of the job's hosts. */
+  readonly hostCount?: number;
+  /** Where ranks run is said with the start, not with the order. */
+  readonly late?: boolean;
+  /** The interface by which other hosts reach this one. */
+  readonly interfaces?: string;
 }
 
-export function playedAgent({ local = false, maxRestarts = 0, holdsReports = false }: PlayedAgentOptions = {}) {
+export function playedAgent({
+  local = false,
+  maxRestarts = 0,
+  holdsReports = false,
+  hostCount = 1,
+  late = false,
+  interfaces,
+}: PlayedAgentOptions = {}) {
   const sent: Frame[] = [];
   const toGuardian: Frame[] = [];
   /** What became of the guardian's process and connection. */
@@ -64,10 +77,18 @@ export function playedAgent({ local = false, maxRestarts = 0, holdsReports = fal
     close: () => void bootstrap.push('closed'),
   });
   const { order } = scriptedJob(['a'], 2).agents[0] ?? {};
-  if (order === undefined) throw new Error('no order');
+  if (order?.placement === undefined || order.placement === null) throw new Error('no order with a placement');
+  const placement = { ...order.placement, hostCount };
   const agent = new Agent({
     link: { open: () => {}, send: (frame) => void sent.push(frame), flush: () => {}, close: () => {} },
-    order: { ...order, maxRestarts, hangAfterMs: 0, preload: false },
+    order: {
+      ...order,
+      maxRestarts,
+      hangAfterMs: 0,
+      preload: false,
+      placement: late ? null : placement,
+      ...(interfaces === undefined ? {} : { interfaces }),
+    },
     local,
     native,
     guardianPath: '/guardian',
@@ -91,7 +112,9 @@ export function playedAgent({ local = false, maxRestarts = 0, holdsReports = fal
         .filter((report) => report.type === type),
     kinds: () => sent.map(({ kind }) => kind),
     start: () =>
-      agent.receive(makeFrame(FrameKind.start, { payload: encodeJson({ placement: null, environment: {} }) })),
+      agent.receive(
+        makeFrame(FrameKind.start, { payload: encodeJson({ placement: late ? placement : null, environment: {} }) }),
+      ),
     fromGuardian: (kind: FrameKind, subject = 0, payload: Uint8Array = new Uint8Array(0)) =>
       listener?.({ type: 'frame', connection: 1, kind, flags: 0, subject, request: 0, payload }),
     /** The guardian's process ends, and has removed its directory. */

@@ -54,6 +54,27 @@ describe('an agent without ranks', () => {
     expect(stays.map(({ agent }) => agent.staysAfter)).toEqual([true, false, false]);
   });
 
+  test('refuses an interface that it does not have, where other hosts need it', () => {
+    const interfaces = 'nosuch0';
+    const refused = [play({ interfaces, hostCount: 2 }), play({ interfaces }), play({ hostCount: 2 })];
+    expect(refused.map(({ reports }) => reports('refusal').length)).toEqual([1, 0, 0]);
+    expect(refused[0]?.reports('refusal')).toEqual([
+      expect.objectContaining({ message: expect.stringContaining('nosuch0') }),
+    ]);
+  });
+
+  test('starts no ranks where the start brings the refusal', async () => {
+    const refused = play({ interfaces: 'nosuch0', hostCount: 2, late: true });
+    expect(refused.reports('refusal')).toEqual([]);
+    refused.start();
+    await settled();
+    expect([refused.reports('refusal').length, kindsOf(refused.toGuardian)]).toEqual([1, []]);
+    const alone = play({ interfaces: 'nosuch0', late: true });
+    alone.start();
+    await settled();
+    expect([alone.reports('refusal').length, kindsOf(alone.toGuardian)]).toEqual([0, [FrameKind.spawn]]);
+  });
+
   test('refuses a frame that no launcher sends', () => {
     const { agent } = play();
     expect(() => agent.receive(makeFrame(FrameKind.hello))).toThrow(ProtocolError);

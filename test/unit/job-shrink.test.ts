@@ -145,3 +145,17 @@ test('a job whose ranks have all failed is started again where restarts are left
     failures: [{ type: 'rank-signal', rank: 1 }],
   });
 });
+
+test('without --on-failure shrink a rank that others lack ends the job at once, though it runs', async () => {
+  const { result, ofType } = scriptedRun('-n 2 -H a:1,b:1 --grace 0.01 prog', {
+    started(agent, rank) {
+      if (rank === 0) misses(1)(agent, rank);
+    },
+  });
+  expect(await result).toMatchObject({
+    ok: false,
+    reason: 'rank-missing',
+    failures: [{ type: 'rank-missing', rank: 1 }],
+  });
+  expect(ofType('shrink')).toEqual([]);
+});

@@ -71,11 +71,18 @@ test('users of one path share one connection, which ends with the last of them',
   expect(second.opened).toBe(first.opened);
   await once(server, 'connection');
   first.leave();
-  first.leave();
-  expect(first.hop.isClosed).toBe(false);
   second.leave();
   await first.hop.closed;
   expect(sockets).toHaveLength(1);
+});
+
+test('a user that leaves twice counts once', () => {
+  const [first, second] = [enter(settingsOf()), enter(settingsOf())];
+  first.leave();
+  first.leave();
+  expect(first.hop.isClosed).toBe(false);
+  second.leave();
+  expect(first.hop.isClosed).toBe(true);
 });
 
 test.each<[string, Partial<HopSettings>]>([
