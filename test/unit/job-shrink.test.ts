@@ -1,4 +1,4 @@
-/** --on-failure shrink: the job's end does not depend on the order in which hosts report how their ranks ended. */
+/** What reported ends and failures mean for the job, above all with --on-failure shrink: the order of the reports of several hosts does not matter. */
 import { describe, expect, test } from 'vitest';
 import { FrameKind } from '../../control/messages/frame.ts';
 import { encodeLeft } from '../../control/messages/rendezvous-codec.ts';
@@ -158,4 +158,21 @@ test('without --on-failure shrink a rank that others lack ends the job at once, 
     failures: [{ type: 'rank-missing', rank: 1 }],
   });
   expect(ofType('shrink')).toEqual([]);
+});
+
+test('a failure after the one that decides is reported beside it, once', async () => {
+  const { result, ofType } = scriptedRun('-n 2 -H a:1,b:1 prog', {
+    started(agent, rank) {
+      if (rank === 0) failsLater(agent, rank);
+      else setImmediate(() => setImmediate(() => hostIsLost(agent, rank)));
+    },
+  });
+  expect(await result).toMatchObject({
+    reason: 'rank-exit',
+    failures: [{ rank: 0 }, { type: 'host-lost', host: 'b' }],
+  });
+  expect(ofType('failure').map(({ failure, primary }) => [failure.type, primary])).toEqual([
+    ['rank-exit', true],
+    ['host-lost', false],
+  ]);
 });
