@@ -146,7 +146,7 @@ test('a job whose ranks have all failed is started again where restarts are left
   });
 });
 
-test('without --on-failure shrink a rank that others lack ends the job at once, though it runs', async () => {
+test('a rank that others lack ends the job at once without --on-failure shrink, though it runs', async () => {
   const { result, ofType } = scriptedRun('-n 2 -H a:1,b:1 --grace 0.01 prog', {
     started(agent, rank) {
       if (rank === 0) misses(1)(agent, rank);
