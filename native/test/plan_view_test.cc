@@ -238,8 +238,10 @@ TEST(the_error_names_what_is_wrong_with_a_plan) {
   EXPECT(says(sentenceAfter<uint32_t>(&H::treeTable, 1, [](auto& r) { r = 1; }), "come to one top"));
   EXPECT(says(sentenceAfter<uint32_t>(&H::treeTable, 2, [](auto& r) { r = 3; }), "local rank 3 in tree 0"));
   EXPECT(says(sentenceAfter<plan::HostRingRecord>(&H::hostRingTable, 1, [](auto& r) { r.host = 0; }), "stop 1"));
-  EXPECT(says(sentenceAfter<plan::HostRingRecord>(&H::hostRingTable, 1, [](auto& r) { r.firstPlace = 2; }), "stop 1"));
-  EXPECT(says(sentenceAfter<plan::HostTreeRecord>(&H::hostTreeTable, 1, [](auto& r) { r.place = 3; }), "local rank 3"));
+  EXPECT(
+      says(sentenceAfter<plan::HostRingRecord>(&H::hostRingTable, 1, [](auto& r) { r.firstPosition = 2; }), "stop 1"));
+  EXPECT(says(sentenceAfter<plan::HostTreeRecord>(&H::hostTreeTable, 1, [](auto& r) { r.attachment = 3; }),
+              "local rank 3"));
   EXPECT(says(sentenceAfter<plan::HostTreeRecord>(&H::hostTreeTable, 1, [](auto& r) { r.parent = 2; }), "of host 2"));
   EXPECT(says(sentenceAfter<plan::HostTreeRecord>(&H::hostTreeTable, 1, [](auto& r) { r.parent = 1; }), "one top"));
   EXPECT(says(sentenceAfter<plan::HostTreeRecord>(&H::hostTreeTable, 0, [](auto& r) { r.parent = 1; }), "one top"));
