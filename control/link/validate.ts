@@ -84,7 +84,7 @@ const nic = v.object({
 
 const verbsPort = v.object({
   card: name,
-  port: count,
+  port: v.pipe(count, v.maxValue(255)),
   linkLayer: v.picklist(['InfiniBand', 'Ethernet']),
   speedMbps: count,
   mtu: count,

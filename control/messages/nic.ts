@@ -24,6 +24,9 @@ interface HostGid {
   readonly version: 1 | 2 | null;
 }
 
+/** Of a host without cards: it has no part in why a job does not use InfiniBand. */
+export const NO_VERBS_DEVICES = 'the kernel has no InfiniBand devices';
+
 /** What InfiniBand there is on a host. */
 export interface HostVerbs {
   readonly ports: readonly HostVerbsPort[];

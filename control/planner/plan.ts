@@ -2,7 +2,7 @@
 import { startOfHost } from '../plan/channel-tables.ts';
 import { COPY_TIMEOUTS } from '../plan/types.ts';
 import { pairNicOf } from '../plan/network.ts';
-import type { CommPlan, GivenChannel, UnboundChannel } from '../plan/types.ts';
+import type { CommPlan, GivenChannel, TransportName, UnboundChannel } from '../plan/types.ts';
 import { checkGpuCount } from './input/check.ts';
 import { withMessages } from './device/gpu-tuning.ts';
 import { decideOnGpus } from './device/gpus.ts';
@@ -58,11 +58,14 @@ export function bindPlan(input: PlanInput, decisions: Decisions, { network, nics
   };
 }
 
-/** Decisions say where sockets are used; the hosts may have a faster network in their place. */
+/** Decisions say where a network is used; which one it is depends on the hosts. */
 function overNetwork(transports: CommPlan['transports'], network: CommPlan['network']): CommPlan['transports'] {
-  if (network?.name !== 'IB') return transports;
-  const { sameHost, otherHost } = transports;
-  return { sameHost: sameHost === 'socket' ? 'ib' : sameHost, otherHost: otherHost === 'socket' ? 'ib' : otherHost };
+  if (network === null) return transports;
+  const over = (one: TransportName): TransportName => {
+    if (one !== 'socket' && one !== 'ib') return one;
+    return network.name === 'IB' ? 'ib' : 'socket';
+  };
+  return { sameHost: over(transports.sameHost), otherHost: over(transports.otherHost) };
 }
 
 /** By rank: its index among the ranks of its host. */

@@ -137,8 +137,8 @@ it('the launcher rejects a plan with features that its device lacks before anyth
   const [first, ...rows] = plan.tuning;
   const cases: readonly (readonly [Partial<WrittenPlan>, string])[] = [
     [
-      { transports: { sameHost: 'shm', otherHost: 'ib' } },
-      'transports.otherHost: ib; between ranks of different hosts the host device has socket',
+      { transports: { sameHost: 'shm', otherHost: 'p2p' } },
+      'transports.otherHost: p2p; between ranks of different hosts the host device has socket and ib',
     ],
     [
       {

@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { repository } from '../rig/cluster.ts';
 import { compileLibrary } from '../rig/compile.ts';
+import { buildNativeTests, nativeTests } from '../rig/native-tests.ts';
 
 const execFileAsync = promisify(execFile);
 let directory = '';
@@ -18,6 +19,12 @@ afterAll(() => rm(directory, { recursive: true }));
 /** A library of that source; its path. */
 const library = (name: string, options: readonly string[] = []): Promise<string> =>
   compileLibrary(directory, name, options);
+
+/** Of the stand-in for rdma-core's library. */
+function standInVerbs(): string {
+  buildNativeTests('stand_in_verbs');
+  return join(nativeTests, 'stand-in-verbs/libibverbs.so.1');
+}
 
 /** What a probe answers in a process of its own, with that in its environment. */
 async function probe(
@@ -82,7 +89,7 @@ describe('NVML', () => {
     );
     const noDriver = await library('stand-in-nvml', ['-DNO_DRIVER']);
     expect(await probe('nvmlGpus', { NCCLRUN_LIBNVIDIA_ML: noDriver })).toBe('nvmlInit says Driver Not Loaded');
-    const other = await library('stand-in-verbs');
+    const other = standInVerbs();
     expect(await probe('nvmlGpus', { NCCLRUN_LIBNVIDIA_ML: other })).toBe(
       'libnvidia-ml.so.1 has no nvmlInit_v2: the driver is older than CUDA 11',
     );
@@ -90,18 +97,38 @@ describe('NVML', () => {
 });
 
 describe('verbs', () => {
-  it('verbsPorts lists the ports of the cards', async () => {
-    const NCCL_IBVERBS_LIB = await library('stand-in-verbs');
-    const shared = {
-      name: 'mlx5_0',
-      guid: '0xc4f1020300a1b2c3',
-      activeWidth: 2,
-      activeSpeed: 128,
-      maxQueuePairs: 131_072,
-    };
-    expect(await probe('verbsPorts', { NCCL_IBVERBS_LIB })).toEqual([
-      { ...shared, port: 1, active: true, ethernet: false },
-      { ...shared, port: 2, active: false, ethernet: true },
+  it('verbsPorts lists the ports of the cards that can be opened, with their GIDs', async () => {
+    const NCCL_IBVERBS_LIB = standInVerbs();
+    const STAND_IN_VERBS =
+      'device=mlx5_0 link=ib gbps=400 lid=7 qps=131072 port=2 state=down mtu=1024 device=mlx5_1 open=13';
+    const shared = { name: 'mlx5_0', guid: expect.stringMatching(/^0x[0-9a-f]+$/), maxQueuePairs: 131_072 };
+    const code = { activeWidth: 2, firmware: expect.stringMatching(/./) };
+    expect(await probe('verbsPorts', { NCCL_IBVERBS_LIB, STAND_IN_VERBS })).toEqual([
+      {
+        ...shared,
+        ...code,
+        port: 1,
+        active: true,
+        ethernet: false,
+        activeSpeed: 128,
+        lid: 7,
+        activeMtu: 5,
+        gids: [{ index: 0, gid: expect.stringMatching(/^fe80::/) }],
+      },
+      {
+        ...shared,
+        ...code,
+        port: 2,
+        active: false,
+        ethernet: true,
+        activeSpeed: 32,
+        lid: 0,
+        activeMtu: 3,
+        gids: [
+          { index: 0, gid: expect.stringMatching(/^fe80::/) },
+          { index: 1, gid: '::ffff:10.8.1.1' },
+        ],
+      },
     ]);
   });
 

@@ -71,6 +71,19 @@ const hello = {
   time: 0,
   freePort: 0,
 };
+const gid = { index: 0, gid: letters(1000), version: null };
+const verbsPort = {
+  card: letters(1000),
+  port: 255,
+  linkLayer: 'Ethernet',
+  speedMbps: 0,
+  mtu: 0,
+  pciPath: letters(1000),
+  firmware: letters(1000),
+  gids: [{ ...gid, version: 1 }, { ...gid, version: 2 }, gid],
+};
+const shortPort = { ...verbsPort, card: 'a', pciPath: null, firmware: '', gids: [] };
+const verbsWith = (changes: object) => ({ ...hello, verbs: { ports: [{ ...verbsPort, ...changes }], problem: null } });
 const waiting = {
   jobRank: -1,
   rank: 0,
@@ -111,6 +124,9 @@ describe('messages', () => {
     [parseHello, { ...hello, preflight: { [letters(40)]: letters(1000) } }],
     [parseHello, { ...hello, hardware: { ...hello.hardware, gpu: letters(200) } }],
     [parseHello, { ...hello, nics: [{ ...nic, address: letters(100), pciPath: letters(1000) }] }],
+    [parseHello, { ...hello, verbs: { ports: [verbsPort], problem: letters(10_000) } }],
+    [parseHello, { ...hello, verbs: { ports: many(256, shortPort), problem: null } }],
+    [parseHello, verbsWith({ linkLayer: 'InfiniBand', gids: many(64, { ...gid, gid: 'fe80::1' }) })],
     [parseReport, xid],
     [parseReport, { type: 'stalled', where }],
     [parseReport, { type: 'notice', message: letters(10_000) }],
@@ -155,6 +171,21 @@ describe('messages', () => {
     [parseHello, { ...hello, preflight: { [letters(41)]: '' } }, `hello: preflight.${letters(41)}: `],
     [parseHello, { ...hello, preflight: { a: letters(1001) } }, 'hello: preflight.a: '],
     [parseHello, { ...hello, hardware: { ...hello.hardware, processor: letters(201) } }, 'hello: hardware.processor: '],
+    [parseHello, { ...hello, verbs: undefined }, 'hello: verbs: '],
+    [parseHello, { ...hello, verbs: { ports: many(257, shortPort), problem: null } }, 'hello: verbs.ports: '],
+    [parseHello, { ...hello, verbs: { ports: [], problem: letters(10_001) } }, 'hello: verbs.problem: '],
+    [parseHello, verbsWith({ card: letters(1001) }), 'hello: verbs.ports.0.card: '],
+    [parseHello, verbsWith({ port: -1 }), 'hello: verbs.ports.0.port: '],
+    [parseHello, verbsWith({ port: 256 }), 'hello: verbs.ports.0.port: '],
+    [parseHello, verbsWith({ linkLayer: 'Unspecified' }), 'hello: verbs.ports.0.linkLayer: '],
+    [parseHello, verbsWith({ speedMbps: 0.5 }), 'hello: verbs.ports.0.speedMbps: '],
+    [parseHello, verbsWith({ mtu: -1 }), 'hello: verbs.ports.0.mtu: '],
+    [parseHello, verbsWith({ pciPath: letters(1001) }), 'hello: verbs.ports.0.pciPath: '],
+    [parseHello, verbsWith({ firmware: letters(1001) }), 'hello: verbs.ports.0.firmware: '],
+    [parseHello, verbsWith({ gids: many(65, gid) }), 'hello: verbs.ports.0.gids: '],
+    [parseHello, verbsWith({ gids: [{ ...gid, gid: letters(1001) }] }), 'hello: verbs.ports.0.gids.0.gid: '],
+    [parseHello, verbsWith({ gids: [{ ...gid, version: 3 }] }), 'hello: verbs.ports.0.gids.0.version: '],
+    [parseHello, verbsWith({ gids: [{ ...gid, index: -1 }] }), 'hello: verbs.ports.0.gids.0.index: '],
     [parseReport, { ...xid, address: letters(41) }, 'report: address: '],
     [parseReport, { ...xid, ranks: many(10_001, 0) }, 'report: ranks: '],
     [parseReport, { ...xid, message: letters(401) }, 'report: message: '],

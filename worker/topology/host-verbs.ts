@@ -1,4 +1,5 @@
 /** The InfiniBand and RoCE ports by which a host's ranks may reach those of other hosts. */
+import { NO_VERBS_DEVICES } from '../../control/messages/nic.ts';
 import type { HostVerbs, HostVerbsPort } from '../../control/messages/nic.ts';
 import type { Native, VerbsPort } from '../engine/native.ts';
 import { readText } from './system-files.ts';
@@ -12,7 +13,7 @@ const MAX_GIDS = 32;
 export function hostVerbs(native: Pick<Native, 'verbsPorts'>, root = '/'): HostVerbs {
   const cards = kernelCards(root);
   const isNamed = (process.env['NCCL_IBVERBS_LIB'] ?? '') !== '';
-  if (cards.length === 0 && !isNamed) return { ports: [], problem: 'the kernel has no InfiniBand devices' };
+  if (cards.length === 0 && !isNamed) return { ports: [], problem: NO_VERBS_DEVICES };
   const found = native.verbsPorts();
   if (typeof found === 'string') return { ports: [], problem: `${found}, though the kernel has ${cards.join(', ')}` };
   const ports = found.filter(({ active }) => active).map((port) => portOf(root, port));

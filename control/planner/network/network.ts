@@ -1,4 +1,5 @@
 /** The network of a communicator: which NICs its hosts use, and how. */
+import { NO_VERBS_DEVICES } from '../../messages/nic.ts';
 import type { HostNic } from '../../messages/nic.ts';
 import { usesNetwork } from '../../plan/network.ts';
 import type { PlanNetwork, PlanNic } from '../../plan/network.ts';
@@ -51,16 +52,20 @@ const LOOPBACK: HostNic = {
 
 export interface NicsBetween extends ChosenNics {
   readonly backend: string;
+  /** Why it is not InfiniBand, though some host has a card: a clause without its end. null: it is, or no host has one. */
+  readonly whyNotVerbs: string | null;
 }
 
 /** null: one host. Throws UnplannableError. */
 export function nicsBetween({ hosts }: PlanInput, environment: Environment): NicsBetween | null {
   if (hosts.length < 2) return null;
   const verbs = chooseVerbs(hosts, environment);
-  if (typeof verbs !== 'string') return { ...verbs, backend: VERBS };
-  if (valueOf(environment, 'NCCL_NET')?.toUpperCase() === VERBS)
+  if (typeof verbs !== 'string') return { ...verbs, backend: VERBS, whyNotVerbs: null };
+  // A plugin may have that name too, and only the engine knows.
+  const hasPlugin = !['', 'none'].includes(valueOf(environment, 'NCCL_NET_PLUGIN') ?? '');
+  if (valueOf(environment, 'NCCL_NET')?.toUpperCase() === VERBS && !hasPlugin)
     throw new UnplannableError(`NCCL_NET=${VERBS}: the hosts cannot reach each other so: ${verbs}`);
-  return { ...chooseNics(hosts), backend: SOCKETS };
+  return { ...chooseNics(hosts), backend: SOCKETS, whyNotVerbs: hosts.some(hasCards) ? verbs : null };
 }
 
 /** Throws UnplannableError for a variable. */
@@ -76,21 +81,33 @@ export function networkFacts(input: PlanInput, { nics, backend }: NicsBetween, e
   };
 }
 
-/** "a uses eth0, eth1; b uses eth0, eth1: there is one in each of 2 subnets on every host"; of many hosts the first ones. */
-export function describeNics({ hosts }: PlanInput, { nics, reason }: ChosenNics): string {
-  const shown = hosts.slice(0, DESCRIBED_HOSTS).map(({ name }, host) => {
-    const names = (nics[host] ?? []).map((nic) =>
-      nic.name === nic.address ? nic.name : `${nic.name} (${nic.address})`,
-    );
-    return `${name} uses ${names.join(', ')}`;
-  });
+/** A card whose ports are all down counts, too. */
+function hasCards({ verbs }: PlanInput['hosts'][number]): boolean {
+  return (verbs?.ports.length ?? 0) > 0 || (verbs?.problem ?? NO_VERBS_DEVICES) !== NO_VERBS_DEVICES;
+}
+
+/**
+ * "network Socket, NICs: a uses eth0, eth1; b uses eth0, eth1: there is one in each of 2 subnets on every host; not IB: b: no port is
+ * active"; of many hosts the first ones.
+ */
+export function describeNics({ hosts }: PlanInput, { nics, reason, backend, whyNotVerbs }: NicsBetween): string {
+  const shown = hosts
+    .slice(0, DESCRIBED_HOSTS)
+    .map(({ name }, host) => `${name} uses ${(nics[host] ?? []).map(describeNic).join(', ')}`);
   const more = hosts.length > shown.length ? `; ${hosts.length - shown.length} more hosts likewise` : '';
-  return `NICs: ${shown.join('; ')}${more}: ${reason}`;
+  const otherwise = whyNotVerbs === null ? '' : `; not ${VERBS}: ${whyNotVerbs}`;
+  return `network ${backend}, NICs: ${shown.join('; ')}${more}: ${reason}${otherwise}`;
+}
+
+/** "eth0 (10.0.0.1)", "mlx5_0 port 1 (GID fe80::1, 400 Gb/s)" */
+function describeNic({ name, address, port, speedMbps }: PlanNic): string {
+  if (port === 0) return name === address ? name : `${name} (${address})`;
+  return `${name} port ${port} (GID ${address}, ${speedMbps / 1000} Gb/s)`;
 }
 
 const DESCRIBED_HOSTS = 8;
 
-/** `given`: of a plan that a user wrote; it says how sockets are used. Throws UnplannableError. */
+/** `decided.network`: of a plan that a user wrote; it says how its network is used, where the hosts have that one. Throws UnplannableError. */
 export function bindNetwork(
   input: PlanInput,
   between: NicsBetween | null,
@@ -100,7 +117,7 @@ export function bindNetwork(
   if (!usesNetwork({ ...input, transports: decided.transports }))
     return { network: null, nics: input.hosts.map(() => []), gpuNics: [] };
   const { nics }: ChosenNics = between ?? chooseNics([{ name: '', address: LOOPBACK.address, nics: [LOOPBACK] }]);
-  const given = decided.network ?? null;
+  const given = decided.network?.name === (between?.backend ?? SOCKETS) ? decided.network : null;
   return {
     network: given ?? networkOf(between, factsOf(input, nics), environment),
     nics,

@@ -103,7 +103,7 @@ function familyOf(environment: Environment): Family {
 function worthOf({ gid, version }: HostVerbsPort['gids'][number], wantedVersion: number, wantedFamily: Family): number {
   const family: Family = /^::ffff:/iu.test(gid) ? 4 : 6;
   const isWanted = version === null || version === wantedVersion;
-  return (isLinkLocal(gid) ? 0 : 4) + (isWanted ? 2 : 0) + (family === wantedFamily ? 1 : 0);
+  return (isLinkLocal(gid.replace(/^::ffff:/iu, '')) ? 0 : 4) + (isWanted ? 2 : 0) + (family === wantedFamily ? 1 : 0);
 }
 
 /** Its third group of digits is the number of a subnet's router (FLID), and not 0. */
