@@ -98,13 +98,10 @@ Status VerbsLink::introduce() {
 
 Status VerbsLink::meet(const Introduction& peer) {
   peer_ = peer;
-  peer_.where.back() = '\0';
   const auto refused = [this](const std::string& why) { return fail(ncclRemoteError, why); };
-  if (peer_.magic != kIntroductionMagic || peer_.version != kVerbsWireVersion)
-    return refused("the other side's introduction is not one of this protocol: do all hosts have the same version?");
-  const bool isKnown = peer_.queuePairs >= 1 && peer_.queuePairs <= kMaxQueuePairs && peer_.port.mtu >= 1 &&
-                       peer_.port.mtu <= 5 && (!sends_ || peer_.queuePairs == queuePairs());
-  if (!isKnown) return refused("the other side's introduction is not valid");
+  // The sender's number is the receiver's too, from the first introduction on.
+  if (!path_->queuePairs().empty() && peer_.queuePairs != queuePairs())
+    return refused("the other side's introduction is not valid");
   const uint8_t layer = path_->own().linkLayer;
   if (peer_.port.linkLayer == layer) return {};
   const auto name = [](uint8_t which) { return which == verbs::kLinkEthernet ? "Ethernet (RoCE)" : "InfiniBand"; };
@@ -129,9 +126,10 @@ Status VerbsLink::establish(bool& ready) {
   if (stage_ == Stage::introduces) {
     NCCLRUN_TRY(hear(ControlKind::introduction, heard));
     if (!heard.has_value()) return {};
-    Introduction peer = {};
-    std::memcpy(&peer, heard->body.data(), std::min(heard->body.size(), sizeof peer));
-    NCCLRUN_TRY(meet(peer));
+    std::string why;
+    const std::optional<Introduction> peer = readIntroduction(heard->body, why);
+    if (!peer.has_value()) return fail(ncclRemoteError, why);
+    NCCLRUN_TRY(meet(*peer));
     if (!sends_) {
       splits_ = peer_.splits != 0;
       if (const Status status = createQueuePairs(peer_.queuePairs); !status.ok()) return failWith(status);

@@ -51,11 +51,11 @@ Status VerbsLink::hearMove(const ControlSocket::Message& heard) {
     isPeerReady_ = isPeerReady_ || (isMoving_ && number == move_);
     return {};
   }
-  Move move;
-  if (heard.kind != ControlKind::move || heard.body.size() != sizeof move) return refuse(heard);
-  std::memcpy(&move, heard.body.data(), sizeof move);
-  if (move.device >= network_.devices().size() || move.number == 0 || move.number > kMaxMoves)
-    return fail(ncclRemoteError, "the other side moves to a port that does not exist");
+  if (heard.kind != ControlKind::move) return refuse(heard);
+  std::string why;
+  const std::optional<Move> read = readMove(heard.body, uint32_t(network_.devices().size()), kMaxMoves, why);
+  if (!read.has_value()) return fail(ncclRemoteError, why);
+  const Move& move = *read;
   if (move.number < move_ || (!isMoving_ && move.number == move_)) return {};  // given up since
   if (!isMoving_) {
     NCCLRUN_TRY(pathFailed("the other side's path has failed"));

@@ -95,6 +95,11 @@ void VerbsReceiver::arrived(const verbs::Completion& completion) {
   } else if (group.waitsFor == 1) {
     group.bytes = reinterpret_cast<const SizesSlot*>(link_->area())[number % kGroupSlots];
   }
+  for (uint32_t i = 0; i < group.count; i++) {
+    if (group.bytes[i] <= ownSlot(number)[i].bytes) continue;
+    link_->fail(ncclInternalError, "a message was announced that is larger than its buffer");
+    return;
+  }
   group.waitsFor--;
 }
 
