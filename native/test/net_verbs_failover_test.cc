@@ -1,8 +1,9 @@
-// The verbs backend over the stand-in for libibverbs where things fail: ports, queue pairs, packets, registrations. Both
-// sides are in this process; the stand-in is told what to do to them.
+// The verbs backend over the stand-in for libibverbs where things fail: ports, queue pairs, packets, registrations.
+// Both sides are in this process; the stand-in is told what to do to them.
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "net/verbs/verbs_network.h"
@@ -81,8 +83,8 @@ constexpr size_t kDepth = 16, kMost = 200'000;
 size_t bytesOf(uint64_t message) { return message % 5 == 0 ? kMost - message % 1'000 : message * 37 % 3'000; }
 std::byte byteOf(uint64_t message, size_t at) { return std::byte((message * 131 + at * 7 + (at >> 8)) & 0xff); }
 
-// Sends `count` messages of many sizes, some before and some after `at` message `breakAt`; each must come once, whole and
-// in its turn.
+// Sends `count` messages of many sizes, some before and some after `at` message `breakAt`; each must come once, whole
+// and in its turn.
 Outcome stream(Pair& pair, uint64_t count, uint64_t breakAt, const std::function<void()>& breaks, double limit = 30) {
   std::vector<std::byte> from(kDepth * kMost), to(kDepth * kMost);
   net::Registration own, other;
@@ -194,11 +196,32 @@ void withoutAnotherPortBothSidesAreTold() {
   EXPECT(outcome.seconds < 10);
 }
 
+void aPortThatIsDownForAMomentCostsNothing() {
+  for (const char* const card : {"sa", "sc"}) {
+    const Configured configured(kFourCards);
+    Pair pair({.timeout = 14, .retries = 6}, 1);
+    std::thread mender;
+    std::atomic<bool> isOver{false};
+    expectWhole(stream(pair, kCount, kCount / 3,
+                       [&] {
+                         const long before = stand_in_verbs::count("lost");
+                         plant(std::string("port=down device=") + card);
+                         mender = std::thread([&isOver, card, before] {
+                           // The second loss is that of a packet that was sent again.
+                           while (stand_in_verbs::count("lost") < before + 2 && !isOver) std::this_thread::yield();
+                           plant(std::string("port=up device=") + card);
+                         });
+                       }),
+                std::string("the only port, ") + card + ", is down for a moment");
+    isOver = true;
+    mender.join();
+  }
+}
+
 void whenAllPortsAreDownBothSidesAreTold() {
   const Configured configured(kFourCards);
   Pair pair(kQuick);
-  const Outcome outcome =
-      stream(pair, kCount, kCount / 3, [] { plant("port=down device=sa\nport=down device=sb"); });
+  const Outcome outcome = stream(pair, kCount, kCount / 3, [] { plant("port=down device=sa\nport=down device=sb"); });
   const std::string said = outcome.sender.sentence + outcome.receiver.sentence;
   EXPECT_MORE(said.find("no other port") != std::string::npos, said);
 }
@@ -219,8 +242,9 @@ void refusedRegistrationsNameTheLimit() {
   plant("refuse=mr errno=12 count=2 device=sa");
   net::Registration registration;
   const Status status = pair.sender->registerMemory({.address = memory.data(), .bytes = memory.size()}, registration);
-  EXPECT_MORE(status.code == ncclSystemError && status.sentence.find("cannot be registered with sa") != std::string::npos,
-              status.sentence);
+  EXPECT_MORE(
+      status.code == ncclSystemError && status.sentence.find("cannot be registered with sa") != std::string::npos,
+      status.sentence);
 }
 
 void randomFaultsLoseNothing() {
@@ -234,7 +258,8 @@ void randomFaultsLoseNothing() {
     const std::string card = any(rail0);
     const std::array<std::string, 4> faults = {
         "port=down device=" + card, "status=12 after=" + std::to_string(1 + random() % 20) + " device=" + card,
-        "status=12 delivered=1 after=" + std::to_string(1 + random() % 20) + " device=" + card, "event=1 device=" + card};
+        "status=12 delivered=1 after=" + std::to_string(1 + random() % 20) + " device=" + card,
+        "event=1 device=" + card};
     const std::string fault = any(faults) + "\ndelay=0-" + std::to_string(random() % 200);
     const Outcome outcome = stream(pair, kCount, random() % kCount, [&] { plant(fault); });
     EXPECT_MORE(outcome.received == kCount, "round " + std::to_string(round) + ", " + fault + ": " +
@@ -255,10 +280,11 @@ void nothingIsLeftOfManyConnections() {
 
 int main(int argc, char** argv) {
   setenv("NCCL_IBVERBS_LIB", NCCLRUN_TEST_VERBS, 1);
-  const std::array<std::pair<const char*, void (*)()>, 8> tests = {{
+  const std::array<std::pair<const char*, void (*)()>, 9> tests = {{
       {"every message arrives once when a path fails", everyMessageArrivesOnceWhenAPathFails},
       {"a connection moves back when the other port fails too", aConnectionMovesBackWhenTheOtherPortFailsToo},
       {"without another port both sides are told", withoutAnotherPortBothSidesAreTold},
+      {"a port that is down for a moment costs nothing", aPortThatIsDownForAMomentCostsNothing},
       {"when all ports are down both sides are told", whenAllPortsAreDownBothSidesAreTold},
       {"an error of memory is not moved away", anErrorOfMemoryIsNotMovedAway},
       {"refused registrations name the limit", refusedRegistrationsNameTheLimit},
