@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "net/verbs/verbs_network.h"
@@ -210,6 +212,28 @@ void withoutAnotherPortBothSidesAreTold() {
   EXPECT(outcome.seconds < 10);
 }
 
+void aPortThatIsDownForAMomentCostsNothing() {
+  for (const char* const card : {"sa", "sc"}) {
+    const Configured configured(kFourCards);
+    Pair pair({.timeout = 14, .retries = 6}, 1);
+    std::thread mender;
+    std::atomic<bool> isOver{false};
+    expectWhole(stream(pair, kCount, kCount / 3,
+                       [&] {
+                         const long before = stand_in_verbs::count("lost");
+                         plant(std::string("port=down device=") + card);
+                         mender = std::thread([&isOver, card, before] {
+                           // The second loss is that of a packet that was sent again.
+                           while (stand_in_verbs::count("lost") < before + 2 && !isOver) std::this_thread::yield();
+                           plant(std::string("port=up device=") + card);
+                         });
+                       }),
+                std::string("the only port, ") + card + ", is down for a moment");
+    isOver = true;
+    mender.join();
+  }
+}
+
 void whenAllPortsAreDownBothSidesAreTold() {
   const Configured configured(kFourCards);
   Pair pair(kQuick);
@@ -272,10 +296,11 @@ void nothingIsLeftOfManyConnections() {
 
 int main(int argc, char** argv) {
   setenv("NCCL_IBVERBS_LIB", NCCLRUN_TEST_VERBS, 1);
-  const std::array<std::pair<const char*, void (*)()>, 8> tests = {{
+  const std::array<std::pair<const char*, void (*)()>, 9> tests = {{
       {"every message arrives once when a path fails", everyMessageArrivesOnceWhenAPathFails},
       {"a connection moves back when the other port fails too", aConnectionMovesBackWhenTheOtherPortFailsToo},
       {"without another port both sides are told", withoutAnotherPortBothSidesAreTold},
+      {"a port that is down for a moment costs nothing", aPortThatIsDownForAMomentCostsNothing},
       {"when all ports are down both sides are told", whenAllPortsAreDownBothSidesAreTold},
       {"an error of memory is not moved away", anErrorOfMemoryIsNotMovedAway},
       {"refused registrations name the limit", refusedRegistrationsNameTheLimit},

@@ -41,6 +41,8 @@ class Card {
   bool hasDmaBuf() const;
   // Why connections over this port cannot go on, in words; empty: they can.
   std::string defect(uint8_t port) const;
+  // It will not come back, unlike a port.
+  bool isDead() const { return isDead_.load(std::memory_order_acquire); }
   // Calls `notify`, on any thread, after each event; until unsubscribe() has returned.
   uint64_t subscribe(std::function<void()> notify);
   void unsubscribe(uint64_t number);

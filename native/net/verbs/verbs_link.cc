@@ -215,8 +215,10 @@ Status VerbsLink::health(bool& pollAgain) {
   }
   if (!broken_.empty() && isDefect_) return fail(ncclRemoteError, broken_);
   const std::string defect = path_->defect();
-  if (!defect.empty()) return pathFailed(defect);
-  return broken_.empty() ? Status{} : pathFailed(broken_);
+  // Without another port it is worth waiting for this one: the card sends again until its retries are used up.
+  if (!defect.empty() && (otherDevice().has_value() || !path_->mayRecover())) return pathFailed(defect);
+  if (broken_.empty()) return {};
+  return pathFailed(defect.empty() ? broken_ : broken_ + "; " + defect);
 }
 
 }  // namespace ncclrun::net

@@ -119,6 +119,11 @@ Status VerbsPath::readBack(uint64_t id, uint64_t address, uint32_t remoteKey) {
   return loop_->postSends(request, 1);
 }
 
+bool VerbsPath::mayRecover() const {
+  const auto isWhole = [](const auto& pair) { return pair->event() == 0; };
+  return !card_->isDead() && std::all_of(pairs_.begin(), pairs_.end(), isWhole);
+}
+
 std::string VerbsPath::defect() const {
   std::string why = card_->defect(network_.port(device_).port);
   for (const auto& pair : pairs_) {

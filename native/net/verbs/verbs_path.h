@@ -43,6 +43,8 @@ class VerbsPath {
   uint32_t areaKey() const { return areaRegion_->region->localKey; }
   // Why the port cannot be used, or an event has ended a queue pair; empty: neither.
   std::string defect() const;
+  // Only the port is down: what the card has to send may still arrive.
+  bool mayRecover() const;
 
  private:
   VerbsPath(VerbsNetwork& network, uint32_t device, std::span<std::byte> area);
