@@ -11,16 +11,22 @@ import type { JobEvent, OutputChunk } from '../model/event.ts';
 import { FailureError } from '../model/failure-error.ts';
 import type { JobResult, RankMap, Reporter } from '../model/types.ts';
 import { installationRoot, type localTopology } from '../local/host.ts';
+import { readVerbsViews, type VerbsPortView } from '../topology/verbs.ts';
 import type { StandardStreams } from '../report/standard-streams.ts';
 
 type Detected = Awaited<ReturnType<typeof localTopology>>;
+
+/** What `ncclrun topo` shows of a host. */
+export interface ShownHost extends Detected {
+  readonly verbs: readonly VerbsPortView[];
+}
 
 /** `settings` has the options of remote shells. Returns the exit status of a job that failed and reported it. Throws a FailureError. */
 export async function otherHost(
   host: string,
   settings: Settings<JobOptionName>,
   streams: StandardStreams,
-): Promise<Detected | number> {
+): Promise<ShownHost | number> {
   const command = [join(installationRoot, 'bin', 'ncclrun'), 'topo', '--format', 'json'];
   const base = jobRequest(settings, command);
   const programs = base.programs.map((program) => ({ ...program, ranks: 1 }));
@@ -63,13 +69,14 @@ class Answer implements Reporter {
 }
 
 /** Throws a FailureError (agent) for what `--format json` does not print. */
-function read(text: string, host: string): Detected {
+function read(text: string, host: string): ShownHost {
   const document = parsed(text);
   const system = fieldOf(document, 'system');
   const notes = fieldOf(document, 'notes');
   const root = elementOf(system);
   if (root !== null && Array.isArray(notes)) {
-    return { system: root, notes: notes.filter((note) => typeof note === 'string') };
+    const verbs = readVerbsViews(fieldOf(document, 'verbs'));
+    return { system: root, notes: notes.filter((note) => typeof note === 'string'), verbs };
   }
   const message = `ncclrun topo printed no topology there: ${JSON.stringify(text.slice(0, 80))}`;
   throw new FailureError({

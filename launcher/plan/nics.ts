@@ -9,6 +9,10 @@ export interface NicView {
   readonly name: string;
   /** Ports of one card, whose bandwidth they share, have equal ones. */
   readonly port: string;
+  /** Number of the port on its card; 0: an interface, or the topology does not say. */
+  readonly portNumber: number;
+  /** By which a job would reach the port; null: it is none of this machine's InfiniBand or RoCE ports. */
+  readonly gid: string | null;
   readonly speedMbps: number;
   /** PCI address of the card or the switch port above it; null: it hangs on a processor. */
   readonly pci: string | null;
@@ -35,9 +39,13 @@ export interface ChannelNicView {
   readonly reason: string;
 }
 
+/** By card, a space and the port's number. */
+export type PortGids = ReadonlyMap<string, string>;
+
 const MBPS_PER_MB = 8;
 
-export function nicViews(routes: MachineRoutes): NicView[] {
+/** `gids`: of this machine's ports, where that is what is planned for. */
+export function nicViews(routes: MachineRoutes, gids: PortGids): NicView[] {
   const { nets, gpus } = routes.machine;
   return nets.map((net) => {
     const direct = gpus.filter((gpu) => routes.usesGpuDirect(gpu, net, false));
@@ -45,6 +53,8 @@ export function nicViews(routes: MachineRoutes): NicView[] {
       device: net.device,
       name: net.name,
       port: net.port,
+      portNumber: portNumber(net),
+      gid: gids.get(`${net.name} ${portNumber(net)}`) ?? null,
       speedMbps: net.bandwidth * MBPS_PER_MB,
       pci: pciOf(net),
       gpuDirect: direct.map(({ rank }) => rank),
@@ -55,6 +65,11 @@ export function nicViews(routes: MachineRoutes): NicView[] {
       }),
     };
   });
+}
+
+/** Behind the card. */
+function portNumber({ port }: NetNode): number {
+  return Number(port.slice(port.lastIndexOf('/') + 1));
 }
 
 function pciOf(net: NetNode): string | null {

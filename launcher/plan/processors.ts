@@ -4,7 +4,7 @@ import { planToJson } from '../../control/plan/json.ts';
 import type { CommPlan } from '../../control/plan/types.ts';
 import { usageError } from '../model/usage-error.ts';
 import { localTables } from '../local/host.ts';
-import { columns } from './columns.ts';
+import { columns } from '../text/columns.ts';
 import { processorsPlan } from './engine.ts';
 import { problem } from './measured-here.ts';
 import { counted } from '../text/counted.ts';

@@ -1,5 +1,5 @@
-// The verbs backend over the stand-in for libibverbs where things fail: ports, queue pairs, packets, registrations. Both
-// sides are in this process; the stand-in is told what to do to them.
+// The verbs backend over the stand-in for libibverbs where things fail: ports, queue pairs, packets, registrations.
+// Both sides are in this process; the stand-in is told what to do to them.
 #include <unistd.h>
 
 #include <array>
@@ -81,8 +81,8 @@ constexpr size_t kDepth = 16, kMost = 200'000;
 size_t bytesOf(uint64_t message) { return message % 5 == 0 ? kMost - message % 1'000 : message * 37 % 3'000; }
 std::byte byteOf(uint64_t message, size_t at) { return std::byte((message * 131 + at * 7 + (at >> 8)) & 0xff); }
 
-// Sends `count` messages of many sizes, some before and some after `at` message `breakAt`; each must come once, whole and
-// in its turn.
+// Sends `count` messages of many sizes, some before and some after `at` message `breakAt`; each must come once, whole
+// and in its turn.
 Outcome stream(Pair& pair, uint64_t count, uint64_t breakAt, const std::function<void()>& breaks, double limit = 30) {
   std::vector<std::byte> from(kDepth * kMost), to(kDepth * kMost);
   net::Registration own, other;
@@ -197,8 +197,7 @@ void withoutAnotherPortBothSidesAreTold() {
 void whenAllPortsAreDownBothSidesAreTold() {
   const Configured configured(kFourCards);
   Pair pair(kQuick);
-  const Outcome outcome =
-      stream(pair, kCount, kCount / 3, [] { plant("port=down device=sa\nport=down device=sb"); });
+  const Outcome outcome = stream(pair, kCount, kCount / 3, [] { plant("port=down device=sa\nport=down device=sb"); });
   const std::string said = outcome.sender.sentence + outcome.receiver.sentence;
   EXPECT_MORE(said.find("no other port") != std::string::npos, said);
 }
@@ -219,8 +218,9 @@ void refusedRegistrationsNameTheLimit() {
   plant("refuse=mr errno=12 count=2 device=sa");
   net::Registration registration;
   const Status status = pair.sender->registerMemory({.address = memory.data(), .bytes = memory.size()}, registration);
-  EXPECT_MORE(status.code == ncclSystemError && status.sentence.find("cannot be registered with sa") != std::string::npos,
-              status.sentence);
+  EXPECT_MORE(
+      status.code == ncclSystemError && status.sentence.find("cannot be registered with sa") != std::string::npos,
+      status.sentence);
 }
 
 void randomFaultsLoseNothing() {
@@ -234,7 +234,8 @@ void randomFaultsLoseNothing() {
     const std::string card = any(rail0);
     const std::array<std::string, 4> faults = {
         "port=down device=" + card, "status=12 after=" + std::to_string(1 + random() % 20) + " device=" + card,
-        "status=12 delivered=1 after=" + std::to_string(1 + random() % 20) + " device=" + card, "event=1 device=" + card};
+        "status=12 delivered=1 after=" + std::to_string(1 + random() % 20) + " device=" + card,
+        "event=1 device=" + card};
     const std::string fault = any(faults) + "\ndelay=0-" + std::to_string(random() % 200);
     const Outcome outcome = stream(pair, kCount, random() % kCount, [&] { plant(fault); });
     EXPECT_MORE(outcome.received == kCount, "round " + std::to_string(round) + ", " + fault + ": " +

@@ -308,6 +308,7 @@ describe('tables of GPUs', () => {
       preferences: NO_PREFERENCES,
       settings: [],
       memory: null,
+      gids: new Map<string, string>(),
     } as const;
     const found = findTable(stored(key, 'allReduce', variants), key);
     const shown = viewOf(cluster, { ...options, sizes: [8, 2 ** 24, 2 ** 26], table: found });

@@ -73,7 +73,7 @@ describe('the network of a plan', () => {
     planner.plan(input(2, 2), true);
     planner.plan(input(1, 2), true);
     expect(said).toEqual([
-      'NICs: n0 uses eth0 (10.0.0.0), eth1 (10.0.1.0); n1 uses eth0 (10.0.0.1), eth1 (10.0.1.1): ' +
+      'network Socket, NICs: n0 uses eth0 (10.0.0.0), eth1 (10.0.1.0); n1 uses eth0 (10.0.0.1), eth1 (10.0.1.1): ' +
         'there is one in each of 2 subnets on every host',
     ]);
   });

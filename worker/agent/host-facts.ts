@@ -36,6 +36,7 @@ export function hostFacts(
 ): HostFacts {
   const connection = sshConnection();
   const nics = alone ? [] : findInterfaces(wishes).nics;
+  const verbs = alone || native === null ? null : hostVerbs(native);
   return {
     bootId: readText('/', 'proc/sys/kernel/random/boot_id'),
     cores: availableParallelism(),
@@ -43,9 +44,9 @@ export function hostFacts(
     topology: topology ? hostTopology() : null,
     addresses: alone ? [] : reachableAddresses(connection?.server ?? null, nics),
     nics,
-    verbs: alone || native === null ? null : hostVerbs(native),
+    verbs,
     launcherAddress: connection?.client ?? null,
-    preflight: alone ? {} : preflightFacts(),
+    preflight: alone ? {} : preflightFacts('/', verbs),
     time: Date.now(),
   };
 }

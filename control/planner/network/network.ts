@@ -1,4 +1,5 @@
 /** The network of a communicator: which NICs its hosts use, and how. */
+import { NO_VERBS_DEVICES } from '../../messages/nic.ts';
 import type { HostNic } from '../../messages/nic.ts';
 import { usesNetwork } from '../../plan/network.ts';
 import type { PlanNetwork, PlanNic } from '../../plan/network.ts';
@@ -34,30 +35,44 @@ const LOOPBACK: HostNic = {
   isNamed: false,
 };
 
-export interface NicsBetween extends ChosenNics {
+interface NicsBetween extends ChosenNics {
   readonly backend: string;
+  /** Why it is not InfiniBand, though some host has a card: a clause without its end. null: it is, or no host has one. */
+  readonly whyNotVerbs: string | null;
 }
 
 /** null: one host. Throws UnplannableError. */
 export function nicsBetween({ hosts }: PlanInput, environment: Environment): NicsBetween | null {
   if (hosts.length < 2) return null;
   const verbs = chooseVerbs(hosts, environment);
-  if (typeof verbs !== 'string') return { ...verbs, backend: VERBS };
+  if (typeof verbs !== 'string') return { ...verbs, backend: VERBS, whyNotVerbs: null };
   if (valueOf(environment, 'NCCL_NET')?.toUpperCase() === VERBS)
     throw new UnplannableError(`NCCL_NET=${VERBS}: the hosts cannot reach each other so: ${verbs}`);
-  return { ...chooseNics(hosts), backend: SOCKETS };
+  return { ...chooseNics(hosts), backend: SOCKETS, whyNotVerbs: hosts.some(hasCards) ? verbs : null };
 }
 
-/** "a uses eth0, eth1; b uses eth0, eth1: there is one in each of 2 subnets on every host"; of many hosts the first ones. */
-export function describeNics({ hosts }: PlanInput, { nics, reason }: ChosenNics): string {
-  const shown = hosts.slice(0, DESCRIBED_HOSTS).map(({ name }, host) => {
-    const names = (nics[host] ?? []).map((nic) =>
-      nic.name === nic.address ? nic.name : `${nic.name} (${nic.address})`,
-    );
-    return `${name} uses ${names.join(', ')}`;
-  });
+/** A card whose ports are all down counts, too. */
+function hasCards({ verbs }: PlanInput['hosts'][number]): boolean {
+  return (verbs?.ports.length ?? 0) > 0 || (verbs?.problem ?? NO_VERBS_DEVICES) !== NO_VERBS_DEVICES;
+}
+
+/**
+ * "network Socket, NICs: a uses eth0, eth1; b uses eth0, eth1: there is one in each of 2 subnets on every host; not IB: b: no port is
+ * active"; of many hosts the first ones.
+ */
+export function describeNics({ hosts }: PlanInput, { nics, reason, backend, whyNotVerbs }: NicsBetween): string {
+  const shown = hosts
+    .slice(0, DESCRIBED_HOSTS)
+    .map(({ name }, host) => `${name} uses ${(nics[host] ?? []).map(describeNic).join(', ')}`);
   const more = hosts.length > shown.length ? `; ${hosts.length - shown.length} more hosts likewise` : '';
-  return `NICs: ${shown.join('; ')}${more}: ${reason}`;
+  const otherwise = whyNotVerbs === null ? '' : `; not ${VERBS}: ${whyNotVerbs}`;
+  return `network ${backend}, NICs: ${shown.join('; ')}${more}: ${reason}${otherwise}`;
+}
+
+/** "eth0 (10.0.0.1)", "mlx5_0 port 1 (GID fe80::1, 400 Gb/s)" */
+function describeNic({ name, address, port, speedMbps }: PlanNic): string {
+  if (port === 0) return name === address ? name : `${name} (${address})`;
+  return `${name} port ${port} (GID ${address}, ${speedMbps / 1000} Gb/s)`;
 }
 
 const DESCRIBED_HOSTS = 8;

@@ -42,9 +42,7 @@ Status VerbsLink::pathFailed(const std::string& why) {
   return {};
 }
 
-bool VerbsLink::isDrained() {
-  return openReceives_ == 0 || nowNanoseconds() - movingSince_ > kDrainTimeout;
-}
+bool VerbsLink::isDrained() { return openReceives_ == 0 || nowNanoseconds() - movingSince_ > kDrainTimeout; }
 
 Status VerbsLink::hearMove(const ControlSocket::Message& heard) {
   if (heard.kind == ControlKind::ready && heard.body.size() == sizeof move_) {
@@ -114,10 +112,8 @@ Status VerbsLink::advanceMove(Progress& progress, bool& resumed) {
   if (!isMoveTold_) {
     const std::string before = network_.describe(path_->device());
     if (const Status status = makeNewPath(); !status.ok()) return failWith(status);
-    const Move mine{.number = move_,
-                    .device = path_->device(),
-                    .progress = progress,
-                    .introduction = path_->introduction(splits_)};
+    const Move mine{
+        .number = move_, .device = path_->device(), .progress = progress, .introduction = path_->introduction(splits_)};
     NCCLRUN_TRY(tell(ControlKind::move, std::as_bytes(std::span(&mine, 1))));
     isMoveTold_ = true;
     logWarning("the connection with " + peerAddress_ + " moves from " + before + " to " +

@@ -28,9 +28,7 @@ Status VerbsPath::make(VerbsNetwork& network, uint32_t device, std::span<std::by
 
 Status VerbsPath::open() {
   const VerbsPort& port = network_.port(device_);
-  const auto failed = [&](const char* why) {
-    return Status{ncclSystemError, network_.describe(device_) + ": " + why};
-  };
+  const auto failed = [&](const char* why) { return Status{ncclSystemError, network_.describe(device_) + ": " + why}; };
   const verbs::PortAttributes attributes = card_->port(port.port);
   if (attributes.state != verbs::kPortActive) return failed("the port is not active");
   maxWrite_ = std::max(attributes.maxMessage, uint32_t(1) << 20);
@@ -60,11 +58,13 @@ Status VerbsPath::createQueuePairs(uint32_t count, bool splits) {
   completions_ = network_.createCompletionQueue(device_, entries);
   if (completions_ == nullptr) {
     const int error = errno;
-    return {ncclSystemError, network_.describe(device_) + ": ibv_create_cq: " + std::strerror(error) + limitBehind(error)};
+    return {ncclSystemError,
+            network_.describe(device_) + ": ibv_create_cq: " + std::strerror(error) + limitBehind(error)};
   }
   for (uint32_t i = 0; i < count; i++) {
     std::unique_ptr<QueuePairHandle> pair;
-    NCCLRUN_TRY(QueuePairHandle::make(*card_, network_.port(device_).port, *completions_, network_.config().tuning, pair));
+    NCCLRUN_TRY(
+        QueuePairHandle::make(*card_, network_.port(device_).port, *completions_, network_.config().tuning, pair));
     pairs_.push_back(std::move(pair));
   }
   return {};

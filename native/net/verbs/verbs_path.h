@@ -1,5 +1,5 @@
-// What of a connection over verbs belongs to one port: its queue pairs and their completions, and the registration of the
-// area. A connection that moves to another port gets a new one.
+// What of a connection over verbs belongs to one port: its queue pairs and their completions, and the registration of
+// the area. A connection that moves to another port gets a new one.
 #pragma once
 #include <memory>
 #include <span>
@@ -15,7 +15,8 @@ class VerbsNetwork;
 class VerbsPath {
  public:
   // `area` outlives it.
-  static Status make(VerbsNetwork& network, uint32_t device, std::span<std::byte> area, std::unique_ptr<VerbsPath>& out);
+  static Status make(VerbsNetwork& network, uint32_t device, std::span<std::byte> area,
+                     std::unique_ptr<VerbsPath>& out);
   ~VerbsPath();
   VerbsPath(const VerbsPath&) = delete;
   VerbsPath& operator=(const VerbsPath&) = delete;

@@ -1,5 +1,5 @@
-// What a libibverbs and its devices do, asked of them: a line for each question. The lines of the stand-in must be those
-// of rdma_rxe (test/native/soft-roce.test.ts).
+// What a libibverbs and its devices do, asked of them: a line for each question. The lines of the stand-in must be
+// those of rdma_rxe (test/native/soft-roce.test.ts).
 //
 //   verbs_probe LIBRARY DEVICE DEVICE
 #include <poll.h>
@@ -121,9 +121,8 @@ void lengths(Probe& probe) {
 
 void waiting(Probe& probe) {
   probe.connect({.timeout = 14, .retries = 7});  // rdma_rxe counts retries while it waits for a receive
-  print("no receive, then one",
-        {probe.a.post(kWriteImmediate, probe.b.self(), kSmall), probe.a.status(200), probe.b.want(), probe.a.status(),
-         probe.b.status()});
+  print("no receive, then one", {probe.a.post(kWriteImmediate, probe.b.self(), kSmall), probe.a.status(200),
+                                 probe.b.want(), probe.a.status(), probe.b.status()});
   probe.connect({.timeout = 14, .retries = 1, .receiverRetries = 1});
   print("no receive and one retry: error, status, states",
         {probe.a.post(kWriteImmediate, probe.b.self(), kSmall), probe.a.status(), probe.a.state(), probe.b.state()});
@@ -134,8 +133,8 @@ void gone(Probe& probe) {
   End& a = probe.a;
   const Peer peer = probe.b.self();
   probe.b.destroyPair();
-  print("peer is gone: errors, statuses, state", {a.post(kWrite, peer, kSmall), a.post(kWrite, peer, kSmall, 0),
-                                                  a.status(), a.status(), a.state()});
+  print("peer is gone: errors, statuses, state",
+        {a.post(kWrite, peer, kSmall), a.post(kWrite, peer, kSmall, 0), a.status(), a.status(), a.state()});
   a.destroyPair();
   a.makePair({});
   probe.b.makePair({});
@@ -164,9 +163,8 @@ void states(Probe& probe) {
         {probe.verbs.modifyPair(a.pair, &attributes, kMaskState | kMaskPeer), a.toReceive(peer, {})});
   print("no such timeout, to send", {a.toSend({.timeout = 32}), a.toSend({}), a.state()});
   attributes.state = kError;
-  print("to error: receive, post, status",
-        {probe.verbs.modifyPair(a.pair, &attributes, kMaskState), a.status(1000), a.post(kWrite, peer, kSmall, 0),
-         a.status(1000)});
+  print("to error: receive, post, status", {probe.verbs.modifyPair(a.pair, &attributes, kMaskState), a.status(1000),
+                                            a.post(kWrite, peer, kSmall, 0), a.status(1000)});
   print("receive in the error state, status", {a.want(), a.status(1000)});
   attributes.state = kReset;
   print("to reset, to init", {probe.verbs.modifyPair(a.pair, &attributes, kMaskState), a.toInit({})});
@@ -214,7 +212,8 @@ void notifications(Probe& probe) {
     return error != 0 || queue != probe.b.queue || user != &probe.b;
   };
   const auto ask = [&probe](int solicited) { return probe.b.context->requestNotification(probe.b.queue, solicited); };
-  print("notification: unasked, asked, once", {write(0), isTold(), ask(0), write(0), write(0), isTold(), taken(), isTold()});
+  print("notification: unasked, asked, once",
+        {write(0), isTold(), ask(0), write(0), write(0), isTold(), taken(), isTold()});
   print("solicited only: other, solicited", {ask(1), write(0), isTold(), write(kSolicited), isTold(), taken()});
 }
 
@@ -244,8 +243,8 @@ void objects(Probe& probe) {
   probe.verbs.deregister(region);
   GidEntry entry = {};
   const int known = probe.verbs.queryGidEx(a.context, 1, 1, &entry, 0, sizeof entry);
-  print("gids: 1, its type, 5", {known, static_cast<int>(entry.type),
-                                 probe.verbs.queryGidEx(a.context, 1, 5, &entry, 0, sizeof entry)});
+  print("gids: 1, its type, 5",
+        {known, static_cast<int>(entry.type), probe.verbs.queryGidEx(a.context, 1, 5, &entry, 0, sizeof entry)});
   print("domain in use", {probe.verbs.deallocDomain(a.domain)});
   print("queue in use", {probe.verbs.destroyQueue(a.queue)});
   print("fork, gids, mtu, link", {probe.verbs.isForkInitialized(), a.port.gids, a.port.activeMtu, a.port.linkLayer});
@@ -259,7 +258,8 @@ int main(int argc, char** argv) {
   const Library verbs = openLibrary(argv[1]);
   End a(verbs, argv[2], kBytes, 256, 1, true), b(verbs, argv[3], kBytes, 256, 1, true);
   Probe probe{verbs, a, b};
-  for (void (*const part)(Probe&) : {sizes, sendsAndReads, refusals, lengths, waiting, gone, states, requests, notifications, objects}) {
+  for (void (*const part)(Probe&) :
+       {sizes, sendsAndReads, refusals, lengths, waiting, gone, states, requests, notifications, objects}) {
     part(probe);
   }
   return 0;
