@@ -36,16 +36,14 @@ Status measureNetwork(std::span<const uint64_t> sizes, bool allNics, const ncclr
   PlanView plan;
   NCCLRUN_TRY(plan.open(session.plan()));
   NCCLRUN_TRY(describeHosts(session.plan(), plan, listener));
-  return net::measureNetwork({.plan = plan,
-                              .rank = uint32_t(rank),
-                              .sizes = sizes,
-                              .allNics = allNics,
-                              .gather = [&session](std::span<const std::byte> own, std::vector<std::byte>& all) {
-                                return session.gather(own, all);
-                              },
-                              .report = [&listener](const ncclrunNetPair& pair) {
-                                listener.pair(listener.argument, &pair);
-                              }});
+  return net::measureNetwork(
+      {.plan = plan,
+       .rank = uint32_t(rank),
+       .sizes = sizes,
+       .allNics = allNics,
+       .gather = [&session](std::span<const std::byte> own,
+                            std::vector<std::byte>& all) { return session.gather(own, all); },
+       .report = [&listener](const ncclrunNetPair& pair) { listener.pair(listener.argument, &pair); }});
 }
 
 }  // namespace ncclrun

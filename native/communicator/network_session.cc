@@ -16,8 +16,9 @@ namespace ncclrun {
 Status NetworkSession::welcome(WelcomeMessage& out) {
   std::promise<std::pair<Status, WelcomeMessage>> promise;
   ControlThread::get().post([&promise] {
-    AgentClient::get().connect(
-        [&promise](const Status& status, const WelcomeMessage& welcome) { promise.set_value({status, welcome}); });
+    AgentClient::get().connect([&promise](const Status& status, const WelcomeMessage& welcome) {
+      promise.set_value({status, welcome});
+    });
   });
   const auto [status, welcome] = promise.get_future().get();
   out = welcome;

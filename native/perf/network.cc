@@ -16,7 +16,7 @@ std::vector<uint64_t> sizesFrom(const std::string& text) {
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {
     char* end = nullptr;
-    const uint64_t bytes = std::strtoull(word.c_str(), &end, 10);
+    const uint64_t bytes = std::strtoul(word.c_str(), &end, 10);
     if (bytes == 0 || *end != '\0' || bytes > (uint64_t(1) << 30))
       throw std::invalid_argument("the size \"" + word + "\" is not a number from 1 to 2^30");
     sizes.push_back(bytes);
@@ -82,7 +82,8 @@ void measureNetwork(const std::string& sizes, const std::string& nics) {
   ncclUniqueId id;
   int ranks = 0, rank = 0;
   must(ncclrunGetJob(&id, &ranks, &rank));
-  const ncclrunNetListener printer = {.argument = &bytes, .network = printNetwork, .host = printHost, .pair = printPair};
+  const ncclrunNetListener printer = {
+      .argument = &bytes, .network = printNetwork, .host = printHost, .pair = printPair};
   const ncclrunNetListener silent = {
       .argument = nullptr, .network = ignoreNetwork, .host = ignoreHost, .pair = ignorePair};
   must(ncclrunMeasureNetwork(bytes.data(), bytes.size(), nics == "all" ? 1 : 0, rank == 0 ? &printer : &silent));

@@ -85,7 +85,7 @@ it('a NIC that cannot connect is named with both ends and the error, and the res
   writeFileSync(control, '');
   expect(status).toBe(1);
   expect(stdout).toMatch(
-    /^ {2}simulated-1 sib:1 +simulated-2 sib:1 +failed: sib of simulated-1: .*; sib of simulated-2: .*Cannot allocate memory/m,
+    /^ {2}simulated-1 sib:1 +simulated-2 sib:1 +failed: sib \(::ffff:10\.8\.0\.2\) of simulated-1: .*; sib \(::ffff:10\.8\.0\.2\) of simulated-2: .*Cannot allocate memory/m,
   );
   expect(stdout).toMatch(new RegExp(`^ {2}simulated-1 sia:1 +simulated-2 sia:1( +${NUMBER}){3}$`, 'm'));
   expect(stdout).toMatch(/^# 2 of 4 failed$/m);

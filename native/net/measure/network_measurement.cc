@@ -91,8 +91,11 @@ class Measurement {
 
   bool isWell(const End& one, const End& other) const { return of(one).error[0] == '\0' && of(other).error[0] == '\0'; }
 
+  // "eth0 (10.0.0.1) of a"
   std::string describe(const End& end) const {
-    return std::string(setup_.plan.nicName(end.host, end.nic)) + " of " + std::string(setup_.plan.hostName(end.host));
+    const PlanView& plan = setup_.plan;
+    return std::string(plan.nicName(end.host, end.nic)) + " (" + std::string(plan.nicAddress(end.host, end.nic)) +
+           ") of " + std::string(plan.hostName(end.host));
   }
 
   void report(const End& from, const End& to) const {
