@@ -28,6 +28,10 @@ constexpr uint64_t kMaxWarmUpMessages = 256;
 constexpr uint64_t kBandwidthNanoseconds = 200'000'000;
 constexpr uint64_t kMaxMessages = 1'000'000;
 
+// How long nothing may happen, beside what a message takes at 100 Mb/s.
+constexpr uint64_t kPatienceNanoseconds = 5'000'000'000;
+constexpr uint64_t kSlowestNanosecondsPerByte = 80;
+
 constexpr uint64_t kGoOn = 0, kLast = 1;
 
 uint64_t warmUpMessages(uint64_t bytes) {
@@ -40,7 +44,7 @@ uint64_t warmUpMessages(uint64_t bytes) {
 // there are fewer cores than those that spin.
 class PairMeasurement::Patience {
  public:
-  explicit Patience(Network& network) : network_(network), since_(nowNanoseconds()) {}
+  Patience(Network& network, uint64_t nanoseconds) : network_(network), limit_(nanoseconds), since_(nowNanoseconds()) {}
   void progress() { polls_ = 0; }
   Status check(const char* what) {
     if (++polls_ % kPollsPerYield != 0) return {};
@@ -48,17 +52,22 @@ class PairMeasurement::Patience {
     if (polls_ % kPollsPerLook != 0) return {};
     if (polls_ == kPollsPerLook) since_ = nowNanoseconds();  // the first look since the last progress
     network_.clearEvents();
-    if (nowNanoseconds() - since_ <= kPatienceNanoseconds) return {};
-    return {ncclTimeout, std::string(what) + " for " + std::to_string(kPatienceNanoseconds / 1'000'000'000) + " s"};
+    if (nowNanoseconds() - since_ <= limit_) return {};
+    return {ncclTimeout, std::string(what) + " for " + std::to_string(limit_ / 1'000'000'000) + " s"};
   }
 
  private:
   static constexpr uint64_t kPollsPerYield = 256;
   static constexpr uint64_t kPollsPerLook = 1024;
   Network& network_;
+  const uint64_t limit_;
   uint64_t polls_ = 0;
   uint64_t since_;
 };
+
+PairMeasurement::Patience PairMeasurement::patienceFor(uint64_t bytes) const {
+  return {network_, kPatienceNanoseconds + bytes * kSlowestNanosecondsPerByte};
+}
 
 PairMeasurement::~PairMeasurement() { forget(); }
 
@@ -67,7 +76,7 @@ Status PairMeasurement::listen(Handle& handle) { return network_.listen(device_,
 Status PairMeasurement::connect(const Handle& peer) {
   std::unique_ptr<Connector> connector;
   NCCLRUN_TRY(network_.connect(device_, peer, connector));
-  Patience patience(network_);
+  Patience patience = patienceFor(0);
   while (sender_ == nullptr || receiver_ == nullptr) {
     if (sender_ == nullptr) NCCLRUN_TRY(connector->connect(sender_));
     if (receiver_ == nullptr) NCCLRUN_TRY(listener_->accept(receiver_));
@@ -113,7 +122,7 @@ Status PairMeasurement::complete(Connection& connection, Request* request, Patie
 
 Status PairMeasurement::post(size_t index, uint64_t bytes, Request*& out) {
   const Buffer buffer{slot(*receiver_, index), size_t(bytes), 0, receives_};
-  Patience patience(network_);
+  Patience patience = patienceFor(bytes);
   for (out = nullptr; out == nullptr;) {
     NCCLRUN_TRY(receiver_->irecv({&buffer, 1}, out));
     if (out == nullptr) NCCLRUN_TRY(patience.check("no receive could be posted"));
@@ -122,7 +131,7 @@ Status PairMeasurement::post(size_t index, uint64_t bytes, Request*& out) {
 }
 
 Status PairMeasurement::begin(size_t index, uint64_t bytes, Request*& out) {
-  Patience patience(network_);
+  Patience patience = patienceFor(bytes);
   for (out = nullptr; out == nullptr;) {
     NCCLRUN_TRY(sender_->isend(slot(*sender_, index), size_t(bytes), 0, sends_, out));
     if (out == nullptr) NCCLRUN_TRY(patience.check("the other side has taken no message"));
@@ -139,7 +148,7 @@ Status PairMeasurement::latency(bool leads, Latency& out) {
   for (size_t i = 0; i < posted.size(); i++) NCCLRUN_TRY(post(i, kBytes, posted[i]));
   std::vector<double> halves;
   halves.reserve(kMaxRounds);
-  Patience patience(network_);
+  Patience patience = patienceFor(kBytes);
   const uint64_t begunAt = nowNanoseconds();
   uint64_t word = kGoOn, round = 0;
   for (; word != kLast; round++) {
@@ -177,7 +186,7 @@ Status PairMeasurement::latency(bool leads, Latency& out) {
 Status PairMeasurement::stream(bool sends, uint64_t bytes, uint64_t messages, uint64_t& firstAt, uint64_t& lastAt) {
   Connection& connection = sends ? static_cast<Connection&>(*sender_) : *receiver_;
   std::deque<Request*> open;
-  Patience patience(network_);
+  Patience patience = patienceFor(bytes);
   uint64_t completed = 0;
   const auto finishOne = [&]() -> Status {
     NCCLRUN_TRY(complete(connection, open.front(), patience));
@@ -202,7 +211,7 @@ Status PairMeasurement::send(uint64_t bytes) {
   NCCLRUN_TRY(post(0, sizeof(uint64_t), posted));
   uint64_t firstAt = 0, lastAt = 0;
   NCCLRUN_TRY(stream(true, bytes, warmUpMessages(bytes), firstAt, lastAt));
-  Patience patience(network_);
+  Patience patience = patienceFor(bytes);
   NCCLRUN_TRY(complete(*receiver_, posted, patience));
   uint64_t messages = 0;
   std::memcpy(&messages, slot(*receiver_, 0), sizeof messages);
@@ -222,7 +231,7 @@ Status PairMeasurement::receive(uint64_t bytes, double& bytesPerNanosecond) {
   std::memcpy(slot(*sender_, 0), &messages, sizeof messages);
   Request* sending = nullptr;
   NCCLRUN_TRY(begin(0, sizeof messages, sending));
-  Patience patience(network_);
+  Patience patience = patienceFor(bytes);
   NCCLRUN_TRY(complete(*sender_, sending, patience));
   NCCLRUN_TRY(stream(false, bytes, messages, firstAt, lastAt));
   bytesPerNanosecond = double(bytes) * double(messages - 1) / double(lastAt - firstAt);

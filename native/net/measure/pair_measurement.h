@@ -25,7 +25,7 @@ class PairMeasurement {
 
   // Where the other rank connects to.
   Status listen(Handle& handle);
-  // Connects both ways; an error after kPatienceNanoseconds.
+  // Connects both ways; an error where the other rank does not within seconds.
   Status connect(const Handle& peer);
 
   // Half of a round trip of 8 bytes. The leader decides how many there are, and alone gets the result.
@@ -33,9 +33,6 @@ class PairMeasurement {
   // Messages of `bytes` one way. Only the receiver gets the result, in bytes per nanosecond.
   Status send(uint64_t bytes);
   Status receive(uint64_t bytes, double& bytesPerNanosecond);
-
-  // How long one step may take without any progress.
-  static constexpr uint64_t kPatienceNanoseconds = 5'000'000'000;
 
  private:
   class Patience;
@@ -45,6 +42,8 @@ class PairMeasurement {
   void forget();
   std::byte* slot(Connection& connection, size_t index);
 
+  // For waits in messages of `bytes`.
+  Patience patienceFor(uint64_t bytes) const;
   Status complete(Connection& connection, Request* request, Patience& patience);
   Status post(size_t slot, uint64_t bytes, Request*& out);
   Status begin(size_t slot, uint64_t bytes, Request*& out);
