@@ -3,11 +3,14 @@ import { printableLine } from '../../control/printable.ts';
 import { element } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { FailureError } from '../model/failure-error.ts';
+import { readVerbsViews } from './verbs.ts';
+import type { VerbsPortView } from './verbs.ts';
 
 export interface PrintedTopology {
   readonly system: Element;
   /** What the host could not find out. */
   readonly notes: readonly string[];
+  readonly verbs: readonly VerbsPortView[];
 }
 
 /** Reads what was printed on `host`. Throws a FailureError (agent) for what `--format json` does not print. */
@@ -17,7 +20,8 @@ export function readPrintedTopology(text: string, host: string): PrintedTopology
   const notes = fieldOf(document, 'notes');
   const root = elementOf(system);
   if (root !== null && Array.isArray(notes)) {
-    return { system: root, notes: notes.filter((note) => typeof note === 'string') };
+    const verbs = readVerbsViews(fieldOf(document, 'verbs'));
+    return { system: root, notes: notes.filter((note) => typeof note === 'string'), verbs };
   }
   const message = `ncclrun topo printed no topology there: ${JSON.stringify(text.slice(0, 80))}`;
   throw new FailureError({
