@@ -119,7 +119,9 @@ bool Card::hasDmaBuf() const {
 
 std::string Card::defect(uint8_t port) const {
   if (isDead_.load(std::memory_order_acquire)) return "the device has failed; look at the kernel's log (dmesg)";
-  if (isDown_[port].load(std::memory_order_acquire)) return "the port is down: look at its cable and its switch";
+  // The event that it has come back may be on its way.
+  if (isDown_[port].load(std::memory_order_acquire) && this->port(port).state != verbs::kPortActive)
+    return "the port is down: look at its cable and its switch";
   return {};
 }
 
