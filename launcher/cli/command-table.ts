@@ -60,11 +60,7 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     usage: 'ncclrun perf COLLECTIVE|net [options]',
     summary: 'measure a collective, or the network between hosts',
     about: `Measures a collective as nccl-tests does. Collectives: ${collectives.join(', ')}. net: latency and bandwidth between the NICs of every two hosts, one pair after another, as perftest measures them; of the options of the measurement it takes --sizes and --nics.`,
-    examples: [
-      'ncclrun perf all_reduce -n 4 -b 8 -e 64M --check',
-      'ncclrun perf all_reduce -H node1:4,node2:4 --json',
-      'ncclrun perf net --hostfile hosts --sizes 64K,1M',
-    ],
+    examples: ['ncclrun perf all_reduce -n 4 -b 8 -e 64M --check', 'ncclrun perf net --hostfile hosts --sizes 64K,1M'],
   },
   tune: {
     line: tuneCommandLine,
