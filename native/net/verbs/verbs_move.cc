@@ -22,7 +22,10 @@ std::optional<uint32_t> VerbsLink::otherDevice() const {
   const auto count = uint32_t(network_.devices().size());
   for (uint32_t i = 1; i < count; i++) {
     const uint32_t device = (path_->device() + i) % count;
-    if (network_.card(device)->defect(network_.port(device).port).empty()) return device;
+    // The event that it has gone down may be on its way.
+    const Card& card = *network_.card(device);
+    const uint8_t port = network_.port(device).port;
+    if (card.defect(port).empty() && card.port(port).state == verbs::kPortActive) return device;
   }
   return {};
 }
@@ -120,7 +123,7 @@ Status VerbsLink::advanceMove(Progress& progress, bool& resumed) {
   }
   if (!isMoveTold_) {
     const std::string before = network_.describe(path_->device());
-    if (const Status status = makeNewPath(); !status.ok()) return failWith(status);
+    if (const Status status = makeNewPath(); !status.ok()) return fail(status.code, cause_ + "; " + status.sentence);
     const Move mine{
         .number = move_, .device = path_->device(), .progress = progress, .introduction = path_->introduction(splits_)};
     NCCLRUN_TRY(tell(ControlKind::move, std::as_bytes(std::span(&mine, 1))));
