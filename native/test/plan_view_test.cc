@@ -266,8 +266,8 @@ TEST(the_error_names_what_the_device_lacks) {
   using H = plan::Header;
   using Blob = std::vector<std::byte>;
   const auto plugin = uint8_t(plan::Transport::plugin);
-  EXPECT(
-      says(sentenceAfter([&](H& h, Blob&) { h.otherHostTransport = plugin; }), "transport 4 between ranks of different"));
+  EXPECT(says(sentenceAfter([&](H& h, Blob&) { h.otherHostTransport = plugin; }),
+              "transport 4 between ranks of different"));
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.sameHostTransport = 2; }), "transport 2 between ranks of one host"));
   EXPECT(says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 1, [](auto& r) { r.algorithm = 3; }),
               "algorithm tree with protocol simple for allGather in tuning row 1, which the host device"));
