@@ -7,6 +7,16 @@ interface TakenLines<Line> {
   readonly others: OutputChunk | null;
 }
 
+/** The object that a line of a measuring program is; null: it is somebody else's output. */
+export function objectOfLine(text: string): unknown {
+  if (!text.startsWith('{')) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
 export class MeasuredLines<Line> {
   readonly #parse: (line: string) => Line | null;
   #text = '';

@@ -1,4 +1,5 @@
 /** What the ranks of `ncclrun perf net` measure: one JSON object per line on rank 0's stdout: the network, each host, then pairs. */
+import { objectOfLine } from './measured-lines.ts';
 import * as v from 'valibot';
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
@@ -28,13 +29,8 @@ export type NetPair = MeasuredPair | v.InferOutput<typeof failed>;
 
 /** null: the line is none of them; it is somebody else's output. */
 export function parseNetLine(text: string): v.InferOutput<typeof line> | null {
-  if (!text.startsWith('{')) return null;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return null;
-  }
+  const value = objectOfLine(text);
+  if (value === null) return null;
   const read = v.safeParse(line, value);
   return read.success ? read.output : null;
 }

@@ -1,4 +1,5 @@
 /** What the ranks of `ncclrun perf` measure: one JSON object per line on rank 0's stdout, a head first, then rows. */
+import { objectOfLine } from './measured-lines.ts';
 
 export interface PerfHead {
   readonly collective: string;
@@ -23,13 +24,8 @@ export interface PerfRow {
 
 /** null: the line is neither; it is somebody else's output. */
 export function parsePerfLine(line: string): PerfHead | PerfRow | null {
-  if (!line.startsWith('{')) return null;
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    return null;
-  }
+  const value = objectOfLine(line);
+  if (value === null) return null;
   return isRow(value) || isHead(value) ? value : null;
 }
 

@@ -1,4 +1,5 @@
 /** What the ranks of `ncclrun tune` measure: one JSON object per line on rank 0's stdout, a head first, then a line per variant. */
+import { objectOfLine } from '../report/measured-lines.ts';
 import * as v from 'valibot';
 import { ALGORITHMS, PROTOCOLS } from '../../control/plan/layout.ts';
 import type { AlgorithmName, ProtocolName } from '../../control/plan/types.ts';
@@ -40,13 +41,8 @@ export function isTuneRow(value: TuneHead | TuneRow): value is TuneRow {
 
 /** null: the line is neither; it is somebody else's output. */
 export function parseTuneLine(text: string): TuneHead | TuneRow | null {
-  if (!text.startsWith('{')) return null;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return null;
-  }
+  const value = objectOfLine(text);
+  if (value === null) return null;
   const row = v.safeParse(line, value);
   if (!row.success) {
     const parsed = v.safeParse(head, value);

@@ -41,15 +41,12 @@ constexpr Range kRanges[] = {
 };
 #undef NCCLRUN_FIELD
 
-// A number as NCCL reads it: 4, -1, 0x4, and 010 for 8. False: the environment has no such variable, or it is empty.
+// given: false where the environment has no such variable, or it is empty.
 Status readNumber(const char* name, bool& given, int64_t& value) {
   const char* const text = ncclVariable(name);
   given = text != nullptr && *text != '\0';
   if (!given) return {};
-  char* end = nullptr;
-  errno = 0;
-  value = std::strtoll(text, &end, 0);
-  if (errno == 0 && *end == '\0') return {};
+  if (parseNumber(text, value)) return {};
   return {ncclInvalidArgument, formatSentence("%s=%s is not a whole number", name, text)};
 }
 

@@ -103,6 +103,13 @@ const Configuration& configuration() {
 
 }  // namespace
 
+bool parseNumber(const char* text, int64_t& value) {
+  char* end = nullptr;
+  errno = 0;
+  value = std::strtoll(text, &end, 0);
+  return errno == 0 && end != text && *end == '\0';
+}
+
 const char* ncclVariable(const char* name) {
   if (const char* const value = std::getenv(name); value != nullptr) return value;
   const auto found = configuration().values.find(std::string_view(name));

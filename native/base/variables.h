@@ -3,6 +3,7 @@
 // but the user and root can have written them; only names that begin with NCCL_ count. As
 // control/nccl-configuration.ts.
 #pragma once
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@ inline std::string_view environmentVariable(const char* name) {
 
 // Null: not set. The files are read at the first call; values from them stay valid as long as the process.
 const char* ncclVariable(const char* name);
+
+// A number as NCCL reads it: 4, -1, 0x4, and 010 for 8. False: the text is none.
+bool parseNumber(const char* text, int64_t& value);
 
 struct ConfiguredVariable {
   std::string name, value, source;  // source: "the environment", or the file's path

@@ -27,7 +27,6 @@ import { NO_PREFERENCES } from '../../control/planner/input/preferences.ts';
 import type { Environment } from '../../control/planner/input/variables.ts';
 import { planText } from '../../launcher/plan/text.ts';
 import { viewOf } from '../../launcher/plan/view.ts';
-import { hardwareNames } from '../../worker/topology/hardware-names.ts';
 import { eightGpus } from '../rig/eight-gpus.ts';
 import { gpuInput } from '../rig/plans.ts';
 
@@ -476,31 +475,3 @@ function encodeHost(plan: CommPlan): Uint8Array {
 function nameOf(variant: Variant | undefined): string {
   return `${variant?.algorithm} ${variant?.protocol} ${variant?.channels} ${variant?.threads}`;
 }
-
-describe('hardware names', () => {
-  const root = mkdtempSync(join(scratch, 'root-'));
-  const write = (path: string, text: string): void => {
-    mkdirSync(join(root, path, '..'), { recursive: true });
-    writeFileSync(join(root, path), text);
-  };
-
-  test('hardwareNames reads processor, driver and GPU from /proc', () => {
-    write('proc/cpuinfo', 'processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Intel(R) Xeon(R) 8480C\n');
-    write(
-      'proc/driver/nvidia/version',
-      'NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build\n',
-    );
-    write('proc/driver/nvidia/gpus/0000:1b:00.0/information', 'Model: \t\t NVIDIA H200\nIRQ:   \t\t 18\n');
-    const here = hardwareNames(root);
-    expect(here.processor()).toBe('Intel(R) Xeon(R) 8480C');
-    expect(here.driver()).toBe('570.124.06');
-    expect([here.gpu('1b000'), here.gpu('1c000')]).toEqual(['NVIDIA H200', null]);
-  });
-
-  test('hardwareNames prints numbers for Arm and null for missing files', () => {
-    const nothing = hardwareNames(join(root, 'nowhere'));
-    expect([nothing.processor(), nothing.driver(), nothing.gpu('0')]).toEqual([null, null, null]);
-    write('proc/cpuinfo', 'processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n');
-    expect(hardwareNames(root).processor()).toBe('arm 0x41 0xd4f');
-  });
-});

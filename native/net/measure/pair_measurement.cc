@@ -29,7 +29,7 @@ constexpr uint64_t kBandwidthNanoseconds = 200'000'000;
 constexpr uint64_t kMaxMessages = 1'000'000;
 
 // How long nothing may happen, beside what a message takes at 100 Mb/s.
-constexpr uint64_t kPatienceNanoseconds = 5'000'000'000;
+constexpr uint64_t kTimeoutNanoseconds = 5'000'000'000;
 constexpr uint64_t kSlowestNanosecondsPerByte = 80;
 
 constexpr uint64_t kGoOn = 0, kLast = 1;
@@ -42,9 +42,10 @@ uint64_t warmUpMessages(uint64_t bytes) {
 
 // Ends a wait in which nothing happens, lets the network look at its events now and then, and other processes run where
 // there are fewer cores than those that spin.
-class PairMeasurement::Patience {
+class PairMeasurement::ProgressTimeout {
  public:
-  Patience(Network& network, uint64_t nanoseconds) : network_(network), limit_(nanoseconds), since_(nowNanoseconds()) {}
+  ProgressTimeout(Network& network, uint64_t nanoseconds)
+      : network_(network), limit_(nanoseconds), since_(nowNanoseconds()) {}
   void progress() { polls_ = 0; }
   Status check(const char* what) {
     if (++polls_ % kPollsPerYield != 0) return {};
@@ -65,8 +66,8 @@ class PairMeasurement::Patience {
   uint64_t since_;
 };
 
-PairMeasurement::Patience PairMeasurement::patienceFor(uint64_t bytes) const {
-  return {network_, kPatienceNanoseconds + bytes * kSlowestNanosecondsPerByte};
+PairMeasurement::ProgressTimeout PairMeasurement::timeoutFor(uint64_t bytes) const {
+  return {network_, kTimeoutNanoseconds + bytes * kSlowestNanosecondsPerByte};
 }
 
 PairMeasurement::~PairMeasurement() { forget(); }
@@ -76,11 +77,11 @@ Status PairMeasurement::listen(Handle& handle) { return network_.listen(device_,
 Status PairMeasurement::connect(const Handle& peer) {
   std::unique_ptr<Connector> connector;
   NCCLRUN_TRY(network_.connect(device_, peer, connector));
-  Patience patience = patienceFor(0);
+  ProgressTimeout timeout = timeoutFor(0);
   while (sender_ == nullptr || receiver_ == nullptr) {
     if (sender_ == nullptr) NCCLRUN_TRY(connector->connect(sender_));
     if (receiver_ == nullptr) NCCLRUN_TRY(listener_->accept(receiver_));
-    NCCLRUN_TRY(patience.check(sender_ == nullptr ? "the other side has not answered" : "nobody has connected"));
+    NCCLRUN_TRY(timeout.check(sender_ == nullptr ? "the other side has not answered" : "nobody has connected"));
   }
   return {};
 }
@@ -109,32 +110,32 @@ std::byte* PairMeasurement::slot(Connection& connection, size_t index) {
   return reinterpret_cast<std::byte*>(start) + number * stride_;
 }
 
-Status PairMeasurement::complete(Connection& connection, Request* request, Patience& patience) {
+Status PairMeasurement::complete(Connection& connection, Request* request, ProgressTimeout& timeout) {
   for (;;) {
     bool done = false;
     NCCLRUN_TRY(connection.test(request, done, {}));
     if (done) break;
-    NCCLRUN_TRY(patience.check("no message has come through"));
+    NCCLRUN_TRY(timeout.check("no message has come through"));
   }
-  patience.progress();
+  timeout.progress();
   return {};
 }
 
 Status PairMeasurement::post(size_t index, uint64_t bytes, Request*& out) {
   const Buffer buffer{slot(*receiver_, index), size_t(bytes), 0, receives_};
-  Patience patience = patienceFor(bytes);
+  ProgressTimeout timeout = timeoutFor(bytes);
   for (out = nullptr; out == nullptr;) {
     NCCLRUN_TRY(receiver_->irecv({&buffer, 1}, out));
-    if (out == nullptr) NCCLRUN_TRY(patience.check("no receive could be posted"));
+    if (out == nullptr) NCCLRUN_TRY(timeout.check("no receive could be posted"));
   }
   return {};
 }
 
 Status PairMeasurement::begin(size_t index, uint64_t bytes, Request*& out) {
-  Patience patience = patienceFor(bytes);
+  ProgressTimeout timeout = timeoutFor(bytes);
   for (out = nullptr; out == nullptr;) {
     NCCLRUN_TRY(sender_->isend(slot(*sender_, index), size_t(bytes), 0, sends_, out));
-    if (out == nullptr) NCCLRUN_TRY(patience.check("the other side has taken no message"));
+    if (out == nullptr) NCCLRUN_TRY(timeout.check("the other side has taken no message"));
   }
   return {};
 }
@@ -148,7 +149,7 @@ Status PairMeasurement::latency(bool leads, Latency& out) {
   for (size_t i = 0; i < posted.size(); i++) NCCLRUN_TRY(post(i, kBytes, posted[i]));
   std::vector<double> halves;
   halves.reserve(kMaxRounds);
-  Patience patience = patienceFor(kBytes);
+  ProgressTimeout timeout = timeoutFor(kBytes);
   const uint64_t begunAt = nowNanoseconds();
   uint64_t word = kGoOn, round = 0;
   for (; word != kLast; round++) {
@@ -161,21 +162,21 @@ Status PairMeasurement::latency(bool leads, Latency& out) {
       std::memcpy(slot(*sender_, round), &word, kBytes);
       NCCLRUN_TRY(begin(round, kBytes, sending));
     }
-    NCCLRUN_TRY(complete(*receiver_, posted[round % 2], patience));
+    NCCLRUN_TRY(complete(*receiver_, posted[round % 2], timeout));
     if (leads) {
       if (round >= kWarmUpRounds) halves.push_back(double(nowNanoseconds() - at) / 2);
     } else {
       std::memcpy(&word, slot(*receiver_, round % 2), kBytes);
       NCCLRUN_TRY(begin(round, kBytes, sending));
     }
-    NCCLRUN_TRY(complete(*sender_, sending, patience));
+    NCCLRUN_TRY(complete(*sender_, sending, timeout));
     if (word != kLast) NCCLRUN_TRY(post(round % 2, kBytes, posted[round % 2]));
   }
   // The last round has left one receive: another message each way completes it.
   Request* sending = nullptr;
   NCCLRUN_TRY(begin(round, kBytes, sending));
-  NCCLRUN_TRY(complete(*receiver_, posted[round % 2], patience));
-  NCCLRUN_TRY(complete(*sender_, sending, patience));
+  NCCLRUN_TRY(complete(*receiver_, posted[round % 2], timeout));
+  NCCLRUN_TRY(complete(*sender_, sending, timeout));
   if (!halves.empty()) {
     std::sort(halves.begin(), halves.end());
     out = {.median = halves[halves.size() / 2], .percentile99 = halves[(halves.size() - 1) * 99 / 100]};
@@ -186,10 +187,10 @@ Status PairMeasurement::latency(bool leads, Latency& out) {
 Status PairMeasurement::stream(bool sends, uint64_t bytes, uint64_t messages, uint64_t& firstAt, uint64_t& lastAt) {
   Connection& connection = sends ? static_cast<Connection&>(*sender_) : *receiver_;
   std::deque<Request*> open;
-  Patience patience = patienceFor(bytes);
+  ProgressTimeout timeout = timeoutFor(bytes);
   uint64_t completed = 0;
   const auto finishOne = [&]() -> Status {
-    NCCLRUN_TRY(complete(connection, open.front(), patience));
+    NCCLRUN_TRY(complete(connection, open.front(), timeout));
     open.pop_front();
     lastAt = nowNanoseconds();
     if (completed++ == 0) firstAt = lastAt;
@@ -211,8 +212,8 @@ Status PairMeasurement::send(uint64_t bytes) {
   NCCLRUN_TRY(post(0, sizeof(uint64_t), posted));
   uint64_t firstAt = 0, lastAt = 0;
   NCCLRUN_TRY(stream(true, bytes, warmUpMessages(bytes), firstAt, lastAt));
-  Patience patience = patienceFor(bytes);
-  NCCLRUN_TRY(complete(*receiver_, posted, patience));
+  ProgressTimeout timeout = timeoutFor(bytes);
+  NCCLRUN_TRY(complete(*receiver_, posted, timeout));
   uint64_t messages = 0;
   std::memcpy(&messages, slot(*receiver_, 0), sizeof messages);
   return stream(true, bytes, std::min(messages, kMaxMessages), firstAt, lastAt);
@@ -231,8 +232,8 @@ Status PairMeasurement::receive(uint64_t bytes, double& bytesPerNanosecond) {
   std::memcpy(slot(*sender_, 0), &messages, sizeof messages);
   Request* sending = nullptr;
   NCCLRUN_TRY(begin(0, sizeof messages, sending));
-  Patience patience = patienceFor(bytes);
-  NCCLRUN_TRY(complete(*sender_, sending, patience));
+  ProgressTimeout timeout = timeoutFor(bytes);
+  NCCLRUN_TRY(complete(*sender_, sending, timeout));
   NCCLRUN_TRY(stream(false, bytes, messages, firstAt, lastAt));
   bytesPerNanosecond = double(bytes) * double(messages - 1) / double(lastAt - firstAt);
   return {};

@@ -35,7 +35,7 @@ class PairMeasurement {
   Status receive(uint64_t bytes, double& bytesPerNanosecond);
 
  private:
-  class Patience;
+  class ProgressTimeout;
 
   // Memory that both connections may use.
   Status prepare(uint64_t bytes);
@@ -43,8 +43,8 @@ class PairMeasurement {
   std::byte* slot(Connection& connection, size_t index);
 
   // For waits in messages of `bytes`.
-  Patience patienceFor(uint64_t bytes) const;
-  Status complete(Connection& connection, Request* request, Patience& patience);
+  ProgressTimeout timeoutFor(uint64_t bytes) const;
+  Status complete(Connection& connection, Request* request, ProgressTimeout& timeout);
   Status post(size_t slot, uint64_t bytes, Request*& out);
   Status begin(size_t slot, uint64_t bytes, Request*& out);
   Status stream(bool sends, uint64_t bytes, uint64_t messages, uint64_t& firstAt, uint64_t& lastAt);

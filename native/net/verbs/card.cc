@@ -63,6 +63,7 @@ Status Card::start() {
   if (library_.queryDevice(context_, &attributes_) != 0) return cardFailure(name_, "ibv_query_device");
   domain_ = library_.allocPd(context_);
   if (domain_ == nullptr) return cardFailure(name_, "ibv_alloc_pd");
+  hasDmaBuf_ = knowsDmaBuf();
   registrations_ = std::make_unique<Registrations>(library_, *domain_, name_);
   for (uint8_t number = 1; number != 0 && number <= attributes_.ports; ++number)
     isDown_[number].store(port(number).state != verbs::kPortActive, std::memory_order_relaxed);
@@ -107,7 +108,7 @@ int Card::gidIndex(uint8_t port, const verbs::Gid& gid) const {
 }
 
 // A descriptor that is none is refused as such only where dma-bufs are known.
-bool Card::hasDmaBuf() const {
+bool Card::knowsDmaBuf() const {
   if (library_.regDmaBufMr == nullptr) return false;
   constexpr int kNone = -1;
   errno = 0;

@@ -38,7 +38,7 @@ class Card {
   int gidIndex(uint8_t port, const verbs::Gid& gid) const;
 
   // The kernel and the card register memory by dma-bufs.
-  bool hasDmaBuf() const;
+  bool hasDmaBuf() const { return hasDmaBuf_; }
   // Why connections over this port cannot go on, in words; empty: they can.
   std::string defect(uint8_t port) const;
   // It will not come back, unlike a port.
@@ -50,6 +50,7 @@ class Card {
  private:
   explicit Card(std::string name, const verbs::Library& library) : name_(std::move(name)), library_(library) {}
   Status start();
+  bool knowsDmaBuf() const;
   void watchEvents();
   void took(const verbs::AsyncEvent& event);
 
@@ -58,6 +59,7 @@ class Card {
   verbs::Context* context_ = nullptr;
   verbs::ProtectionDomain* domain_ = nullptr;
   verbs::DeviceAttributes attributes_ = {};
+  bool hasDmaBuf_ = false;
   std::unique_ptr<Registrations> registrations_;
   std::array<std::atomic<bool>, 256> isDown_ = {};  // by port
   std::atomic<bool> isDead_{false};

@@ -1,8 +1,5 @@
 #include "net/verbs/tuning.h"
 
-#include <cerrno>
-#include <cstdlib>
-
 #include "base/variables.h"
 
 namespace ncclrun::net {
@@ -10,13 +7,10 @@ namespace {
 
 // `value` stays as it is where the variable is not set to a number from `least` to `most`.
 template <class Number>
-void read(const char* name, long least, long most, Number& value) {
+void read(const char* name, int64_t least, int64_t most, Number& value) {
   const char* const text = ncclVariable(name);
-  if (text == nullptr || *text == '\0') return;
-  char* end = nullptr;
-  errno = 0;
-  const long number = std::strtol(text, &end, 0);
-  if (errno == 0 && *end == '\0' && number >= least && number <= most) value = Number(number);
+  int64_t number = 0;
+  if (text != nullptr && parseNumber(text, number) && number >= least && number <= most) value = Number(number);
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "net/verbs/verbs_progress.h"
+
 namespace ncclrun::net {
 namespace {
 
@@ -160,17 +162,8 @@ Status VerbsReceiver::move(bool& resumed) {
 }
 
 Status VerbsReceiver::progress() {
-  for (bool again = true; again;) {
-    again = false;
-    if (link_->isMoving()) {
-      NCCLRUN_TRY(move(again));
-    } else {
-      NCCLRUN_TRY(poll());
-      NCCLRUN_TRY(link_->health(again));
-      again = again || link_->isMoving();
-    }
-  }
-  return {};
+  return progressOf(
+      *link_, [this] { return poll(); }, [this](bool& resumed) { return move(resumed); });
 }
 
 Status VerbsReceiver::readBack() {

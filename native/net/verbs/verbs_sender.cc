@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+
+#include "net/verbs/verbs_progress.h"
 
 namespace ncclrun::net {
 namespace {
@@ -37,8 +38,7 @@ Status VerbsSender::poll() {
       const auto requests = uint32_t(one.id & 0xffff);
       link_->queuePair(uint32_t(one.id >> 16 & 0xff)).sendsComplete(requests);
       Group& group = groupOf(one.id >> 24);
-      if (--group.waitsFor > 0) continue;
-      for (Message& message : group.messages) message.isSent = true;
+      if (--group.waitsFor == 0) group.finish();
     }
   }
   return relaunch();
@@ -66,8 +66,7 @@ Status VerbsSender::move(bool& resumed) {
       lost_.push_back(number);
       continue;
     }
-    group.waitsFor = 0;
-    for (Message& message : group.messages) message.isSent = true;
+    group.finish();
   }
   return {};
 }
@@ -164,19 +163,19 @@ Status VerbsSender::post(QueuePairHandle& pair, uint64_t number, uint32_t index,
 }
 
 Status VerbsSender::launch(uint64_t number) {
-  const AdvertisementSlot slot = advertised(number);
+  const AdvertisementSlot& slot = advertised(number);
   Group& group = groupOf(number);
-  const uint32_t count = slot[0].count, pairs = link_->queuePairs();
+  const uint32_t count = std::min(slot[0].count, kMaxGroup), pairs = link_->queuePairs();
   group.waitsFor = 0;
   const bool sizesFollow = count > 1 || link_->splits() || group.messages[0].bytes > link_->maxWrite();
-  auto* const sizes = reinterpret_cast<SizesSlot*>(link_->area() + kSizesAt) + number % kGroupSlots;
-  for (uint32_t i = 0; i < count; i++) (*sizes)[i] = uint32_t(group.messages[i].bytes);
   const uint32_t parts = link_->splits() ? pairs : 1;
   for (uint32_t part = 0; part < parts; part++) {
     const auto index = uint32_t(link_->splits() ? part : number % pairs);
     chain_->count = 0;
     // The sizes go first, so that the last request is one with data.
     if (sizesFollow && part == 0) {
+      auto* const sizes = reinterpret_cast<SizesSlot*>(link_->area() + kSizesAt) + number % kGroupSlots;
+      for (uint32_t i = 0; i < count; i++) (*sizes)[i] = uint32_t(group.messages[i].bytes);
       write({.address = reinterpret_cast<uint64_t>(sizes), .key = link_->areaKey(), .mayInline = true},
             {.address = link_->peer().area + number % kGroupSlots * sizeof(SizesSlot), .key = link_->peer().areaKey}, 0,
             sizeof(SizesSlot));
@@ -197,17 +196,8 @@ Status VerbsSender::launch(uint64_t number) {
 }
 
 Status VerbsSender::progress() {
-  for (bool again = true; again;) {
-    again = false;
-    if (link_->isMoving()) {
-      NCCLRUN_TRY(move(again));
-    } else {
-      NCCLRUN_TRY(poll());
-      NCCLRUN_TRY(link_->health(again));
-      again = again || link_->isMoving();
-    }
-  }
-  return {};
+  return progressOf(
+      *link_, [this] { return poll(); }, [this](bool& resumed) { return move(resumed); });
 }
 
 Status VerbsSender::test(Request* request, bool& done, std::span<size_t> sizes) {

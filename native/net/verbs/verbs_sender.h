@@ -32,6 +32,12 @@ class VerbsSender final : public Sender {
     uint32_t filled = 0;    // messages that isend has given
     uint32_t open = 0;      // of these, those that test() has not reported
     uint32_t waitsFor = 0;  // completions of queue pairs
+
+    // All of it has arrived.
+    void finish() {
+      waitsFor = 0;
+      for (Message& message : messages) message.isSent = true;
+    }
   };
   // A chain of requests for one queue pair, built before any is posted.
   struct Chain {
