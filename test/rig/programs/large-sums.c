@@ -1,6 +1,6 @@
-/* Large all_reduces, one after the other and each checked, between which the ranks also send around a ring. Rank 0 prints
- * "sum N" after each round. All end, with "ok N", after the round in which rank 0 reads the end of its standard input;
- * the arguments are the numbers of elements and, where it is not 0, of rounds. */
+/* Large all_reduces, one after the other and each checked, between which the ranks also send around a ring. Rank 0
+ * prints "sum N" after each round. All end, with "ok N", after the round in which rank 0 reads the end of its standard
+ * input; the arguments are the numbers of elements and, where it is not 0, of rounds. */
 #include <fcntl.h>
 
 #include "must.h"
