@@ -83,16 +83,11 @@ describeIf(clusterUnavailable(), 'RoCE between hosts', () => {
       stdin: 'pipe',
     });
 
-  const roundAfter = async (command: Command, rounds: number): Promise<number> => {
-    const line = await command.line('stdout', new RegExp(`sum ${rounds}$`, 'u'));
-    return Number(line.replace(/.*sum /u, ''));
-  };
-
   it.each(['h1', 'h2'])(
     'sums go on and stay right when a port of %s goes down, and both ports are named',
     async (host) => {
       await using command = start(...TWO_EACH, ...quick);
-      await roundAfter(command, 1);
+      await command.line('stdout', /sum 1$/u);
       verbs.plant(host, 'port=down device=mlx5_0');
       const warning = await command.line('stderr', /WARN/u);
       expect(warning).toMatch(
@@ -119,7 +114,7 @@ describeIf(clusterUnavailable(), 'RoCE between hosts', () => {
 
   it('a port that comes back serves when the other one fails', async () => {
     await using command = start(...BOTH, ...quick);
-    await roundAfter(command, 1);
+    await command.line('stdout', /sum 1$/u);
     verbs.plant('h1', 'port=down device=mlx5_0');
     await command.line('stderr', /from mlx5_0 .* to mlx5_1 /u);
     verbs.plant('h1', 'port=up device=mlx5_0', 'port=down device=mlx5_1');
@@ -163,6 +158,8 @@ describeIf(clusterUnavailable(), 'RoCE between hosts', () => {
       if (outcome.status === 'rejected') expect(String(outcome.reason)).toMatch(/rank 3 (\(|on host )h2/u);
     }
     expect(performance.now() - begin).toBeLessThan(2000);
+    await Promise.all(ranks.slice(0, 3).map((rank) => rank.exit(0)));
+    expect((await command.outcome).stderr).toMatch(/rank 3 on h2 \(pid \d+\) died of SIGKILL/u);
   });
 
   it('a job with a host without the library uses sockets, and says why', async () => {
