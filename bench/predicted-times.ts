@@ -74,7 +74,7 @@ export function compared(times: readonly TimeBetweenHosts[]): ComparedTime[] {
       network: null,
       corrections: {},
       ...(device === 'cuda' ? budget : { channels: 1, pairChannels: 1 }),
-      load: device === 'cuda' ? 1 : (isOneMachine ? extent.ranks : extent.mostRanks) / cores,
+      load: device === 'cuda' ? 1 : (isOneMachine ? extent.ranks : extent.maxRanks) / cores,
     });
     const prediction = predictBetween(collective, algorithm, extent, terms);
     return prediction === null ? [] : [{ ...time, ratio: timeOf({ prediction }, bytes) / microseconds }];

@@ -37,7 +37,7 @@ interface Row {
 
 const info = peerInfo();
 const machine = machineOf(eightGpus());
-const MOST_CHANNELS = 64;
+const MAX_CHANNELS = 64;
 
 /** Of a cluster of such hosts, after doubling. */
 function channelsFound(): number {
@@ -50,7 +50,7 @@ async function measure(ranks: number, onGpus: boolean): Promise<Row> {
   const id = makeUniqueId('bench').toString('latin1');
   let messages = 0;
   let bytesSent = 0;
-  const channels = onGpus ? Math.min(MOST_CHANNELS, channelsFound()) : 1;
+  const channels = onGpus ? Math.min(MAX_CHANNELS, channelsFound()) : 1;
   const { promise: known, resolve: goOn } = Promise.withResolvers<void>();
   const hub = new RendezvousHub({
     jobId: 'bench',

@@ -109,19 +109,19 @@ class Progress {
   take(line) {
     const percent = Number(/^\[ *(\d+)%\] (?:Build|Compil|Link)/.exec(line)?.[1] ?? Number.NaN);
     if (Number.isNaN(percent)) {
-      if (!/^\[|^-- |^Consolidate|^Scanning|^\s*$/.test(line)) this.#say(`${line}\n`);
+      if (!/^\[|^-- |^Consolidate|^Scanning|^\s*$/.test(line)) this.#print(`${line}\n`);
       return;
     }
     const seconds = (Date.now() - this.#begun) / 1000;
     const left = percent < 5 || seconds < 2 ? '' : `, about ${Math.ceil((seconds / percent) * (100 - percent))} s left`;
-    if (this.#isTerminal) this.#say(`\r\x1b[Kncclrun build: native code, ${percent} %${left}`);
-    else if (!this.#shown) this.#say('ncclrun build: native code, which takes up to a minute\n');
+    if (this.#isTerminal) this.#print(`\r\x1b[Kncclrun build: native code, ${percent} %${left}`);
+    else if (!this.#shown) this.#print('ncclrun build: native code, which takes up to a minute\n');
     this.#shown = true;
   }
   end() {
     if (this.#shown && this.#isTerminal) process.stderr.write('\r\x1b[K');
   }
-  #say(text) {
+  #print(text) {
     process.stderr.write(text);
   }
 }

@@ -57,10 +57,10 @@ function refuseOldNode() {
 
 // Of the Node in the PATH, which may not know the option for that.
 function hideExperimentalWarnings() {
-  const tell = process.listeners('warning');
+  const listeners = process.listeners('warning');
   process.removeAllListeners('warning');
   process.on('warning', (warning) => {
     if (warning.name === 'ExperimentalWarning') return;
-    for (const listener of tell) listener.call(process, warning);
+    for (const listener of listeners) listener.call(process, warning);
   });
 }

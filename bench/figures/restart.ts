@@ -7,7 +7,7 @@ import { median, runCommand } from '../measure.ts';
 import { launchOver } from './over_ssh.ts';
 
 const HOSTS = 4;
-const MOST_MS = 1000;
+const MAX_MS = 1000;
 /** Its last rank writes down when it kills itself, once all run; in the next attempt all end. The others obey TERM. */
 const script = (killedFile: string): string => `[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0
 [ $RANK = $((WORLD_SIZE - 1)) ] || exec sleep 1000
@@ -32,7 +32,7 @@ export const restart: Figure = {
             const killed = Number(await readFile(killedFile, 'utf8'));
             times.push(status === 0 ? runningAgain(await readFile(eventsFile, 'utf8')) - killed : null);
           }
-          const goal = { kind: 'at-most', bound: MOST_MS } as const;
+          const goal = { kind: 'at-most', bound: MAX_MS } as const;
           yield { what: `${HOSTS} × ${perHost}, ${rsh}`, unit: 'ms', ours: median(times), peers: {}, goal };
         }
     } finally {

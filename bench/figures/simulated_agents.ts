@@ -10,7 +10,7 @@ const sizes = [
   [1000, 'stated'],
   [1000, 'found'],
 ] as const;
-const MOST_MS = 3000;
+const MAX_MS = 3000;
 /** What a host costs may grow by this factor from the first size to the last: its numbers have more digits. */
 const GROWTH = 1.1;
 
@@ -37,7 +37,7 @@ export const simulatedAgents: Figure = {
         peers: {},
         goal: bound === null ? null : { kind: 'at-most', bound: Math.round(bound) },
       });
-      yield row('start', 'ms', median(starts.map(({ startMs }) => startMs)), MOST_MS);
+      yield row('start', 'ms', median(starts.map(({ startMs }) => startMs)), MAX_MS);
       yield row('for each host', 'messages', messages, max.messages);
       yield row('for each host', 'B', bytes, max.bytes);
       yield row('end', 'ms', median(starts.map(({ endMs }) => endMs)), null);

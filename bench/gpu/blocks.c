@@ -29,14 +29,14 @@ static int blocks_at(cudaGraphNode_t node) {
 
 int blocks_of(cudaGraph_t graph) {
   size_t count = 0;
-  int most = 0;
+  int max = 0;
   if (cudaGraphGetNodes(graph, NULL, &count) != cudaSuccess) return -1;
   cudaGraphNode_t* nodes = malloc((count + 1) * sizeof *nodes);
-  if (!nodes || cudaGraphGetNodes(graph, nodes, &count) != cudaSuccess) most = -1;
-  for (size_t i = 0; i < count && most >= 0; i++) {
+  if (!nodes || cudaGraphGetNodes(graph, nodes, &count) != cudaSuccess) max = -1;
+  for (size_t i = 0; i < count && max >= 0; i++) {
     const int blocks = blocks_at(nodes[i]);
-    most = blocks < 0 || blocks > most ? blocks : most;
+    max = blocks < 0 || blocks > max ? blocks : max;
   }
   free(nodes);
-  return most;
+  return max;
 }

@@ -47,7 +47,7 @@ function head(): string {
       ? []
       : [
           `${limits.ranks} GPUs; an empty kernel ${limits.launch.graph} µs in a graph, ${limits.launch.eager} eager; every GPU to the next: copy ` +
-            `engines ${limits.copies} GB/s, stores of multiprocessors ${limits.stores}. The floor is the larger of the launch and of the bytes at ` +
+            `engines ${limits.copies} GB/s, stores of SMs ${limits.stores}. The floor is the larger of the launch and of the bytes at ` +
             'the ceiling that applies: stores for reductions, else the faster of the two.',
         ];
   const legend =

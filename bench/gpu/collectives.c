@@ -22,9 +22,9 @@
  *   --json FILE                  the same as JSON, a line per row, appended
  *
  * Times are by CUDA events, of the slowest rank: the median over the rounds. Of what is captured in a graph the blocks
- * are counted too: so many multiprocessors it takes. What the machine can do at best is measured in the same run and
- * stands above the rows: an empty kernel's time, and what copy engines and multiprocessors move; each row has the floor
- * that follows: reductions have to go through multiprocessors, what only moves may take the faster way. Each result is
+ * are counted too: so many SMs it takes. What the machine can do at best is measured in the same run and
+ * stands above the rows: an empty kernel's time, and what copy engines and SMs move; each row has the floor
+ * that follows: reductions have to go through SMs, what only moves may take the faster way. Each result is
  * checked once per case, element by element. Status 1 if anything was wrong, failed or hung. NVLink multicast stays off
  * unless NCCL_NVLS_ENABLE says otherwise: a fault there puts all GPUs of a host out of service. */
 #define _GNU_SOURCE
@@ -64,10 +64,10 @@ static void use_gpu(void) {
 }
 
 static void set_up(void) {
-  size_t most = 0;
-  for (int i = 0; i < options.sizes; i++) most = options.size[i] > most ? options.size[i] : most;
+  size_t max = 0;
+  for (int i = 0; i < options.sizes; i++) max = options.size[i] > max ? options.size[i] : max;
   use_gpu();
-  measure_begin(most < (64 << 20) ? 64 << 20 : most);
+  measure_begin(max < (64 << 20) ? 64 << 20 : max);
   for (int n = 0; n < LIBRARIES; n++) {
     if (!libraries[n].path || atomic_load(&shared->excluded[n])) continue;
     const int opened = library_open(&libraries[n]) == 0;

@@ -22,7 +22,7 @@ cudaError_t fill(float* to, size_t count, int rank, cudaStream_t stream);
 /* *wrong (device memory) counts elements that differ from the expectation. */
 cudaError_t check(const float* result, size_t count, Expectation expectation, size_t shift, size_t part, int from,
                   int ranks, unsigned long long* wrong, cudaStream_t stream);
-/* Copies by as many multiprocessors as the largest operations have; addresses and bytes are multiples of 16. */
+/* Copies by as many SMs as the largest operations have; addresses and bytes are multiples of 16. */
 cudaError_t store(void* to, const void* from, size_t bytes, cudaStream_t stream);
 /* An empty kernel of one block. */
 cudaError_t nothing(cudaStream_t stream);

@@ -8,7 +8,7 @@
 
 #include "device.h"
 
-enum { CALLS = 100, MOST_ROUNDS = 101 };
+enum { CALLS = 100, MAX_ROUNDS = 101 };
 
 static double nanoseconds(void) {
   struct timespec time;
@@ -28,7 +28,7 @@ static double middle(double* values) {
 
 /* Of the slowest rank: nanoseconds per launch. */
 static double launches(cudaError_t (*launch)(cudaStream_t on)) {
-  double times[MOST_ROUNDS];
+  double times[MAX_ROUNDS];
   for (int round = -1; round < rounds; round++) {
     const double from = nanoseconds();
     for (int i = 0; i < CALLS; i++) CUDA(launch(stream));
@@ -40,7 +40,7 @@ static double launches(cudaError_t (*launch)(cudaStream_t on)) {
 
 /* The same per call; below 0 after a failure. */
 static double calls(Library* library, Case one) {
-  double times[MOST_ROUNDS];
+  double times[MAX_ROUNDS];
   int bad = 0;
   for (int round = -1; round < rounds; round++) {
     barrier();

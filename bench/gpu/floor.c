@@ -1,5 +1,5 @@
 /* What the machine can do at best, measured in the same run: the time of an empty kernel, and what goes to the next
- * GPU by copy engines and by stores of multiprocessors. */
+ * GPU by copy engines and by stores of SMs. */
 #include <stdlib.h>
 
 #include "device.h"

@@ -8,7 +8,7 @@
 #include "blocks.h"
 #include "wrong.h"
 
-enum { MOST_ROUNDS = 101 };
+enum { MAX_ROUNDS = 101 };
 
 cudaStream_t stream;
 float *plain_send, *plain_receive;
@@ -110,7 +110,7 @@ static int by_size(const void* a, const void* b) {
 typedef struct {
   cudaGraphExec_t graph;
   int times; /* launches per round */
-  double all[MOST_ROUNDS], first[MOST_ROUNDS];
+  double all[MAX_ROUNDS], first[MAX_ROUNDS];
 } Series;
 
 /* Whether any rank is bad. All ranks come here together, so that all leave a case at the same step. */
@@ -140,8 +140,8 @@ static int prepare(Library* library, Case one, Series* series, Figure* figure) {
   const double mine = once(library, one, series->graph, graphs ? 1 : 5);
   if (any(mine < 0)) return -1;
   const double wanted = round_milliseconds * 1e3 / (largest(mine) * per_launch);
-  const int most = graphs ? 200 : 2000, least = graphs ? 1 : 3;
-  series->times = (int)from_first(wanted < least ? least : wanted > most ? most : wanted);
+  const int max = graphs ? 200 : 2000, min = graphs ? 1 : 3;
+  series->times = (int)from_first(wanted < min ? min : wanted > max ? max : wanted);
   for (int i = 0; i < 2; i++) { /* caches and clocks get warm */
     if (any(once(library, one, series->graph, series->times) < 0)) return -1;
   }

@@ -38,7 +38,7 @@ static size_t bytes_of(const char* text) {
 }
 
 static void add_size(size_t bytes) {
-  if (options.sizes == MOST_SIZES) die("more than %d sizes", MOST_SIZES);
+  if (options.sizes == MAX_SIZES) die("more than %d sizes", MAX_SIZES);
   options.size[options.sizes++] = bytes;
 }
 
@@ -91,7 +91,7 @@ static void find_ranks(int gpus) {
   rank = gpus > 0 ? 0 : number_from(numbers);
   ranks = gpus > 0 ? gpus : number_from(sizes);
   if (rank < 0 || ranks < 1) die("start it by ncclrun, mpirun or torchrun, or with --gpus N");
-  if (ranks > MOST_RANKS) die("%d ranks: more than %d", ranks, MOST_RANKS);
+  if (ranks > MAX_RANKS) die("%d ranks: more than %d", ranks, MAX_RANKS);
 }
 
 static void defaults(const char* only) {

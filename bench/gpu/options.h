@@ -6,7 +6,7 @@
 typedef struct {
   int forks; /* --gpus: we start the ranks */
   int init, interference, enqueue;
-  size_t size[MOST_SIZES];
+  size_t size[MAX_SIZES];
   int kind[KINDS], mode[MODES];
   int sizes, kinds, modes;
   int (*local_rank)(int rank);

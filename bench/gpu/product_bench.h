@@ -1,4 +1,4 @@
-/* A product of two matrices, which takes all of a GPU's multiprocessors for about a millisecond. */
+/* A product of two matrices, which takes all of a GPU's SMs for about a millisecond. */
 #ifndef PRODUCT_BENCH_H_
 #define PRODUCT_BENCH_H_
 

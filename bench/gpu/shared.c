@@ -81,12 +81,12 @@ void barrier(void) {
 double largest(double value) {
   shared->value[rank] = value;
   barrier();
-  double most = shared->value[0];
+  double max = shared->value[0];
   for (int i = 1; i < ranks; i++) {
-    if (shared->value[i] > most) most = shared->value[i];
+    if (shared->value[i] > max) max = shared->value[i];
   }
   barrier();
-  return most;
+  return max;
 }
 
 double total(double value) {

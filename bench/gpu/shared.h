@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MOST_RANKS 64
-#define MOST_SIZES 40
+#define MAX_RANKS 64
+#define MAX_SIZES 40
 #define LIBRARIES 2
 enum { OURS = 0, THEIRS = 1 };
 enum { KINDS = 11 }; /* collectives, and the barrier */
@@ -19,15 +19,15 @@ enum { MODES = 4 }; /* eager and graph × plain and window */
 typedef struct {
   double launch[2]; /* µs of an empty kernel: eager, in a graph */
   double copies;    /* GB/s of a copy engine to the next GPU while all do; 0: not to be had */
-  double stores;    /* the same of multiprocessors */
+  double stores;    /* the same of SMs */
 } Limits;
 
 typedef struct {
   _Atomic int arrived;
   _Atomic int phase;
   _Atomic int ready; /* ranks that have mapped this */
-  double value[MOST_RANKS];
-  char bytes[MOST_RANKS][512]; /* what each rank gives to all: ids, memory handles */
+  double value[MAX_RANKS];
+  char bytes[MAX_RANKS][512]; /* what each rank gives to all: ids, memory handles */
   _Atomic int failed[LIBRARIES];
   char sentence[LIBRARIES][512]; /* of the first rank that failed */
   /* Where rank 0 is. The parent reads it when the time is up. */

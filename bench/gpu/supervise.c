@@ -27,7 +27,7 @@ static void start_over(void) {
 }
 
 Outcome supervise(int (*body)(int argument), int argument) {
-  pid_t children[MOST_RANKS];
+  pid_t children[MAX_RANKS];
   int left = ranks;
   Outcome outcome = ENDED;
   int64_t give_up = 0; /* when the others of one that has failed are killed */

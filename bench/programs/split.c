@@ -16,17 +16,17 @@ int main(void) {
   ncclComm_t world, part;
   if (ncclrunGetJob(&id, &size, &rank) != ncclSuccess) return 1;
   if (ncclCommInitRank(&world, size, id, rank) != ncclSuccess) return 1;
-  double least = 1e9;
+  double min = 1e9;
   for (int round = 0; round < 5; round++) {
     if (ncclrunBarrier(world, NULL) != ncclSuccess || ncclrunStreamSynchronize(NULL) != ncclSuccess) return 1;
     double took = now();
     if (ncclCommSplit(world, rank, 0, &part, NULL) != ncclSuccess) return 1;
     took = now() - took;
-    double most = 0;
-    if (ncclAllReduce(&took, &most, 1, ncclFloat64, ncclMax, world, NULL) != ncclSuccess) return 1;
+    double max = 0;
+    if (ncclAllReduce(&took, &max, 1, ncclFloat64, ncclMax, world, NULL) != ncclSuccess) return 1;
     if (ncclrunStreamSynchronize(NULL) != ncclSuccess || ncclCommDestroy(part) != ncclSuccess) return 1;
-    if (most < least) least = most;
+    if (max < min) min = max;
   }
-  if (rank == 0) printf("%.1f\n", least);
+  if (rank == 0) printf("%.1f\n", min);
   return ncclCommDestroy(world) == ncclSuccess ? 0 : 1;
 }

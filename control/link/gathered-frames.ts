@@ -1,5 +1,5 @@
-/** Collects the child agents' frames of one event-loop tick into one frame of kind `branch` on a link. */
-import { BranchMessage, encodePassed, passedBytes } from '../messages/branch.ts';
+/** Collects the child agents' frames of one event-loop tick into one frame of kind `childAgent` on a link. */
+import { ChildMessage, encodePassed, passedBytes } from '../messages/child-agent.ts';
 import { makeFrame } from '../messages/codec.ts';
 import { FrameKind, type Frame } from '../messages/frame.ts';
 
@@ -8,7 +8,7 @@ const FULL_BYTES = 64 * 1024;
 
 export class GatheredFrames {
   readonly #send: (frame: Frame) => void;
-  #waiting: { readonly branches: number[]; readonly frame: Frame }[] = [];
+  #waiting: { readonly children: number[]; readonly frame: Frame }[] = [];
   #bytes = 0;
 
   /** `send` writes to the link. */
@@ -16,14 +16,14 @@ export class GatheredFrames {
     this.#send = send;
   }
 
-  /** Adds a frame; the same frame added for several branches in a row travels once. */
-  add(branch: number, frame: Frame): void {
+  /** Adds a frame; the same frame added for several child agents in a row travels once. */
+  add(child: number, frame: Frame): void {
     const last = this.#waiting.at(-1);
-    if (last?.frame === frame && !last.branches.includes(branch)) {
-      last.branches.push(branch);
+    if (last?.frame === frame && !last.children.includes(child)) {
+      last.children.push(child);
       return;
     }
-    const one = { branches: [branch], frame };
+    const one = { children: [child], frame };
     const bytes = passedBytes(one);
     if (this.#bytes + bytes > FULL_BYTES) this.flush();
     this.#bytes += bytes;
@@ -36,6 +36,6 @@ export class GatheredFrames {
     if (frames.length === 0) return;
     this.#waiting = [];
     this.#bytes = 0;
-    this.#send(makeFrame(FrameKind.branch, { flags: BranchMessage.passed, payload: encodePassed(frames) }));
+    this.#send(makeFrame(FrameKind.childAgent, { flags: ChildMessage.passed, payload: encodePassed(frames) }));
   }
 }

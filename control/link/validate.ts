@@ -1,6 +1,6 @@
 /** Validation of the link's JSON payloads by the receiver. */
 import * as v from 'valibot';
-import type { BranchEnd, BranchOrder, BranchProblem } from '../messages/branch.ts';
+import type { ChildEnd, ChildOrder, ChildProblem } from '../messages/child-agent.ts';
 import { MAX_PAYLOAD_BYTES } from '../messages/frame.ts';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../messages/link.ts';
 import type { ReachQuestion } from '../messages/reach.ts';
@@ -143,7 +143,7 @@ const where = v.object({
   ),
 });
 
-const whereaboutsWanted = v.object({ communicator: communicatorName, epoch: count });
+const positionsQuestion = v.object({ communicator: communicatorName, epoch: count });
 
 const gpu = v.object({ index: count, address: v.nullable(v.pipe(v.string(), v.maxLength(40))) });
 
@@ -213,9 +213,9 @@ const invitation = v.object({
   port,
 });
 
-const branchOrder = v.object({ words: v.pipe(v.array(v.string()), v.minLength(1)) });
-const branchProblem = v.object({ problem: v.nullable(sentence) });
-const branchEnd = v.object({ status: v.nullable(count), remarks: sentence });
+const childOrder = v.object({ words: v.pipe(v.array(v.string()), v.minLength(1)) });
+const childProblem = v.object({ problem: v.nullable(sentence) });
+const childEnd = v.object({ status: v.nullable(count), stderr: sentence });
 
 /** The version alone, so that the agent refuses an order of another version for its version and not for its shape. */
 const versioned = v.object({ version: v.string() });
@@ -229,23 +229,23 @@ export function parseOrderVersion(payload: Uint8Array): string {
 }
 
 export function parseRankPositionsQuery(payload: Uint8Array): RankPositionsQuery {
-  return parse(whereaboutsWanted, payload, 'rankPositions');
+  return parse(positionsQuestion, payload, 'rankPositions');
 }
 
 export function parseInvitation(payload: Uint8Array): Invitation {
   return parse(invitation, payload, 'invitation');
 }
 
-export function parseBranchOrder(payload: Uint8Array): BranchOrder {
-  return parse(branchOrder, payload, 'branch order');
+export function parseChildOrder(payload: Uint8Array): ChildOrder {
+  return parse(childOrder, payload, 'child order');
 }
 
-export function parseBranchProblem(payload: Uint8Array): BranchProblem {
-  return parse(branchProblem, payload, 'end of a branch', MAX_AGENT_JSON_BYTES);
+export function parseChildProblem(payload: Uint8Array): ChildProblem {
+  return parse(childProblem, payload, 'end of a child agent', MAX_AGENT_JSON_BYTES);
 }
 
-export function parseBranchEnd(payload: Uint8Array): BranchEnd {
-  return parse(branchEnd, payload, 'end of a branch', MAX_AGENT_JSON_BYTES);
+export function parseChildEnd(payload: Uint8Array): ChildEnd {
+  return parse(childEnd, payload, 'end of a child agent', MAX_AGENT_JSON_BYTES);
 }
 
 export function parseReachQuestion(payload: Uint8Array): ReachQuestion {

@@ -82,19 +82,19 @@ export interface MailboxMessage {
 
 export function decodePost(payload: Uint8Array): MailboxMessage & { readonly bytes: Uint8Array } {
   const reader = new ByteReader(payload, 'post');
-  const post = { ...readLetter(reader), bytes: reader.block('bytes') };
+  const post = { ...readMailboxMessage(reader), bytes: reader.block('bytes') };
   reader.end();
   return post;
 }
 
 export function decodeFetch(payload: Uint8Array): MailboxMessage {
   const reader = new ByteReader(payload, 'fetch');
-  const fetch = readLetter(reader);
+  const fetch = readMailboxMessage(reader);
   reader.end();
   return fetch;
 }
 
-function readLetter(reader: ByteReader): MailboxMessage {
+function readMailboxMessage(reader: ByteReader): MailboxMessage {
   const key = { id: readId(reader), epoch: reader.u32('epoch'), round: POST_ROUND };
   return { key, from: reader.u32('from'), to: reader.u32('to'), tag: reader.u32('tag') };
 }

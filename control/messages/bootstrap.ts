@@ -43,7 +43,7 @@
  * PeerInfo, 64 bytes: a rank's contribution to a communicator
  *   u32 version (1), u32 device (0 host, 1 cuda), u32 cudaDevice, u32 listenPort (0: no listener), u64 hostHash, u64 pidHash,
  *   u64 shmDevice, u64 busId, u32 flags (bit 0 GPUDirect), u32 multiprocessors,
- *   u32 mostChannels, u32 communicators
+ *   u32 maxChannels, u32 communicators
  */
 export const BOOTSTRAP_PROTOCOL = 4;
 export const UNIQUE_ID_BYTES = 128;

@@ -60,7 +60,7 @@ export class ByteReader {
 
   /** Refuses bytes after the last field. */
   end(): void {
-    if (this.left !== 0) throw this.malformed(`${this.left} bytes too many`);
+    if (this.left !== 0) throw this.malformed(`${this.left} ${this.left === 1 ? 'byte' : 'bytes'} too many`);
   }
 
   #take(length: number, field: string): number {

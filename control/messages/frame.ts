@@ -44,7 +44,7 @@ export const FrameKind = {
   staging: 0x35, // in both directions, before an agent runs: copies ncclrun to the host (launcher/remote/staging/protocol.ts)
   invitation: 0x36, // launcher → agents that a resource manager starts: addresses to connect to and the job's key; payload JSON Invitation
   rankPositions: 0x37, // launcher → agent: where are your ranks in a communicator? payload JSON RankPositionsQuery; an AgentReport answers
-  branch: 0x38, // in both directions: frames of child agents; subject = number of the child agent; flags: BranchMessage (branch.ts)
+  childAgent: 0x38, // in both directions: frames of child agents; subject = number of the child agent; flags: ChildMessage (child-agent.ts)
   reach: 0x39, // launcher → agent: by which addresses do hosts reach each other? payload JSON ReachQuestion (reach.ts); an AgentReport answers
 
   // engine ↔ agent (bootstrap.ts has the payloads)

@@ -16,12 +16,25 @@ export interface HostVerbsPort {
   readonly gids: readonly HostGid[];
 }
 
-interface HostGid {
+export interface HostGid {
   readonly index: number;
   /** As an IPv6 address. */
   readonly gid: string;
   /** Of RoCE; null: unknown, or InfiniBand. */
   readonly version: 1 | 2 | null;
+}
+
+/** A port as `ncclrun topo` shows it, whether active or not. */
+export interface FoundVerbsPort extends HostVerbsPort {
+  /** "active", or what it is instead: "down", "init". */
+  readonly state: string;
+}
+
+/** All ports of a host. */
+export interface FoundVerbs {
+  readonly ports: readonly FoundVerbsPort[];
+  /** Why no port is known: a clause without its end; null: there are some. */
+  readonly problem: string | null;
 }
 
 /** Of a host without cards: it has no part in why a job does not use InfiniBand. */

@@ -101,7 +101,7 @@ function decodeHostTrees(reader: PlanReader, table: SectionReader, hosts: number
     Uint32Array.from({ length: hosts }, (_, host) => reader.u32(table.at(tree * hosts + host) + field));
   return Array.from({ length: count }, (_, tree) => ({
     parents: fieldOf(tree, HOST_TREE_RECORD.parent),
-    attachments: fieldOf(tree, HOST_TREE_RECORD.place),
+    attachments: fieldOf(tree, HOST_TREE_RECORD.attachment),
   }));
 }
 

@@ -48,7 +48,7 @@ function writeHosts(record: WriteRecord, start: (table: Table) => number, tables
     let position = 0;
     order.forEach((host, stop) => {
       record(at + stop * STRIDE.hostRing, [[HOST_RING_RECORD.host, host]]);
-      record(at + host * STRIDE.hostRing, [[HOST_RING_RECORD.firstPlace, position]]);
+      record(at + host * STRIDE.hostRing, [[HOST_RING_RECORD.firstPosition, position]]);
       position += shapes[shapeOf[host] ?? 0]?.ranks ?? 0;
     });
   });
@@ -57,7 +57,7 @@ function writeHosts(record: WriteRecord, start: (table: Table) => number, tables
     parents.forEach((parent, host) =>
       record(at + host * STRIDE.hostTree, [
         [HOST_TREE_RECORD.parent, parent],
-        [HOST_TREE_RECORD.place, attachments[host] ?? 0],
+        [HOST_TREE_RECORD.attachment, attachments[host] ?? 0],
       ]),
     );
   });

@@ -45,7 +45,7 @@ export function gpuPlanOf(plan: CommPlan): GpuPlan | null {
     channels: channels.length,
     ranks: peers.length,
     hosts: hosts.length,
-    localRanks: countByHost(peers, hosts.length).mostRanks,
+    localRanks: countByHost(peers, hosts.length).maxRanks,
   };
 }
 

@@ -106,8 +106,8 @@ export const GPU_NIC_RECORD = {
 } as const;
 export const CHANNEL_RECORD = { ring: 0, hostRing: 4, tree: 8, hostTree: 12, rail: 16 } as const;
 export const SHAPE_RECORD = { ranks: 0, firstRing: 4, firstTree: 8, reserved: 12 } as const;
-export const HOST_RING_RECORD = { host: 0, firstPlace: 4 } as const;
-export const HOST_TREE_RECORD = { parent: 0, place: 4 } as const;
+export const HOST_RING_RECORD = { host: 0, firstPosition: 4 } as const;
+export const HOST_TREE_RECORD = { parent: 0, attachment: 4 } as const;
 export const PEER_RECORD = { host: 0, localIndex: 4, listenPort: 8, pairNic: 12 } as const;
 export const LOCAL_RECORD = { rank: 0, firstEdge: 4, edgeCount: 8, pairNic: 12 } as const;
 export const EDGE_RECORD = {

@@ -35,7 +35,7 @@ export function isVariantOf(
 }
 
 /** Whether rails can connect hosts that have so many ranks each; 0: they have unlike numbers. A block on a GPU has few connections. */
-export function hasRails(device: DeviceName, { hosts, ranksOfEachHost }: Omit<RanksOfHosts, 'mostRanks'>): boolean {
+export function hasRails(device: DeviceName, { hosts, ranksOfEachHost }: Omit<RanksOfHosts, 'maxRanks'>): boolean {
   if (hosts < 2 || ranksOfEachHost < 2) return false;
   return device === 'host' || ranksOfEachHost + hosts - 2 <= MAX_GPUS;
 }
@@ -44,14 +44,24 @@ export interface RanksOfHosts {
   readonly hosts: number;
   /** 0: hosts have unlike numbers of them. */
   readonly ranksOfEachHost: number;
-  readonly mostRanks: number;
+  readonly maxRanks: number;
 }
 
 export function countByHost(peers: readonly { readonly host: number }[], hosts: number): RanksOfHosts {
   const counts = new Uint32Array(hosts);
   for (const { host } of peers) counts[host] = (counts[host] ?? 0) + 1;
-  const mostRanks = Math.max(...counts);
-  return { hosts, ranksOfEachHost: counts.every((count) => count === mostRanks) ? mostRanks : 0, mostRanks };
+  return ranksOfHosts(counts);
+}
+
+/** `counts`: number of ranks by host. */
+export function ranksOfHosts(counts: readonly number[] | Uint32Array): RanksOfHosts {
+  let maxRanks = 0;
+  let minRanks = Infinity;
+  for (const count of counts) {
+    maxRanks = Math.max(maxRanks, count);
+    minRanks = Math.min(minRanks, count);
+  }
+  return { hosts: counts.length, ranksOfEachHost: minRanks === maxRanks ? maxRanks : 0, maxRanks };
 }
 
 /** Whether GPUs of several hosts carry the collective out as sends and receives, however many ranks there are. */

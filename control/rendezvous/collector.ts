@@ -30,7 +30,7 @@ interface Contributed extends Entry {
   readonly host: number;
 }
 
-export interface Gathering {
+export interface PendingGather {
   readonly key: Key;
   readonly size: number;
   /** Contributions by rank. */
@@ -46,13 +46,13 @@ export interface Gathering {
 }
 
 type Outcome =
-  | { readonly type: 'waiting'; readonly gathering: Gathering }
-  | { readonly type: 'complete'; readonly gathering: Gathering }
-  /** The caller must notify every waiting rank; `gathering` is null if only this contributor waits. */
-  | { readonly type: 'failed'; readonly gathering: Gathering | null; readonly failure: RendezvousFailure };
+  | { readonly type: 'waiting'; readonly gather: PendingGather }
+  | { readonly type: 'complete'; readonly gather: PendingGather }
+  /** The caller must notify every waiting rank; `gather` is null if only this contributor waits. */
+  | { readonly type: 'failed'; readonly gather: PendingGather | null; readonly failure: RendezvousFailure };
 
 /** Ranks that a contributor wants to leave out. */
-type Exclusion = Pick<Gathering, 'leftOut' | 'withoutGone'>;
+type Exclusion = Pick<PendingGather, 'leftOut' | 'withoutGone'>;
 const NOBODY: Exclusion = { leftOut: [], withoutGone: false };
 
 function leftOutText({ leftOut, withoutGone }: Exclusion): string {
@@ -69,7 +69,7 @@ interface CollectorOptions {
 export class Collector {
   readonly #options: CollectorOptions;
   readonly #clock: Clock;
-  readonly #waiting = new Map<string, Gathering>();
+  readonly #waiting = new Map<string, PendingGather>();
   /** Bytes of pending contributions by host. */
   readonly #waitingBytes = new Map<number, number>();
   readonly #failed = new RecentMap<RendezvousFailure>(REMEMBERED_FAILURES);
@@ -82,11 +82,11 @@ export class Collector {
   }
 
   /** Pending keys, oldest first. */
-  waiting(): Gathering[] {
+  waiting(): PendingGather[] {
     return [...this.#waiting.values()];
   }
 
-  get(key: Key): Gathering | undefined {
+  get(key: Key): PendingGather | undefined {
     return this.#waiting.get(keyName(key));
   }
 
@@ -95,19 +95,19 @@ export class Collector {
     const name = keyName(key);
     const known = this.#waiting.get(name);
     const earlier = known === undefined ? this.#failed.get(name) : undefined;
-    if (earlier !== undefined) return { type: 'failed', gathering: null, failure: earlier };
+    if (earlier !== undefined) return { type: 'failed', gather: null, failure: earlier };
     const exclusion = isShrinkRound(key.round) ? readSplit(entry.bytes, size, entry.rank) : NOBODY;
     const problem =
       this.#wrongInItself(key, size, entry) ??
       (known === undefined ? this.#leavesBehind(key, exclusion) : this.#contradiction(known, size, entry, exclusion));
     if (problem !== undefined) {
-      if (known === undefined) return { type: 'failed', gathering: null, failure: problem };
+      if (known === undefined) return { type: 'failed', gather: null, failure: problem };
       known.hosts.add(entry.host);
       this.fail(key, problem);
-      return { type: 'failed', gathering: known, failure: problem };
+      return { type: 'failed', gather: known, failure: problem };
     }
     const { leftOut, withoutGone } = exclusion;
-    const gathering: Gathering = known ?? {
+    const gather: PendingGather = known ?? {
       key,
       size,
       entries: new Map(),
@@ -117,55 +117,54 @@ export class Collector {
       since: this.#clock.now(),
     };
     this.#weigh(entry, 1);
-    gathering.entries.set(entry.rank, entry);
-    gathering.hosts.add(entry.host);
-    if (gathering.entries.size === size - leftOut.length)
-      return { type: 'complete', gathering: this.#complete(gathering) };
-    if (known === undefined) this.#waiting.set(name, gathering);
-    return { type: 'waiting', gathering };
+    gather.entries.set(entry.rank, entry);
+    gather.hosts.add(entry.host);
+    if (gather.entries.size === size - leftOut.length) return { type: 'complete', gather: this.#complete(gather) };
+    if (known === undefined) this.#waiting.set(name, gather);
+    return { type: 'waiting', gather };
   }
 
   /** Completes a key that allows it and waits only for ranks that are gone; else returns null. */
-  completeWithout(key: Key, isGone: (rank: number) => boolean): Gathering | null {
-    const gathering = this.get(key);
-    if (gathering?.withoutGone !== true) return null;
+  completeWithout(key: Key, isGone: (rank: number) => boolean): PendingGather | null {
+    const gather = this.get(key);
+    if (gather?.withoutGone !== true) return null;
     const missing: number[] = [];
-    for (let rank = 0; rank < gathering.size; rank++) {
-      if (gathering.entries.has(rank)) continue;
+    for (let rank = 0; rank < gather.size; rank++) {
+      if (gather.entries.has(rank)) continue;
       if (!isGone(rank)) return null;
       missing.push(rank);
     }
-    gathering.leftOut = missing;
-    return this.#complete(gathering);
+    gather.leftOut = missing;
+    return this.#complete(gather);
   }
 
-  #complete(gathering: Gathering): Gathering {
-    const { key, leftOut } = gathering;
-    this.#remove(gathering);
+  #complete(gather: PendingGather): PendingGather {
+    const { key, leftOut } = gather;
+    this.#remove(gather);
     const parent = communicatorKeyName(key);
     if (leftOut.length > 0)
       this.#leftBehind.set(parent, new Set([...(this.#leftBehind.get(parent) ?? []), ...leftOut]));
-    return gathering;
+    return gather;
   }
 
   /** Fails a key; returns its contributions if it was pending. */
-  fail(key: Key, failure: RendezvousFailure): Gathering | undefined {
+  fail(key: Key, failure: RendezvousFailure): PendingGather | undefined {
     const name = keyName(key);
-    const gathering = this.#waiting.get(name);
-    if (gathering !== undefined) this.#remove(gathering);
+    const gather = this.#waiting.get(name);
+    if (gather !== undefined) this.#remove(gather);
     this.#failed.set(name, failure);
-    return gathering;
+    return gather;
   }
 
   /** Drops a key without remembering it, because another owner has taken it over. */
   forget(key: Key): void {
-    const gathering = this.get(key);
-    if (gathering !== undefined) this.#remove(gathering);
+    const gather = this.get(key);
+    if (gather !== undefined) this.#remove(gather);
   }
 
-  #remove(gathering: Gathering): void {
-    this.#waiting.delete(keyName(gathering.key));
-    for (const entry of gathering.entries.values()) this.#weigh(entry, -1);
+  #remove(gather: PendingGather): void {
+    this.#waiting.delete(keyName(gather.key));
+    for (const entry of gather.entries.values()) this.#weigh(entry, -1);
   }
 
   #weigh({ host, bytes }: Contributed, sign: 1 | -1): void {
@@ -208,26 +207,25 @@ export class Collector {
   }
 
   #contradiction(
-    gathering: Gathering,
+    gather: PendingGather,
     size: number,
     entry: Contributed,
     exclusion: Exclusion,
   ): RendezvousFailure | undefined {
-    const what = describeKey(gathering.key);
-    const same = gathering.entries.get(entry.rank);
-    if (size !== gathering.size) {
-      const [first] = gathering.entries.values();
-      const phrase = first === undefined ? '' : `, ${this.#who(first)} has ${gathering.size}`;
+    const what = describeKey(gather.key);
+    const same = gather.entries.get(entry.rank);
+    if (size !== gather.size) {
+      const [first] = gather.entries.values();
+      const phrase = first === undefined ? '' : `, ${this.#who(first)} has ${gather.size}`;
       return {
         result: NcclResult.invalidArgument,
         sentence: `sizes differ in ${what}: ${this.#who(entry)} has ${size} ranks${phrase}`,
       };
     }
-    const agree =
-      exclusion.withoutGone === gathering.withoutGone && exclusion.leftOut.join() === gathering.leftOut.join();
+    const agree = exclusion.withoutGone === gather.withoutGone && exclusion.leftOut.join() === gather.leftOut.join();
     if (!agree) {
-      const [first] = gathering.entries.values();
-      const phrase = first === undefined ? '' : `, ${this.#who(first)} leaves out ${leftOutText(gathering)}`;
+      const [first] = gather.entries.values();
+      const phrase = first === undefined ? '' : `, ${this.#who(first)} leaves out ${leftOutText(gather)}`;
       return {
         result: NcclResult.invalidArgument,
         sentence: `the ranks left out differ in ${what}: ${this.#who(entry)} leaves out ${leftOutText(exclusion)}${phrase}`,

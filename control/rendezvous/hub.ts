@@ -32,7 +32,7 @@ import {
   ROUTED_WANTED,
 } from '../messages/rendezvous.ts';
 import { Collector } from './collector.ts';
-import type { Gathering } from './collector.ts';
+import type { PendingGather } from './collector.ts';
 import { describeDesertion, describeRank } from './failure.ts';
 import type { RendezvousFailure } from './failure.ts';
 import type { Gone } from './leavers.ts';
@@ -56,7 +56,7 @@ interface HubOptions {
   readonly rankHosts: readonly number[];
   send(host: number, frame: Frame): void;
   /** Called when all ranks have joined: sends each host its part of the plan. Throws an Error with the reason if there is no plan. */
-  join(gathering: Gathering): void;
+  join(gather: PendingGather): void;
   late(report: LateReport): void;
   /** Called when a rank exited for which others wait; `message` names the ranks and the key. */
   missing(rank: number, message: string): void;
@@ -134,13 +134,13 @@ export class Hub {
   /** Records the exit of a rank of the job; `sentence` describes it. */
   rankEnded(rank: number, sentence: string): void {
     this.#roster.end(rank, sentence);
-    for (const gathering of this.#collector.waiting()) {
-      if ([...gathering.entries.values()].some((entry) => entry.jobRank === rank)) {
-        this.#fail(gathering.key, {
+    for (const gather of this.#collector.waiting()) {
+      if ([...gather.entries.values()].some((entry) => entry.jobRank === rank)) {
+        this.#fail(gather.key, {
           result: NcclResult.remoteError,
-          sentence: `${sentence} while others waited in ${describeKey(gathering.key)}`,
+          sentence: `${sentence} while others waited in ${describeKey(gather.key)}`,
         });
-        this.#options.missing(rank, `${sentence} while others waited in ${describeKey(gathering.key)}`);
+        this.#options.missing(rank, `${sentence} while others waited in ${describeKey(gather.key)}`);
       }
     }
     this.#settleAllGone();
@@ -152,8 +152,8 @@ export class Hub {
     const first = this.#options.rankHosts.indexOf(host);
     const failure = { result: NcclResult.remoteError, sentence: `rank ${first} ${phrase}` };
     this.#live.hostLost(host, failure);
-    for (const gathering of this.#collector.waiting()) {
-      if (gathering.hosts.has(host)) this.#fail(gathering.key, failure);
+    for (const gather of this.#collector.waiting()) {
+      if (gather.hosts.has(host)) this.#fail(gather.key, failure);
     }
     this.#mailbox.dropWaiters((waiter) => waiter === host);
     this.#roster.endHost(host, phrase);
@@ -187,11 +187,10 @@ export class Hub {
         case 'waiting':
           break;
         case 'complete':
-          this.#complete(outcome.gathering);
+          this.#complete(outcome.gather);
           break;
         case 'failed':
-          for (const concerned of outcome.gathering?.hosts ?? [host])
-            this.#sendFailure(concerned, key, outcome.failure);
+          for (const concerned of outcome.gather?.hosts ?? [host]) this.#sendFailure(concerned, key, outcome.failure);
           break;
         default:
           outcome satisfies never;
@@ -204,9 +203,9 @@ export class Hub {
     return this.#watchDoomed();
   }
 
-  #complete(gathering: Gathering): void {
-    const { key, size, entries, hosts } = gathering;
-    if (key.round === JOIN_ROUND) return this.#join(gathering);
+  #complete(gather: PendingGather): void {
+    const { key, size, entries, hosts } = gather;
+    if (key.round === JOIN_ROUND) return this.#join(gather);
     let bytes = 0;
     for (const entry of entries.values()) bytes += entry.bytes.length + 4;
     if (bytes > MAX_TABLE_BYTES) {
@@ -214,20 +213,20 @@ export class Hub {
       for (const host of hosts) this.#sendFailure(host, key, { result: NcclResult.invalidUsage, sentence });
       return undefined;
     }
-    const table = contributionsByRank(gathering);
+    const table = contributionsByRank(gather);
     const frame = makeFrame(FrameKind.completed, { payload: encodeCompleted(key, table) });
     for (const host of hosts) this.#options.send(host, frame);
     if (!isSplitRound(key.round)) return undefined;
-    for (const part of splitParts(key, table)) this.#join(joinOf(part, gathering));
+    for (const part of splitParts(key, table)) this.#join(joinOf(part, gather));
     return undefined;
   }
 
-  #join(gathering: Gathering): void {
-    const { key, hosts } = gathering;
+  #join(gather: PendingGather): void {
+    const { key, hosts } = gather;
     try {
       if (this.#live.has(key)) throw new Error(inUse(key));
-      this.#options.join(gathering);
-      this.#live.add(gathering);
+      this.#options.join(gather);
+      this.#live.add(gather);
     } catch (error) {
       const sentence = messageOf(error);
       for (const host of hosts) this.#sendFailure(host, key, { result: NcclResult.invalidUsage, sentence });
@@ -253,8 +252,8 @@ export class Hub {
       if (rank !== ALL_RANKS)
         return this.#gone(key, rank, { result: NcclResult.invalidUsage, sentence: reason, blame });
       if (this.#live.hostFinished(key, host)) this.#mailbox.end(key.id, key.epoch);
-      for (const gathering of this.#collector.waiting())
-        if (areOfOneCommunicator(gathering.key, key)) this.#failDeserted(gathering);
+      for (const gather of this.#collector.waiting())
+        if (areOfOneCommunicator(gather.key, key)) this.#failDeserted(gather);
       return;
     }
     if (blame < ranks) this.#options.departed(blame, how === LeftHow.died ? `${reason}; others waited for it` : reason);
@@ -316,8 +315,8 @@ export class Hub {
   }
 
   #fail(key: Key, failure: RendezvousFailure): void {
-    const gathering = this.#collector.fail(key, failure);
-    for (const host of gathering?.hosts ?? []) this.#sendFailure(host, key, failure);
+    const gather = this.#collector.fail(key, failure);
+    for (const host of gather?.hosts ?? []) this.#sendFailure(host, key, failure);
   }
 
   #sendFailure(host: number, key: Key, failure: RendezvousFailure): void {
@@ -325,7 +324,7 @@ export class Hub {
   }
 
   /** Fails a round that waits for a rank gone from the communicator, or a split that waits for a host where all ranks have finalized it. */
-  #failDeserted({ key, entries, leftOut, withoutGone }: Gathering): boolean {
+  #failDeserted({ key, entries, leftOut, withoutGone }: PendingGather): boolean {
     const { rankHosts, hostNames } = this.#options;
     const there = new Set([...entries.keys(), ...leftOut]);
     const deserted = desertion(key, withoutGone ? [] : this.#live.goneFrom(key), (rank) => !there.has(rank));
@@ -343,7 +342,7 @@ export class Hub {
   }
 
   /** Ranks of the job for which a shrink waits, as far as the hub remembers the communicator. */
-  #neededFor({ key, size, entries, leftOut }: Gathering): number[] {
+  #neededFor({ key, size, entries, leftOut }: PendingGather): number[] {
     if (!isShrinkRound(key.round)) return [];
     const settled = new Set([...entries.keys(), ...leftOut]);
     const needed: number[] = [];
@@ -355,11 +354,11 @@ export class Hub {
   }
 
   #settleAllGone(): void {
-    for (const gathering of this.#collector.waiting()) this.#settleGone(gathering);
+    for (const gather of this.#collector.waiting()) this.#settleGone(gather);
   }
 
   /** Completes a key that excludes gone ranks once it waits for no other; returns whether it did. */
-  #settleGone({ key, withoutGone }: Gathering): boolean {
+  #settleGone({ key, withoutGone }: PendingGather): boolean {
     if (!withoutGone) return false;
     const complete = this.#collector.completeWithout(
       key,
@@ -369,9 +368,9 @@ export class Hub {
     return complete !== null;
   }
 
-  #isDoomed(gathering: Gathering): boolean {
-    if (gathering.withoutGone) return false;
-    return this.#roster.isDoomed(gathering, this.#neededFor(gathering));
+  #isDoomed(gather: PendingGather): boolean {
+    if (gather.withoutGone) return false;
+    return this.#roster.isDoomed(gather, this.#neededFor(gather));
   }
 
   #watchDoomed(): void {
@@ -379,10 +378,10 @@ export class Hub {
     if (!this.#collector.waiting().some((one) => this.#isDoomed(one))) return;
     this.#doomTimer = this.#clock.after(DOOMED_GRACE_MS, () => {
       this.#doomTimer = null;
-      for (const gathering of this.#collector.waiting()) {
-        if (!this.#isDoomed(gathering)) continue;
-        const doom = this.#roster.describeDoom(gathering, this.#neededFor(gathering));
-        this.#fail(gathering.key, { result: NcclResult.remoteError, sentence: doom.sentence });
+      for (const gather of this.#collector.waiting()) {
+        if (!this.#isDoomed(gather)) continue;
+        const doom = this.#roster.describeDoom(gather, this.#neededFor(gather));
+        this.#fail(gather.key, { result: NcclResult.remoteError, sentence: doom.sentence });
         this.#options.missing(doom.rank, doom.sentence);
       }
     });
@@ -393,8 +392,7 @@ export class Hub {
       this.#clock,
       afterMs,
       () => this.#collector.waiting(),
-      (gathering, seconds) =>
-        report({ what: describeKey(gathering.key), ...this.#roster.missingFrom(gathering), seconds }),
+      (gather, seconds) => report({ what: describeKey(gather.key), ...this.#roster.missingFrom(gather), seconds }),
     );
   }
 }

@@ -1,6 +1,6 @@
 /** Reports keys that wait for long, with one timer for all of them. */
 import type { Clock, Countdown } from '../clock.ts';
-import type { Gathering } from './collector.ts';
+import type { PendingGather } from './collector.ts';
 
 export interface LateReport {
   readonly what: string;
@@ -17,16 +17,16 @@ const REPEAT_AFTER = 6;
 export class LateWatch {
   readonly #clock: Clock;
   readonly #afterMs: number;
-  readonly #waiting: () => readonly Gathering[];
-  readonly #report: (gathering: Gathering, seconds: number) => void;
-  readonly #reports = new WeakMap<Gathering, number>();
+  readonly #waiting: () => readonly PendingGather[];
+  readonly #report: (gather: PendingGather, seconds: number) => void;
+  readonly #reports = new WeakMap<PendingGather, number>();
   #timer: Countdown | null = null;
 
   constructor(
     clock: Clock,
     afterMs: number,
-    waiting: () => readonly Gathering[],
-    report: (gathering: Gathering, seconds: number) => void,
+    waiting: () => readonly PendingGather[],
+    report: (gather: PendingGather, seconds: number) => void,
   ) {
     this.#clock = clock;
     this.#afterMs = afterMs;
@@ -37,7 +37,7 @@ export class LateWatch {
   /** Starts the timer if a key waits. */
   watch(): void {
     if (this.#timer !== null) return;
-    const next = Math.min(...this.#waiting().map((gathering) => this.#dueAt(gathering)));
+    const next = Math.min(...this.#waiting().map((gather) => this.#dueAt(gather)));
     if (next === Infinity) return;
     this.#timer = this.#clock.after(Math.max(next - this.#clock.now(), 1), () => this.#fire());
   }
@@ -50,15 +50,15 @@ export class LateWatch {
   #fire(): void {
     this.#timer = null;
     const now = this.#clock.now();
-    for (const gathering of this.#waiting()) {
-      if (this.#dueAt(gathering) > now) continue;
-      this.#reports.set(gathering, (this.#reports.get(gathering) ?? 0) + 1);
-      this.#report(gathering, Math.round((now - gathering.since) / 1000));
+    for (const gather of this.#waiting()) {
+      if (this.#dueAt(gather) > now) continue;
+      this.#reports.set(gather, (this.#reports.get(gather) ?? 0) + 1);
+      this.#report(gather, Math.round((now - gather.since) / 1000));
     }
     this.watch();
   }
 
-  #dueAt(gathering: Gathering): number {
-    return gathering.since + this.#afterMs * (1 + REPEAT_AFTER * (this.#reports.get(gathering) ?? 0));
+  #dueAt(gather: PendingGather): number {
+    return gather.since + this.#afterMs * (1 + REPEAT_AFTER * (this.#reports.get(gather) ?? 0));
   }
 }

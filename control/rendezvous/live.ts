@@ -8,7 +8,7 @@ import { communicatorKeyName } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
 import { encodeBroken } from '../messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, JOIN_ROUND, RANK_GONE } from '../messages/rendezvous.ts';
-import type { Gathering } from './collector.ts';
+import type { PendingGather } from './collector.ts';
 import type { RendezvousFailure } from './failure.ts';
 import { Leavers, type Gone } from './leavers.ts';
 import { CallComparison } from './mismatch.ts';
@@ -79,7 +79,7 @@ export class LiveCommunicators {
     this.#counts.set(host, this.countOn(host) + change);
   }
 
-  add({ key, hosts, entries, size }: Gathering): void {
+  add({ key, hosts, entries, size }: PendingGather): void {
     for (const host of hosts) this.#count(host, 1);
     this.#live.set(communicatorKeyName(key), {
       key,
@@ -218,7 +218,7 @@ function goneFrame(key: Key, rank: number, { result, sentence, blame }: Gone): F
   return makeFrame(FrameKind.broken, { subject: blame, flags: RANK_GONE, payload });
 }
 
-function jobRanksOf(entries: Gathering['entries'], size: number): JobRanks {
+function jobRanksOf(entries: PendingGather['entries'], size: number): JobRanks {
   const jobRanks = new Int32Array(size).fill(-1);
   let same = true;
   for (const { rank, jobRank } of entries.values()) {

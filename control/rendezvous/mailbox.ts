@@ -16,31 +16,31 @@ export class Mailbox<Waiter> {
   #bytes = 0;
 
   /** Returns the waiter that receives the bytes; 'stored' if none waits yet; 'full' if the mailbox is full. */
-  post(letter: MailboxMessage, bytes: Uint8Array): { readonly waiter: Waiter } | 'stored' | 'full' {
-    const box = this.#find(letter);
+  post(message: MailboxMessage, bytes: Uint8Array): { readonly waiter: Waiter } | 'stored' | 'full' {
+    const box = this.#find(message);
     const waiter = box?.waiters.shift();
     if (waiter !== undefined) {
       this.#bytes -= MESSAGE_BYTES;
-      this.#tidy(letter);
+      this.#tidy(message);
       return { waiter };
     }
     if (this.#bytes + costOf(bytes) > MAILBOX_BYTES) return 'full';
     this.#bytes += costOf(bytes);
-    this.#make(letter).stored.push(new Uint8Array(bytes)); // a view would keep the whole received chunk alive
+    this.#make(message).stored.push(new Uint8Array(bytes)); // a view would keep the whole received chunk alive
     return 'stored';
   }
 
   /** Returns the oldest message; 'waiting' if there is none and the waiter is stored; 'full' if the mailbox is full. */
-  fetch(letter: MailboxMessage, waiter: Waiter): Uint8Array | 'waiting' | 'full' {
-    const bytes = this.#find(letter)?.stored.shift();
+  fetch(message: MailboxMessage, waiter: Waiter): Uint8Array | 'waiting' | 'full' {
+    const bytes = this.#find(message)?.stored.shift();
     if (bytes === undefined) {
       if (this.#bytes + MESSAGE_BYTES > MAILBOX_BYTES) return 'full';
       this.#bytes += MESSAGE_BYTES;
-      this.#make(letter).waiters.push(waiter);
+      this.#make(message).waiters.push(waiter);
       return 'waiting';
     }
     this.#bytes -= costOf(bytes);
-    this.#tidy(letter);
+    this.#tidy(message);
     return bytes;
   }
 
@@ -71,25 +71,25 @@ export class Mailbox<Waiter> {
     }
   }
 
-  #find(letter: MailboxMessage): Box<Waiter> | undefined {
-    return this.#boxes.get(groupName(letter.key.id, letter.key.epoch))?.get(boxName(letter));
+  #find(message: MailboxMessage): Box<Waiter> | undefined {
+    return this.#boxes.get(groupName(message.key.id, message.key.epoch))?.get(boxName(message));
   }
 
-  #make(letter: MailboxMessage): Box<Waiter> {
-    const group = groupName(letter.key.id, letter.key.epoch);
+  #make(message: MailboxMessage): Box<Waiter> {
+    const group = groupName(message.key.id, message.key.epoch);
     const boxes = this.#boxes.get(group) ?? new Map<string, Box<Waiter>>();
     this.#boxes.set(group, boxes);
-    const box = boxes.get(boxName(letter)) ?? { stored: [], waiters: [] };
-    boxes.set(boxName(letter), box);
+    const box = boxes.get(boxName(message)) ?? { stored: [], waiters: [] };
+    boxes.set(boxName(message), box);
     return box;
   }
 
-  #tidy(letter: MailboxMessage): void {
-    const group = groupName(letter.key.id, letter.key.epoch);
+  #tidy(message: MailboxMessage): void {
+    const group = groupName(message.key.id, message.key.epoch);
     const boxes = this.#boxes.get(group);
-    const box = boxes?.get(boxName(letter));
+    const box = boxes?.get(boxName(message));
     if (boxes === undefined || box === undefined || box.waiters.length + box.stored.length > 0) return;
-    boxes.delete(boxName(letter));
+    boxes.delete(boxName(message));
     if (boxes.size === 0) this.#boxes.delete(group);
   }
 }

@@ -12,7 +12,7 @@ import { validatePlan } from '../plan/validate.ts';
 import type { PlanInput, PlannedHost, PlannedPeer } from '../planner/input/input.ts';
 import type { Planner } from '../planner/planner.ts';
 import { randomBytes } from '../random-bytes.ts';
-import type { Gathering } from './collector.ts';
+import type { PendingGather } from './collector.ts';
 
 interface PlannedCommunicator {
   readonly encoded: EncodedPlan;
@@ -22,16 +22,16 @@ interface PlannedCommunicator {
 
 /** `hostAt` returns a host of the job by index. Throws UnplannableError, PlanError or ProtocolError with a sentence for the ranks. */
 export function planJoined(
-  gathering: Gathering,
+  gather: PendingGather,
   hostAt: (host: number, device: DeviceName) => PlannedHost,
   planner: Planner,
   wholeJob: boolean,
 ): PlannedCommunicator {
-  const used = [...gathering.hosts].sort((a, b) => a - b);
+  const used = [...gather.hosts].sort((a, b) => a - b);
   const planIndex = new Map(used.map((host, index) => [host, index]));
   const peers: PlannedPeer[] = [];
-  for (let rank = 0; rank < gathering.size; rank++) {
-    const entry = gathering.entries.get(rank);
+  for (let rank = 0; rank < gather.size; rank++) {
+    const entry = gather.entries.get(rank);
     if (entry === undefined) throw new RangeError(`rank ${rank} has not joined`);
     const { gpuDirect: _gpuDirect, ...info } = decodePeerInfo(entry.bytes, `facts of rank ${rank}`);
     peers.push({ ...info, host: planIndex.get(entry.host) ?? 0 });

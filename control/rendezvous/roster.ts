@@ -1,6 +1,6 @@
 /** The rendezvous' list of the job's ranks: which of them can still join a communicator. */
 import { describeKey } from '../messages/key.ts';
-import type { Gathering } from './collector.ts';
+import type { PendingGather } from './collector.ts';
 import { listRanks } from './failure.ts';
 import type { LateReport } from './late.ts';
 
@@ -40,40 +40,40 @@ export class Roster {
    * True if too few remaining ranks could still join, or if one of `needed` (the known ranks that must) has exited. It expects no second
    * contribution of a rank, although one process may hold several ranks of a communicator: hence the hub's grace time.
    */
-  isDoomed(gathering: Gathering, needed: readonly number[]): boolean {
+  isDoomed(gather: PendingGather, needed: readonly number[]): boolean {
     if (this.#ended.size === 0) return false;
     if (needed.some((rank) => this.#ended.has(rank))) return true;
     const there = new Set<number>();
-    for (const { jobRank } of gathering.entries.values()) {
+    for (const { jobRank } of gather.entries.values()) {
       if (jobRank >= 0 && !this.#ended.has(jobRank)) there.add(jobRank);
     }
     const able = this.#rankHosts.length - this.#ended.size - there.size;
-    return able < gathering.size - gathering.leftOut.length - gathering.entries.size;
+    return able < gather.size - gather.leftOut.length - gather.entries.size;
   }
 
   /** Rank to blame and its sentence; of several missing ranks the one that exited first. */
-  describeDoom(gathering: Gathering, needed: readonly number[]): { readonly rank: number; readonly sentence: string } {
+  describeDoom(gather: PendingGather, needed: readonly number[]): { readonly rank: number; readonly sentence: string } {
     const ended = [...this.#ended.keys()];
     const ranks = needed.length === 0 ? ended : ended.filter((rank) => needed.includes(rank));
-    const numbered = this.#isNumberedAsJob(gathering);
-    const rank = ranks.find((one) => !numbered || !gathering.entries.has(one)) ?? 0;
-    const joined = listRanks([...gathering.entries.keys()].sort((a, b) => a - b));
-    const verb = gathering.entries.size === 1 ? 'has' : 'have';
+    const numbered = this.#isNumberedAsJob(gather);
+    const rank = ranks.find((one) => !numbered || !gather.entries.has(one)) ?? 0;
+    const joined = listRanks([...gather.entries.keys()].sort((a, b) => a - b));
+    const verb = gather.entries.size === 1 ? 'has' : 'have';
     return {
       rank,
       sentence:
-        `${this.#ended.get(rank) ?? `rank ${rank} ended`} without joining ${describeKey(gathering.key)}: ` +
-        `of its ${gathering.size} ranks ${joined} ${verb} come`,
+        `${this.#ended.get(rank) ?? `rank ${rank} ended`} without joining ${describeKey(gather.key)}: ` +
+        `of its ${gather.size} ranks ${joined} ${verb} come`,
     };
   }
 
   /** Names of the ranks that have not contributed, and their ranks in the job where known. */
-  missingFrom(gathering: Gathering): Pick<LateReport, 'missing' | 'ranks'> {
-    const numbered = this.#isNumberedAsJob(gathering);
+  missingFrom(gather: PendingGather): Pick<LateReport, 'missing' | 'ranks'> {
+    const numbered = this.#isNumberedAsJob(gather);
     const ranks: number[] = [];
-    const leftOut = new Set(gathering.leftOut);
-    for (let rank = 0; rank < gathering.size; rank++)
-      if (!gathering.entries.has(rank) && !leftOut.has(rank)) ranks.push(rank);
+    const leftOut = new Set(gather.leftOut);
+    for (let rank = 0; rank < gather.size; rank++)
+      if (!gather.entries.has(rank) && !leftOut.has(rank)) ranks.push(rank);
     const missing = ranks.map((rank) =>
       numbered ? `rank ${rank} (${this.#hostName(this.#rankHosts[rank] ?? -1)})` : `rank ${rank}`,
     );
@@ -81,9 +81,9 @@ export class Roster {
   }
 
   /** True if the communicator has all ranks of the job and, as far as known, the same numbering. */
-  #isNumberedAsJob(gathering: Gathering): boolean {
-    if (gathering.size !== this.#rankHosts.length) return false;
-    for (const { rank, jobRank } of gathering.entries.values()) if (jobRank !== -1 && jobRank !== rank) return false;
+  #isNumberedAsJob(gather: PendingGather): boolean {
+    if (gather.size !== this.#rankHosts.length) return false;
+    for (const { rank, jobRank } of gather.entries.values()) if (jobRank !== -1 && jobRank !== rank) return false;
     return true;
   }
 }

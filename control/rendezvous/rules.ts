@@ -3,7 +3,7 @@ import { NcclResult } from '../messages/bootstrap.ts';
 import { describeKey } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
 import { isShrinkRound, isSplitRound, JOIN_ROUND, LeftHow } from '../messages/rendezvous.ts';
-import type { Gathering } from './collector.ts';
+import type { PendingGather } from './collector.ts';
 import type { RendezvousFailure } from './failure.ts';
 import { describeDesertion } from './failure.ts';
 
@@ -49,6 +49,6 @@ export function desertion(
 }
 
 /** Table for the ranks of a complete round: contributions by rank, empty for ranks left out. */
-export function contributionsByRank({ size, entries }: Gathering): Uint8Array[] {
+export function contributionsByRank({ size, entries }: PendingGather): Uint8Array[] {
   return Array.from({ length: size }, (_, rank) => entries.get(rank)?.bytes ?? new Uint8Array(0));
 }

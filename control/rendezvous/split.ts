@@ -3,7 +3,7 @@ import { NO_COLOUR } from '../messages/bootstrap.ts';
 import type { Key } from '../messages/key.ts';
 import { JOIN_ROUND } from '../messages/rendezvous.ts';
 import { readSplit } from '../messages/split.ts';
-import type { Gathering } from './collector.ts';
+import type { PendingGather } from './collector.ts';
 
 /** A new communicator. */
 export interface SplitPart {
@@ -30,8 +30,8 @@ export function splitParts(key: Key, contributions: readonly Uint8Array[]): Spli
 }
 
 /** Contributions of the ranks of `part` as if they had joined by its own id. */
-export function joinOf({ key, ranks }: SplitPart, split: Gathering): Gathering {
-  const entries: Gathering['entries'] = new Map();
+export function joinOf({ key, ranks }: SplitPart, split: PendingGather): PendingGather {
+  const entries: PendingGather['entries'] = new Map();
   const hosts = new Set<number>();
   ranks.forEach((old, rank) => {
     const entry = split.entries.get(old);

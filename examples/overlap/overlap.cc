@@ -30,7 +30,7 @@
 
 namespace {
 
-constexpr int kMultiprocessors = 16; /* that the all-reduce may have */
+constexpr int kSms = 16; /* that the all-reduce may have */
 
 /* Which of the two runs. */
 struct Work {
@@ -42,7 +42,7 @@ class Bench {
  public:
   Bench(const Ranks& ranks, size_t count) : ranks_(ranks), count_(count) {
     CUDA(cudaSetDevice(ranks.gpu));
-    /* The all-reduce needs few multiprocessors, and needs them at once: they go to it as soon as a block of the product
+    /* The all-reduce needs few SMs, and needs them at once: they go to it as soon as a block of the product
      * has ended, not after all of them. */
     int least, greatest;
     CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
@@ -56,10 +56,10 @@ class Bench {
     allocate(product_, size_t{kRows} * kColumns);
     allocate(together_, 1);
     allocate(wrong_, 1);
-    /* An all-reduce by itself would take half of the GPU's multiprocessors, and the products have the other half then.
+    /* An all-reduce by itself would take half of the GPU's SMs, and the products have the other half then.
      * With few it takes a little longer and costs them little; NCCL_MAX_CTAS tries other numbers. */
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.maxCTAs = kMultiprocessors;
+    config.maxCTAs = kSms;
     NCCL(ncclCommInitRankConfig(&comm_, ranks.size, shareUniqueId(ranks), ranks.rank, &config));
     CUDA(fillGradients(gradients_, count, ranks.rank, exchange_));
     CUDA(fillMatrices(left_, right_, exchange_));

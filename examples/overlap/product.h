@@ -6,7 +6,7 @@
 #include <cstddef>
 
 /* left is kRows × kDepth, right kDepth × kColumns, product kRows × kColumns, each row after row. So large that its blocks
- * go over the multiprocessors many times: with few of them left to the last time, it makes no odds how many there are. */
+ * go over the SMs many times: with few of them left to the last time, it makes no odds how many there are. */
 constexpr int kRows = 8192, kColumns = 8192, kDepth = 256;
 
 cudaError_t fillMatrices(float* left, float* right, cudaStream_t stream);

@@ -39,6 +39,8 @@ export interface CommandEntry {
 
 export const shells = ['bash', 'zsh', 'fish'] as const;
 export const collectives = Object.values(COLLECTIVE_WORDS);
+/** What perf measures beside collectives. */
+export const NETWORK_WORD = 'net';
 
 export const runEntry: CommandEntry = {
   line: runCommandLine,
@@ -54,11 +56,11 @@ export const runEntry: CommandEntry = {
 export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
   perf: {
     line: perfCommandLine,
-    words: { type: 'choice', choices: collectives, required: true, noun: 'collective' },
-    usage: 'ncclrun perf COLLECTIVE [options]',
-    summary: 'measure a collective',
-    about: `Measures a collective as nccl-tests does. Collectives: ${collectives.join(', ')}.`,
-    examples: ['ncclrun perf all_reduce -n 4 -b 8 -e 64M --check', 'ncclrun perf all_reduce -H node1:4,node2:4 --json'],
+    words: { type: 'choice', choices: [...collectives, NETWORK_WORD], required: true, noun: 'collective' },
+    usage: 'ncclrun perf COLLECTIVE|net [options]',
+    summary: 'measure a collective, or the network between hosts',
+    about: `Measures a collective as nccl-tests does. Collectives: ${collectives.join(', ')}. net: latency and bandwidth between the NICs of every two hosts, one pair after another, as perftest measures them; of the options of the measurement it takes --sizes and --nics.`,
+    examples: ['ncclrun perf all_reduce -n 4 -b 8 -e 64M --check', 'ncclrun perf net --hostfile hosts --sizes 64K,1M'],
   },
   tune: {
     line: tuneCommandLine,

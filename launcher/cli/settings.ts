@@ -29,6 +29,16 @@ export class Settings<Name extends string> {
     this.#merged = merged;
   }
 
+  /** The same with another value of one option, which the command decides. */
+  with(name: Name, value: string): Settings<Name> {
+    return new Settings(new Map(this.#merged).set(name, { values: [value], origin: 'default', source: 'default' }));
+  }
+
+  /** The same without an option's value. */
+  without(name: Name): Settings<Name> {
+    return new Settings(new Map([...this.#merged].filter(([known]) => known !== name)));
+  }
+
   setting(name: Name): Setting | null {
     return this.#merged.get(name) ?? null;
   }

@@ -75,10 +75,21 @@ export class FailurePolicy {
     return completed;
   }
 
-  /** Nobody is left to go on: what was survived counts like any other failure. */
-  recall(): void {
+  /** A failure says that others lacked `rank`, or a rank that failed had lost it. */
+  blames(rank: number): boolean {
+    return [...this.#survived, ...this.#entries].some(
+      ({ failure }) =>
+        'rank' in failure &&
+        (failure.type === 'rank-missing' ? failure.rank === rank : this.#suspects.get(failure.rank) === rank),
+    );
+  }
+
+  /** No rank survived: what was survived until now counts like any other failure. False if there was nothing. */
+  recall(): boolean {
+    const { length } = this.#survived;
     this.#entries.push(...this.#survived);
     this.#survived = [];
+    return length > 0;
   }
 
   /** `rank` failed, or will be said to have failed, after it had lost `other`. The first that is said of a rank counts. */

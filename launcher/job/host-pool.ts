@@ -65,20 +65,20 @@ export class HostPool {
     return count >= MAX_FAILURES ? [host] : [];
   }
 
-  #replace({ map, notices: told }: Replacement, host: string, isGone: boolean): Replacement {
+  #replace({ map, notices: earlier }: Replacement, host: string, isGone: boolean): Replacement {
     const index = map.hosts.findIndex(({ name }) => name === host);
     const spare = this.#spareFor(host, map);
-    if (index === -1) return { map, notices: told };
+    if (index === -1) return { map, notices: earlier };
     const why = isGone ? '' : `, whose ranks have failed ${this.#failures.get(host)} times,`;
     if (spare === null)
       return {
         map,
-        notices: [...told, `${host}${why} is used again: no other host of the job has room for its ranks`],
+        notices: [...earlier, `${host}${why} is used again: no other host of the job has room for its ranks`],
       };
     this.#spares = this.#spares.filter((one) => one !== spare);
     return {
       map: { ...map, hosts: map.hosts.with(index, spare) },
-      notices: [...told, `${spare.name} takes the place of ${host}${why.slice(0, -1)}`],
+      notices: [...earlier, `${spare.name} takes the place of ${host}${why.slice(0, -1)}`],
     };
   }
 

@@ -6,6 +6,7 @@ import type { Clock } from '../../control/clock.ts';
 import type { Failure, InitTimeoutFailure, RankMissingFailure } from '../model/failure.ts';
 import type { FailurePolicy } from './failure-policy.ts';
 import type { JobState, UntimedEvent } from './job-parts.ts';
+import { endedWell } from './rank.ts';
 import type { RankEnds } from './rank-ends.ts';
 import type { RankTable } from './rank-table.ts';
 import { Verdict } from './verdict.ts';
@@ -29,6 +30,8 @@ export class JobFailures {
   readonly #options: JobFailuresOptions;
   readonly #policy: FailurePolicy;
   readonly #verdict: Verdict;
+  /** With `shrinks`: ranks that others lacked and whose end was not reported yet, and what was said of them. */
+  readonly #lacked = new Map<number, string>();
 
   constructor(options: JobFailuresOptions) {
     this.#options = options;
@@ -67,17 +70,24 @@ export class JobFailures {
     this.#options.emit({ type: 'failure', failure, primary: true });
   }
 
-  /** A rank or host failed: the end of the job, unless there are ranks that are to go on without it. */
+  /**
+   * A rank or host failed: the end of the job, unless other ranks go on without it or have ended well. Hosts report in any order, so this
+   * failure may be the last report and yet precede the good end of a survivor.
+   */
   ranksFailed(failure: Failure, time = Date.now()): void {
-    const { state, shrinks, ranks, emit } = this.#options;
-    const runs = state().name === 'spawning' || state().name === 'running';
-    if (!shrinks || !runs) return this.fail(failure, time);
+    const { ranks, emit } = this.#options;
+    if (!this.#isSurvivable) return this.fail(failure, time);
+    const survived = this.#policy.survive(failure, time);
     const { left } = ranks();
-    if (left === 0) {
-      this.#policy.recall();
-      return this.fail(failure, time);
-    }
-    return emit({ type: 'shrink', failure: this.#policy.survive(failure, time), left });
+    if (this.#endsWithoutSurvivor()) return this.#recall();
+    return emit({ type: 'shrink', failure: survived, left });
+  }
+
+  /** A rank ended without a failure of its own, which matters where others lacked it. */
+  endedWell(rank: number): void {
+    const message = this.#lacked.get(rank);
+    if (message !== undefined) this.ranksFailed(this.#missing(rank, message));
+    else if (this.#isSurvivable && this.#endsWithoutSurvivor()) this.#recall();
   }
 
   /** `rank`, whose end comes next, had lost `other` when it failed. */
@@ -88,9 +98,10 @@ export class JobFailures {
   /** A rank that others need will not come. */
   missing(rank: number, message: string): void {
     const state = this.#options.ranks().states[rank];
-    const endedWell = state?.name === 'exited' && state.exitCode === 0;
-    if (this.#options.shrinks && !endedWell) return; // its own end, or its host's, is reported
-    this.ranksFailed(this.#missing(rank, message));
+    if (!this.#options.shrinks || (state !== undefined && endedWell(state)))
+      return this.ranksFailed(this.#missing(rank, message));
+    this.#lacked.set(rank, message); // its own failure, or its host's, is reported if it does not end well
+    return undefined;
   }
 
   /** A rank left others behind; it is a failure if those fail because of it. */
@@ -126,6 +137,23 @@ export class JobFailures {
 
   close(): void {
     this.#verdict.end();
+  }
+
+  /** Other ranks run, or ran, without who failed. */
+  get #isSurvivable(): boolean {
+    const { name } = this.#options.state();
+    return this.#options.shrinks && (name === 'spawning' || name === 'running' || (name === 'teardown' && !this.any));
+  }
+
+  /** No rank runs, and none has ended well that the others did not lack. */
+  #endsWithoutSurvivor(): boolean {
+    const { left, states } = this.#options.ranks();
+    return left === 0 && !states.some((state, rank) => endedWell(state) && !this.#policy.blames(rank));
+  }
+
+  /** What was survived until now decides the job. */
+  #recall(): void {
+    if (this.#policy.recall()) this.#verdict.judge();
   }
 
   #decide(): void {

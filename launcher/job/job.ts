@@ -279,6 +279,7 @@ export class Job {
     this.#rendezvous.rankEnded(rank, describeEnd(exited));
     const failure = exited.endedByUs ? null : this.#ends.failureOf(host.name, rank, exited);
     if (failure !== null) this.failures.ranksFailed(failure, exited.endedAt);
+    else if (!exited.endedByUs) this.failures.endedWell(rank);
     this.failures.reconsider();
     this.#checkRanksOver();
   }

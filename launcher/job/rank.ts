@@ -32,6 +32,11 @@ export function isOver(state: RankState): boolean {
   return state.name === 'exited' || state.name === 'unstarted' || state.name === 'lost';
 }
 
+/** Its program ended by itself, and reported success. */
+export function endedWell(state: RankState): boolean {
+  return state.name === 'exited' && state.exitCode === 0;
+}
+
 export type RunningRank = RankState & { name: 'running' };
 export type ExitedRank = RankState & { name: 'exited' };
 

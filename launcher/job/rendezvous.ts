@@ -5,7 +5,7 @@ import type { MachineXml } from '../../control/messages/machine.ts';
 import type { GivenPlan, HostMachine, PlannedHost } from '../../control/planner/input/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Environment } from '../../control/planner/input/variables.ts';
-import type { Gathering } from '../../control/rendezvous/collector.ts';
+import type { PendingGather } from '../../control/rendezvous/collector.ts';
 import { Hub } from '../../control/rendezvous/hub.ts';
 import type { LateReport } from '../../control/rendezvous/late.ts';
 import { deliverPlan, planJoined } from '../../control/rendezvous/planning.ts';
@@ -87,7 +87,7 @@ export class RendezvousHub {
       hostNames: hosts.map((host) => host.name),
       rankHosts,
       send: (host, frame) => options.send(host, frame),
-      join: (gathering) => this.#join(gathering),
+      join: (gather) => this.#join(gather),
       late: ({ what, missing, seconds }) =>
         options.onEvent({ type: 'waiting', time: Date.now(), what, missing, seconds }),
       missing: (rank, message) => options.onMissing?.(rank, message),
@@ -127,14 +127,14 @@ export class RendezvousHub {
     this.#hub.close();
   }
 
-  #join(gathering: Gathering): void {
+  #join(gather: PendingGather): void {
     const { hosts, rankHosts } = this.#options;
-    const { key, size } = gathering;
+    const { key, size } = gather;
     const hostAt = (host: number): PlannedHost => ({
       ...(hosts[host] ?? { name: `host ${host}`, address: '', cores: 1 }),
       machine: this.#machines.of(host),
     });
-    const planned = planJoined(gathering, hostAt, this.#planner, size === rankHosts.length);
+    const planned = planJoined(gather, hostAt, this.#planner, size === rankHosts.length);
     deliverPlan(key, planned, (host, frame) => this.#options.send(host, frame));
     this.#options.onEvent({ type: 'communicator', time: Date.now(), ranks: size, hosts: planned.hosts.length });
   }

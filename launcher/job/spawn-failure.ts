@@ -7,13 +7,13 @@ import type { SpawnFailed } from '../../control/messages/payload.ts';
 import type { SpawnFailure } from '../model/failure.ts';
 
 export function spawnFailure(
-  place: { host: string; rank: number; program: string },
+  origin: { host: string; rank: number; program: string },
   workingDirectory: string,
   failed: SpawnFailed,
 ): SpawnFailure {
   const errno = getSystemErrorMap().get(-failed.errno)?.[0] ?? `errno ${failed.errno}`;
   const cause = causeOf(failed.step, errno);
-  return { type: 'spawn', ...place, cause, errno, remedy: remedyOf(cause, errno, place, workingDirectory) };
+  return { type: 'spawn', ...origin, cause, errno, remedy: remedyOf(cause, errno, origin, workingDirectory) };
 }
 
 function causeOf(step: SpawnStep, errno: string): SpawnFailure['cause'] {

@@ -14,6 +14,7 @@ import {
   lacksPackagedKernels,
   libraryPath,
 } from '../../worker/agent/installation.ts';
+import type { FoundVerbs } from '../../control/messages/nic.ts';
 import { hostFacts, type HostFacts } from '../../worker/agent/host-facts.ts';
 import type { TuningListener } from '../../worker/agent/tuning.ts';
 import { leave, loadNative, NativeLoadError } from '../../worker/engine/load.ts';
@@ -71,6 +72,12 @@ export async function localTopology(): Promise<Detected> {
     if (!(error instanceof Error) || error.name !== 'TopologyError') throw error;
     throw usageError(error.message, 'correct the file, or unset NCCL_TOPO_FILE');
   }
+}
+
+/** This machine's InfiniBand and RoCE ports. */
+export async function localVerbs(): Promise<FoundVerbs> {
+  const { foundVerbs } = await import('../../worker/topology/host-verbs.ts');
+  return foundVerbs(loadNative());
 }
 
 /** What was measured on this machine; null: nothing, or it is not wanted. */

@@ -1,7 +1,7 @@
 /** Two plans that `--format json` wrote, compared field by field. */
 import * as v from 'valibot';
 import { usageError } from '../model/usage-error.ts';
-import { columns } from './columns.ts';
+import { columns } from '../text/columns.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 const graph = v.object({

@@ -12,7 +12,7 @@ import { Planner } from '../../control/planner/planner.ts';
 import type { Environment } from '../../control/planner/input/variables.ts';
 
 /** By compute capability, of the generation's usual GPU. */
-const MULTIPROCESSORS: readonly (readonly [from: number, count: number])[] = [
+const SM_COUNTS: readonly (readonly [from: number, count: number])[] = [
   [100, 148],
   [90, 132],
   [80, 108],
@@ -76,11 +76,11 @@ export function withoutNetwork(plan: CommPlan): Pick<WrittenPlan, 'hosts' | 'pee
 }
 
 /** Of more ranks, what a job would get takes too long to work out. */
-const MOST_RANKS = 1024;
+const MAX_RANKS = 1024;
 
 /** Of each GPU, for one of a program's first communicators; null: not on GPUs, or of a very large job. */
 export function engineMemory(cluster: Cluster, environment: Environment, here: MeasuredHere): PlannedGpuMemory | null {
-  const isWanted = isOnGpus(environment) && cluster.ranks <= MOST_RANKS;
+  const isWanted = isOnGpus(environment) && cluster.ranks <= MAX_RANKS;
   const gpus = isWanted ? gpuPlanOf(enginePlan(cluster, environment, here)) : null;
   return gpus === null ? null : gpuMemoryOf(gpus);
 }
@@ -108,7 +108,7 @@ export function inputOf(
   const capability = Math.min(
     ...cluster.shapes.flatMap(({ routes }) => routes.machine.gpus.map(({ computeCapability }) => computeCapability)),
   );
-  const smCount = MULTIPROCESSORS.find(([from]) => capability >= from)?.[1] ?? 0;
+  const smCount = SM_COUNTS.find(([from]) => capability >= from)?.[1] ?? 0;
   const peers = Array.from({ length: cluster.ranks }, (_, rank) => ({
     ...peer(rank, cluster.hostOf(rank), cluster.hosts.length),
     device: onGpus ? ('cuda' as const) : ('host' as const),

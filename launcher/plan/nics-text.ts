@@ -1,19 +1,23 @@
 /** NICs of a plan for people. */
-import { columns } from './columns.ts';
+import { columns } from '../text/columns.ts';
 import type { NicView } from './nics.ts';
 import type { PlanView, ShapeView } from './view.ts';
 
 /** Nothing for one host, which uses none. */
 export function nicsText({ nodes, shapes }: PlanView): string {
   if (nodes === 1 || shapes.every(({ nicTable }) => nicTable.length === 0)) return '';
-  const rows = [['host', 'net', 'NIC', 'Gb/s', 'PCI', 'nearest ranks', 'GPUDirect']];
+  const hasGids = shapes.some(({ nicTable }) => nicTable.some(({ gid }) => gid !== null));
+  const gidCell = (text: string): string[] => (hasGids ? [text] : []);
+  const rows = [['host', 'net', 'NIC', 'port', ...gidCell('GID'), 'Gb/s', 'PCI', 'nearest ranks', 'GPUDirect']];
   shapes.forEach(({ nicTable }, index) => {
     for (const nic of nicTable) {
-      const { device, name, speedMbps, pci } = nic;
+      const { device, name, portNumber, gid, speedMbps, pci } = nic;
       rows.push([
         `kind ${index}`,
         String(device),
         name,
+        portNumber === 0 ? '' : String(portNumber),
+        ...gidCell(gid ?? '-'),
         String(speedMbps / 1000),
         pci ?? '-',
         nearest(nic),

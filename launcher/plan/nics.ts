@@ -10,6 +10,10 @@ export interface NicView {
   readonly name: string;
   /** Ports of one card, whose bandwidth they share, have equal ones. */
   readonly port: string;
+  /** Number of the port on its card; 0: an interface, or the topology does not say. */
+  readonly portNumber: number;
+  /** By which a job would reach the port; null: it is none of this machine's InfiniBand or RoCE ports. */
+  readonly gid: string | null;
   readonly speedMbps: number;
   /** PCI address of the card or the switch port above it; null: it hangs on a processor. */
   readonly pci: string | null;
@@ -37,10 +41,13 @@ export interface ChannelNicView {
   readonly reason: string;
 }
 
+/** By card, a space and the port's number. */
+export type PortGids = ReadonlyMap<string, string>;
+
 const MBPS_PER_MB = 8;
 
-/** As the engine uses them: no rank hands data on to another one's NIC. */
-export function nicViews(routes: MachineRoutes): NicView[] {
+/** As the engine uses them: no rank hands data on to another one's NIC. `gids`: of this machine's ports, where that is what is planned for. */
+export function nicViews(routes: MachineRoutes, gids: PortGids): NicView[] {
   const { nets, gpus } = routes.machine;
   const undiverted = routes.undiverted();
   return nets.map((net) => {
@@ -52,6 +59,8 @@ export function nicViews(routes: MachineRoutes): NicView[] {
       device: net.device,
       name: net.name,
       port: net.port,
+      portNumber: portNumber(net),
+      gid: gids.get(`${net.name} ${portNumber(net)}`) ?? null,
       speedMbps: net.bandwidth * MBPS_PER_MB,
       pci: pciOf(net),
       gpuDirect: direct.map(({ rank }) => rank),
@@ -63,6 +72,11 @@ export function nicViews(routes: MachineRoutes): NicView[] {
       }),
     };
   });
+}
+
+/** Behind the card. */
+function portNumber({ port }: NetNode): number {
+  return Number(port.slice(port.lastIndexOf('/') + 1));
 }
 
 function pciOf(net: NetNode): string | null {

@@ -5,7 +5,7 @@ import type { CommPlan } from '../../control/plan/types.ts';
 import { usageError } from '../model/usage-error.ts';
 import type { CollectiveName } from '../../control/plan/types.ts';
 import { Planner } from '../../control/planner/planner.ts';
-import { columns } from './columns.ts';
+import { columns } from '../text/columns.ts';
 import { processorsInput, UNKNOWN_HOST, withoutNetwork } from './engine.ts';
 import { tablesHere, thisHost } from './measured-here.ts';
 import { variantsText } from './variants.ts';

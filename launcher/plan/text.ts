@@ -2,7 +2,7 @@
 import { printableLine } from '../../control/printable.ts';
 import type { GraphView, PlanView, ShapeView, VariantView } from './view.ts';
 import { channelNicsText, nicsText } from './nics-text.ts';
-import { columns } from './columns.ts';
+import { columns } from '../text/columns.ts';
 import { counted } from '../text/counted.ts';
 
 export function planText(view: PlanView, explain: boolean): string {

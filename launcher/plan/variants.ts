@@ -7,7 +7,7 @@ import { preferencesFrom } from '../../control/planner/input/preferences.ts';
 import { fastestAt } from '../../control/planner/measured/times.ts';
 import type { Tables } from '../../control/planner/measured/tables.ts';
 import { choicesFor, timeOf } from '../../control/planner/tuning/choices.ts';
-import { columns } from './columns.ts';
+import { columns } from '../text/columns.ts';
 import { networkOf } from './measured-here.ts';
 
 interface Asked {

@@ -1,7 +1,7 @@
 /** What a plan puts on the links of each kind of host, as text. */
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
 import { isOverloaded, linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
-import { columns } from './columns.ts';
+import { columns } from '../text/columns.ts';
 
 interface Verified {
   readonly text: string;

@@ -16,7 +16,7 @@ import type { FoundTable } from '../../control/planner/measured/store.ts';
 import { isPreferred } from '../../control/planner/input/preferences.ts';
 import type { Preferences } from '../../control/planner/input/preferences.ts';
 import { channelNics, nicViews } from './nics.ts';
-import type { ChannelNicView, NicView } from './nics.ts';
+import type { ChannelNicView, NicView, PortGids } from './nics.ts';
 import { linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
 import { bestOf, choicesFor, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
 import type { Choice } from '../../control/planner/tuning/choices.ts';
@@ -140,6 +140,8 @@ interface ViewOptions {
   /** Variables that decided something. */
   readonly settings: readonly string[];
   readonly memory: PlannedGpuMemory | null;
+  /** Of the machine that is planned for, where it is this one. */
+  readonly gids: PortGids;
 }
 
 export function viewOf(cluster: Cluster, options: ViewOptions): PlanView {
@@ -154,7 +156,7 @@ export function viewOf(cluster: Cluster, options: ViewOptions): PlanView {
       hosts: cluster.hosts.filter((host) => host.shape === index).length,
       gpus: machine.gpus.length,
       nics: machine.nets.length,
-      nicTable: nicViews(routes),
+      nicTable: nicViews(routes, options.gids),
       ringNics: channelNics(shape.ring, routes),
       ring: graphView(shape.ring, routes, acrossHosts),
       tree: graphView(shape.tree, routes, acrossHosts),

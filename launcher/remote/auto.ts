@@ -2,15 +2,15 @@
 import type { HostSlots } from '../model/types.ts';
 import type { ConnectionProgress } from './shell/connection.ts';
 import type { OpenSsh } from './openssh.ts';
-import type { BranchingShell, RemoteExit, RemoteProcess } from './shell/shell.ts';
+import type { PortableShell, RemoteExit, RemoteProcess } from './shell/shell.ts';
 import { isTransientSsh } from './ssh-error.ts';
 import type { SshConfiguration } from './ssh-config/configuration.ts';
 import type { Ssh2 } from './ssh2/ssh2.ts';
 
 type Own = Pick<Ssh2, 'route' | 'go'>;
-type Installed = Pick<OpenSsh, 'start' | 'branchWords' | 'trial'>;
+type Installed = Pick<OpenSsh, 'start' | 'commandLine' | 'trial'>;
 
-export class AutoShell implements BranchingShell {
+export class AutoShell implements PortableShell {
   readonly #ssh2: Own;
   readonly #openSsh: Installed;
   readonly #configuration: Pick<SshConfiguration, 'general'>;
@@ -32,15 +32,15 @@ export class AutoShell implements BranchingShell {
     return this.#openSsh.start(host, command);
   }
 
-  branchWords(host: HostSlots, command: string): readonly string[] {
-    return this.#openSsh.branchWords(host, command);
+  commandLine(host: HostSlots, command: string): readonly string[] {
+    return this.#openSsh.commandLine(host, command);
   }
 
   trial(host: HostSlots, verbose: boolean): string {
     return this.#openSsh.trial(host, verbose);
   }
 
-  isTransient({ remarks, problem }: RemoteExit): boolean {
-    return problem === undefined ? isTransientSsh(remarks) : problem.transient;
+  isTransient({ stderr, problem }: RemoteExit): boolean {
+    return problem === undefined ? isTransientSsh(stderr) : problem.transient;
   }
 }

@@ -32,17 +32,17 @@ export class CommandShell implements RemoteShell {
     return [...this.#words, loginOf(host), 'true'].join(' ');
   }
 
-  isTransient({ remarks }: RemoteExit): boolean {
-    return isTransientSsh(remarks);
+  isTransient({ stderr }: RemoteExit): boolean {
+    return isTransientSsh(stderr);
   }
 }
 
 /** A command line whose streams are the link; `changes` as startTool's. @throws NativeError if it cannot be started */
 export function runShell(words: readonly string[], changes: readonly string[] = []): RemoteProcess {
   const link = startTool(words, changes);
-  const exit = link.died.then(({ waitStatus, remarks }) => {
+  const exit = link.died.then(({ waitStatus, stderr }) => {
     link.release();
-    return { status: waitStatus === null ? null : exitOf(waitStatus).exitCode, remarks };
+    return { status: waitStatus === null ? null : exitOf(waitStatus).exitCode, stderr };
   });
   return {
     link,

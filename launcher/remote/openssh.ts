@@ -2,7 +2,7 @@
 import type { HostSlots } from '../model/types.ts';
 import { runShell } from './command-shell.ts';
 import { sshTrial } from './shell/shell.ts';
-import type { BranchingShell, RemoteExit, RemoteProcess } from './shell/shell.ts';
+import type { PortableShell, RemoteExit, RemoteProcess } from './shell/shell.ts';
 import { ALIVE_COUNT, ALIVE_SECONDS } from './shell/silence.ts';
 import { isTransientSsh } from './ssh-error.ts';
 import { destinationWords } from './ssh-config/configuration.ts';
@@ -27,7 +27,7 @@ const fixedOptions = [
   ['LogLevel', 'ERROR'],
 ] as const;
 
-export class OpenSsh implements BranchingShell {
+export class OpenSsh implements PortableShell {
   readonly #command: readonly string[];
   readonly #options: OpenSshOptions;
 
@@ -44,7 +44,7 @@ export class OpenSsh implements BranchingShell {
   }
 
   /** By the configuration of the host that runs it. */
-  branchWords({ name, user, port }: HostSlots, command: string): readonly string[] {
+  commandLine({ name, user, port }: HostSlots, command: string): readonly string[] {
     return this.#words([], destinationWords(name, user, port), command);
   }
 
@@ -57,7 +57,7 @@ export class OpenSsh implements BranchingShell {
     return sshTrial(this.#command, host, verbose);
   }
 
-  isTransient({ remarks }: RemoteExit): boolean {
-    return isTransientSsh(remarks);
+  isTransient({ stderr }: RemoteExit): boolean {
+    return isTransientSsh(stderr);
   }
 }

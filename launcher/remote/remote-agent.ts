@@ -6,7 +6,7 @@ import type { AgentOrder } from '../../control/messages/link.ts';
 import type { HostSlots, JobRequest } from '../model/types.ts';
 import type { AgentConnection, ConnectionHandler, StartAgent } from './shell/connection.ts';
 import { Limiter } from './shell/limiter.ts';
-import type { BranchingShell, RemoteShell } from './shell/shell.ts';
+import type { PortableShell, RemoteShell } from './shell/shell.ts';
 import { lastLine } from './shell/last-line.ts';
 import { StartAttempt } from './start-attempt.ts';
 import type { AttemptEnd, StartAttemptOptions } from './start-attempt.ts';
@@ -49,13 +49,13 @@ export function agentStarterOver(shell: RemoteShell, identity: InstallationIdent
 
 /** Agents start other agents where the shell is a program that every host has. */
 async function treeOf(shell: RemoteShell, hosts: readonly HostSlots[], radix: number): Promise<RemoteShell> {
-  if (!canBranch(shell)) return shell;
+  if (!isPortable(shell)) return shell;
   const { TreeShell } = await import('./tree/tree-shell.ts');
   return new TreeShell(shell, hosts, radix);
 }
 
-function canBranch(shell: RemoteShell): shell is BranchingShell {
-  return 'branchWords' in shell;
+function isPortable(shell: RemoteShell): shell is PortableShell {
+  return 'commandLine' in shell;
 }
 
 interface RemoteAgentOptions {
@@ -101,7 +101,7 @@ class RemoteAgent implements AgentConnection {
       if (release === null) return this.#handler.closed({ problem: null, failure: null });
       this.#attempt = new StartAttempt(this.#options, number, anew, release);
       const end = await this.#attempt.run().finally(release);
-      const problem = end.problem ?? lastLine(end.exit.remarks);
+      const problem = end.problem ?? lastLine(end.exit.stderr);
       if (this.#isClosing || end.spoke) return this.#handler.closed({ problem, failure: null });
       if (!anew && hasBadCache(end)) {
         anew = true;

@@ -59,7 +59,7 @@ export function isTransientSsh(stderr: string): boolean {
 /** `trial`: what to type to see more. */
 export function explainSsh(
   host: HostSlots,
-  { remarks: stderr, status, problem }: RemoteExit,
+  { stderr, status, problem }: RemoteExit,
   trial: string,
 ): HostUnreachableFailure {
   if (problem !== undefined) {

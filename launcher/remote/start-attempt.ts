@@ -113,7 +113,7 @@ export class StartAttempt {
     const exit = await remote.exit;
     this.#watch.stop();
     this.#lease?.stop();
-    return this.#end({ ...exit, remarks: withoutScript(exit.remarks, this.#command) });
+    return this.#end({ ...exit, stderr: withoutScript(exit.stderr, this.#command) });
   }
 
   send(frame: Frame): void {
@@ -249,6 +249,6 @@ function isSignOfLife({ flags }: Frame): boolean {
 }
 
 function failedExit(error: unknown): RemoteExit {
-  const remarks = messageOf(error);
-  return { status: null, remarks, ...(error instanceof ConnectionError ? { problem: error.problem } : {}) };
+  const stderr = messageOf(error);
+  return { status: null, stderr, ...(error instanceof ConnectionError ? { problem: error.problem } : {}) };
 }

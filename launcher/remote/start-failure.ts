@@ -26,10 +26,10 @@ export async function explainStart(
   shell: RemoteShell,
 ): Promise<HostUnreachableFailure | AgentFailure> {
   const { name: host } = slots;
-  const unstaged = (await staging?.failure(exit.remarks)) ?? null;
+  const unstaged = (await staging?.failure(exit.stderr)) ?? null;
   if (unstaged !== null) return unstaged;
   if (exit.failure !== undefined) return exit.failure;
-  if (hung || exit.status === HUNG_STATUS) return hungFailure(host, exit.remarks);
+  if (hung || exit.status === HUNG_STATUS) return hungFailure(host, exit.stderr);
   if (stall !== null) return stallFailure(host, stall, { step, trial: shell.trial(slots, false) });
   const base = { type: 'agent', host, phase: 'hello' } as const;
   if (exit.status === COMMAND_NOT_FOUND || exit.status === COMMAND_NOT_EXECUTABLE) {
@@ -43,7 +43,7 @@ export async function explainStart(
   if (exit.status === UNTRUSTED) {
     return {
       ...base,
-      message: `ncclrun on ${host} may be another user's: ${lastLine(exit.remarks) ?? agentPath}`,
+      message: `ncclrun on ${host} may be another user's: ${lastLine(exit.stderr) ?? agentPath}`,
       remedy:
         'let it belong to you or root, writable by nobody else (chown, chmod go-w), or let ncclrun be copied there (--stage auto)',
     };
@@ -56,9 +56,9 @@ export async function explainStart(
   return explainSsh(slots, exit, shell.trial(slots, true));
 }
 
-/** `remarks` is the host's stderr. */
-function hungFailure(host: string, remarks: string): AgentFailure {
-  const why = WATCHDOG.exec(remarks)?.[1] ?? 'its watchdog ended it';
+/** `stderr`: of the host. */
+function hungFailure(host: string, stderr: string): AgentFailure {
+  const why = WATCHDOG.exec(stderr)?.[1] ?? 'its watchdog ended it';
   return {
     type: 'agent',
     host,
@@ -69,13 +69,13 @@ function hungFailure(host: string, remarks: string): AgentFailure {
 }
 
 /** The host's shell had begun, and there is no agent. */
-function endedFailure(host: string, { status, remarks }: RemoteExit): AgentFailure {
+function endedFailure(host: string, { status, stderr }: RemoteExit): AgentFailure {
   const how = status === null ? 'it was killed, or its connection ended' : `it ended with status ${status}`;
   return {
     type: 'agent',
     host,
     phase: 'hello',
-    message: `the agent on ${host} did not come up: ${lastLine(remarks) ?? how}`,
+    message: `the agent on ${host} did not come up: ${lastLine(stderr) ?? how}`,
     remedy: `look at what ${host} is busy with: its load, its file systems (df), its limits (ulimit -a)`,
   };
 }

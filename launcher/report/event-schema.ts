@@ -112,7 +112,7 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
     fields: { attempt: 'number', limit: 'number', failure: 'failure', hosts: 'texts' },
   },
   shrink: {
-    when: 'a rank failed or a host was lost, and the `left` other ranks go on (`--on-failure shrink`)',
+    when: 'a rank failed or a host was lost, and the `left` other ranks go on (`--on-failure shrink`); 0: all have ended, some of them well',
     fields: { failure: 'failure', left: 'number' },
   },
   'job-ended': {

@@ -1,7 +1,7 @@
 /**
  * Many ranks' output on one stream, lines whole. Chunks are whole lines, but a very long line comes in pieces: while one rank's line is
  * open the others' chunks are held. A rank that stalls in the middle of a line must not stop the others for ever (they may be what it
- * waits for): after `patienceMs` its line is broken.
+ * waits for): after `lineTimeoutMs` its line is broken.
  */
 import type { OutputChunk } from '../model/event.ts';
 import type { Writer } from './writer.ts';

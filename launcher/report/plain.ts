@@ -195,7 +195,9 @@ export class PlainReporter implements Reporter {
 
   #reportShrink({ failure, left }: Extract<JobEvent, { type: 'shrink' }>): void {
     this.#print(failureBlock(this.#shown.trimmed(failure), this.#colours));
-    this.#printLine(`${counted(left, 'rank')} ${left === 1 ? 'goes' : 'go'} on without it`);
+    this.#printLine(
+      left === 0 ? 'other ranks ended well' : `${counted(left, 'rank')} ${left === 1 ? 'goes' : 'go'} on without it`,
+    );
   }
 
   #startFolding(count: number): void {

@@ -12,8 +12,8 @@ export function xidText(xid: HostXid): string {
 export function xidLines(xids: readonly XidBefore[], rank: number | null): string[] {
   return xids.map((xid) => {
     const isOwn = rank !== null && xid.ranks.includes(rank);
-    const said = isOwn ? `GPU ${xid.gpu} (${xid.address}) reported ${errorText(xid)}` : xidText(xid);
-    return xid.secondsBefore > 0 ? `${said}, ${xid.secondsBefore} s before` : said;
+    const reported = isOwn ? `GPU ${xid.gpu} (${xid.address}) reported ${errorText(xid)}` : xidText(xid);
+    return xid.secondsBefore > 0 ? `${reported}, ${xid.secondsBefore} s before` : reported;
   });
 }
 

@@ -14,10 +14,10 @@ import { tuneFoot, tuneHead, tuneLine } from './text.ts';
 
 type TuningEvent = Extract<JobEvent, { type: 'tuning' }>;
 
-/** A stored table, and the remark that the reporter prints about it. */
+/** A stored table, and the note that the reporter prints about it. */
 export interface Stored {
   readonly file: string;
-  readonly remark: string;
+  readonly note: string;
 }
 
 export interface TuneReporterOptions {
@@ -80,7 +80,7 @@ export class TuneReporter implements Reporter {
     const verdict = this.verdict(result);
     if (json) await stdout.print(`${JSON.stringify(this.#document(verdict))}\n`);
     else if (stored !== null)
-      await stdout.print(`${tuneFoot(this.#bySize)}${this.#noise}# ${printable(stored.remark)}\n`);
+      await stdout.print(`${tuneFoot(this.#bySize)}${this.#noise}# ${printable(stored.note)}\n`);
     await inner.result(verdict);
   }
 

@@ -24,9 +24,9 @@ ncclResult_t refuse(const char* function, const Status& status) {
 void logDeviceChoice(int size, int rank, const std::optional<cuda::Gpu>& gpu, ncclrunDevice_t wanted) {
   logStartup(rank == 0);
   if (!debugs(DebugLevel::info)) return;
-  const std::string place =
+  const std::string location =
       gpu.has_value() ? formatSentence("GPU %d", gpu->device) : "the host device, because " + whyHostDevice(wanted);
-  logInfo(formatSentence("rank %d of %d is on %s", rank, size, place.c_str()));
+  logInfo(formatSentence("rank %d of %d is on %s", rank, size, location.c_str()));
 }
 
 // A communicator that has not begun to join.
@@ -132,10 +132,10 @@ Status checkDevices(const int* devices, int count) {
   if (devices == nullptr) return {};
   const char* const text = ncclVariable("NCCL_MULTI_RANK_GPU_ENABLE");
   const bool mayShare = text != nullptr && std::strcmp(text, "1") == 0;
-  std::map<int, int> places;
+  std::map<int, int> indexes;
   for (int i = 0; i < count; i++) {
     if (devices[i] < 0) return {ncclInvalidArgument, formatSentence("devlist[%d] is %d", i, devices[i])};
-    const auto [first, fresh] = places.try_emplace(devices[i], i);
+    const auto [first, fresh] = indexes.try_emplace(devices[i], i);
     if (!fresh && !mayShare) {
       return {ncclInvalidUsage, formatSentence("duplicate device: devlist[%d] and devlist[%d] are both %d; with "
                                                "NCCL_MULTI_RANK_GPU_ENABLE=1 ranks share it",

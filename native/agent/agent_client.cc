@@ -56,7 +56,7 @@ void AgentClient::greet() {
 bool AgentClient::greetsAgain() {
   if (state_ != State::greeting || !environment_.agent.empty()) return false;
   Status status;
-  if (private_.remarks.valid()) {
+  if (private_.standardError.valid()) {
     status = whyEnded(private_);
   } else if (attempts_ < kAttempts) {
     ControlThread::get().watch(-1, 0, nullptr);

@@ -21,8 +21,8 @@ struct Range {
   int ncclConfig_t::*field;
   size_t offset;
   unsigned since;
-  int least;
-  int most;
+  int min;
+  int max;
 };
 #define NCCLRUN_FIELD(name) #name, &ncclConfig_t::name, offsetof(ncclConfig_t, name)
 constexpr Range kRanges[] = {
@@ -97,11 +97,11 @@ Status readFields(const ncclConfig_t* config, CommSettings& settings) {
       known.*range.field = NCCL_CONFIG_UNDEF_INT;
     }
     const int value = known.*range.field;
-    if (value == NCCL_CONFIG_UNDEF_INT || (value >= range.least && value <= range.most)) continue;
-    return {ncclInvalidArgument, range.most == INT_MAX ? formatSentence("config.%s is %d; it must be at least %d",
-                                                                        range.name, value, range.least)
-                                                       : formatSentence("config.%s is %d; it must be from %d to %d",
-                                                                        range.name, value, range.least, range.most)};
+    if (value == NCCL_CONFIG_UNDEF_INT || (value >= range.min && value <= range.max)) continue;
+    return {ncclInvalidArgument,
+            range.max == INT_MAX
+                ? formatSentence("config.%s is %d; it must be at least %d", range.name, value, range.min)
+                : formatSentence("config.%s is %d; it must be from %d to %d", range.name, value, range.min, range.max)};
   }
   if (known.minCTAs != NCCL_CONFIG_UNDEF_INT && known.maxCTAs != NCCL_CONFIG_UNDEF_INT &&
       known.minCTAs > known.maxCTAs) {

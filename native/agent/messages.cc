@@ -24,8 +24,12 @@ Bytes encodeJoin(const Membership& membership, const PeerInfo& info) {
   return keyed(membership).u32(membership.size).u32(membership.rank).raw(&info, sizeof info).take();
 }
 
-Bytes encodeBarrier(const Membership& membership, uint32_t round) {
-  return keyed(membership).u32(round).u32(membership.size).u32(membership.rank).u32(0).take();
+Bytes encodeBarrier(const Membership& membership, uint32_t round) { return encodeGather(membership, round, {}); }
+
+Bytes encodeGather(const Membership& membership, uint32_t round, std::span<const std::byte> own) {
+  ByteWriter writer = keyed(membership);
+  writer.u32(round).u32(membership.size).u32(membership.rank).u32(static_cast<uint32_t>(own.size()));
+  return writer.raw(own.data(), own.size()).take();
 }
 
 Bytes encodeSplit(const Membership& membership, uint32_t round, int32_t colour, int32_t order, const PeerInfo& info,

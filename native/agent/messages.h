@@ -85,6 +85,7 @@ struct PeerGoneMessage {
 
 Bytes encodeHello(uint32_t pid, int32_t jobRank, const std::string& jobId, const std::string& engineVersion);
 Bytes encodeJoin(const Membership& membership, const PeerInfo& info);
+Bytes encodeGather(const Membership& membership, uint32_t round, std::span<const std::byte> own);
 Bytes encodeBarrier(const Membership& membership, uint32_t round);  // a gather of 0 bytes
 // Ranks of a communicator that take no part in its split.
 struct LeftOut {

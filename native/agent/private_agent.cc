@@ -25,7 +25,7 @@ namespace {
 // Between the two system calls with which another process becomes the one that starts the agent.
 constexpr int kNaps = 5000;
 constexpr timespec kNap = {0, 1'000'000};
-constexpr size_t kRemarksBytes = 64 * 1024;
+constexpr size_t kStandardErrorBytes = 64 * 1024;
 
 struct Address {
   sockaddr_un bytes{};
@@ -96,9 +96,9 @@ Status startAgent(const Descriptor& listener, PrivateAgent& agent) {
   if (Status status = findInstallation(installation); !status.ok()) {
     return {status.code, "cannot start a private agent: " + status.sentence};
   }
-  SharedFile remarks = makeSharedFile("ncclrun-remarks");
-  if (!remarks.descriptor.valid()) return {ncclSystemError, "cannot start a private agent: " + remarks.why};
-  agent.remarks = std::move(remarks.descriptor);
+  SharedFile standardError = makeSharedFile("ncclrun-stderr");
+  if (!standardError.descriptor.valid()) return {ncclSystemError, "cannot start a private agent: " + standardError.why};
+  agent.standardError = std::move(standardError.descriptor);
   agent.command = installation.node + " " + installation.agent;
   std::vector<std::string> words = {installation.node};
   words.insert(words.end(), installation.options.begin(), installation.options.end());
@@ -107,7 +107,7 @@ Status startAgent(const Descriptor& listener, PrivateAgent& agent) {
       .words = std::move(words),
       .environment = agentEnvironment(installation.library),
       .input = listener.get(),
-      .remarks = agent.remarks.get(),
+      .standardError = agent.standardError.get(),
   };
   const int error = startDetached(process);
   if (error == 0) return {};
@@ -140,8 +140,8 @@ Status reachPrivateAgent(const SessionName& session, PrivateAgent& out) {
 }
 
 Status whyEnded(const PrivateAgent& agent) {
-  std::string text(kRemarksBytes, '\0');
-  const ssize_t got = pread(agent.remarks.get(), text.data(), text.size(), 0);
+  std::string text(kStandardErrorBytes, '\0');
+  const ssize_t got = pread(agent.standardError.get(), text.data(), text.size(), 0);
   text.resize(got > 0 ? static_cast<size_t>(got) : 0);
   // Node's own complaints begin with a piece of source.
   const size_t error = text.find("Error");

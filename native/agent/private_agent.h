@@ -12,9 +12,9 @@
 namespace ncclrun {
 
 struct PrivateAgent {
-  Descriptor socket;   // connected
-  std::string name;    // for sentences
-  Descriptor remarks;  // what the agent says on stderr, if we have started it
+  Descriptor socket;         // connected
+  std::string name;          // for sentences
+  Descriptor standardError;  // what the agent says on stderr, if we have started it
   std::string command;
 };
 

@@ -46,7 +46,7 @@ NCCLRUN_FN void directOneShotAllReduce(P& p, const Work& w) {
   if (isAlone<P>(w)) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
   forEachStep(p, w, [&](size_t begin, size_t count) {
     p.sendAll(at(w.send, w, begin), count, nextConnection(w));
-    if (w.send == w.receive) p.sent();
+    if (w.send == w.receive) p.finishSends();
     p.reduceAll(at(w.send, w, begin), w.rank, at(w.receive, w, begin), false, count);
   });
 }
@@ -102,7 +102,7 @@ NCCLRUN_FN void directAllToAll(P& p, const Work& w) {
       char* const target = i > 1 || inPlace ? nullptr : at(w.receive, w, part(w.rank));
       p.sendAndCopy(connectionTo(w, peer), at(w.send, w, part(peer)), at(w.send, w, part(w.rank)), target, count);
     }
-    if (inPlace) p.sent();
+    if (inPlace) p.finishSends();
     receiveFromOthers(p, w, [&](uint32_t peer) { return Stretch{part(peer), count}; });
   });
 }

@@ -19,7 +19,7 @@ template <class P>
 NCCLRUN_FN void exchangeInPlace(P& p, const Work& w) {
   forEachStep(p, w, [&](size_t begin, size_t count) {
     p.send(0, at(w.send, w, begin), count);
-    p.sent();
+    p.finishSends();
     p.receive(0, at(w.receive, w, begin), count);
   });
 }

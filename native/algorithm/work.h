@@ -20,10 +20,10 @@
 //   p.reduceAll(own, ownIndex, target, forward, n)             target = reduction of all connections' slots, in order,
 //                                                              own as number `ownIndex` of them; and to every
 //                                                              sending connection if forward
-//   p.merge(from, froms, own, target, to, tos, n)              target (if not null) and slots [to, +tos) = reduction of
-//                                                              the
-//                                                              slots [from, +froms) and, last, own (if not null)
-//   p.sent()                                                   sources of sends may be overwritten: until then they may
+//   p.merge(from, receiveCount, own, target, to, sendCount, n) target (if not null) and slots [to, +sendCount) =
+//                                                              reduction of the slots [from, +receiveCount) and,
+//                                                              last, own (if not null)
+//   p.finishSends()                                            sources of sends may be overwritten: until then they may
 //                                                              still be read
 //   p.signal(to), p.await(from)                                one step without payload
 //   p.signalAll(), p.awaitAll()                                the same, of all connections

@@ -28,7 +28,7 @@ struct Start {
   char* const* words;
   char* const* environment;
   int input;
-  int remarks;
+  int standardError;
   const cpu_set_t* processors;
   size_t processorBytes;
   ChildStack* stack;  // of the process itself
@@ -53,11 +53,11 @@ int runProcess(void* given) {
   setsid();
   if (start.processorBytes > 0) sched_setaffinity(0, start.processorBytes, start.processors);
   const int input = fcntl(start.input, F_DUPFD, kBeyondGiven);
-  const int remarks = fcntl(start.remarks, F_DUPFD, kBeyondGiven);
+  const int standardError = fcntl(start.standardError, F_DUPFD, kBeyondGiven);
   close(0);
   const int null = open("/dev/null", O_RDWR);
-  if (input < 0 || remarks < 0 || null != 0 || dup2(null, 1) < 0 || dup2(remarks, 2) < 0 || dup2(input, kInput) < 0 ||
-      chdir("/") != 0) {
+  if (input < 0 || standardError < 0 || null != 0 || dup2(null, 1) < 0 || dup2(standardError, 2) < 0 ||
+      dup2(input, kInput) < 0 || chdir("/") != 0) {
     start.error = errno == 0 ? EBADF : errno;
     _exit(1);
   }
@@ -98,7 +98,7 @@ int startDetached(const DetachedProcess& process) {
                  .words = words.data(),
                  .environment = environment.data(),
                  .input = process.input,
-                 .remarks = process.remarks,
+                 .standardError = process.standardError,
                  .processors = processors.data(),
                  .processorBytes = processorBytes,
                  .stack = own.get()};

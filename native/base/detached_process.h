@@ -9,7 +9,7 @@ struct DetachedProcess {
   std::vector<std::string> words;        // the program's path first
   std::vector<std::string> environment;  // NAME=value
   int input = -1;                        // becomes descriptor 3; all others are closed
-  int remarks = -1;                      // becomes stderr
+  int standardError = -1;                // becomes stderr
 };
 
 // In a session of its own, in /, on the processors of our parent (a launcher may have bound us to one). 0 or errno.

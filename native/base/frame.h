@@ -39,7 +39,7 @@ enum class FrameKind : uint8_t {
   staging = 0x35,
   invitation = 0x36,
   rankPositions = 0x37,
-  branch = 0x38,
+  childAgent = 0x38,
   reach = 0x39,
 
   engineHello = 0x50,

@@ -103,7 +103,7 @@ int startTool(const std::vector<std::string>& words, const std::vector<std::stri
   Descriptor standardError;
   ChildProcess child;
   if (!makePipe(standardInput, child.output) || !makePipe(child.input, standardOutput) ||
-      !makePipe(child.remarks, standardError)) {
+      !makePipe(child.standardError, standardError)) {
     return errno;
   }
   Conditions conditions;

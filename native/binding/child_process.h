@@ -11,10 +11,10 @@
 namespace ncclrun::binding {
 
 struct ChildProcess {
-  Descriptor input;    // what it writes, or the socket to its descriptor 3
-  Descriptor output;   // its stdin; not valid beside a socket
-  Descriptor remarks;  // its stderr, if that is ours to read
-  pid_t pid = 0;       // a child of ours, to be reaped
+  Descriptor input;          // what it writes, or the socket to its descriptor 3
+  Descriptor output;         // its stdin; not valid beside a socket
+  Descriptor standardError;  // its stderr, if that is ours to read
+  pid_t pid = 0;             // a child of ours, to be reaped
 };
 
 // In a session of its own (a terminal's ^C and hang-up are ours to judge) and in /, with stderr inherited and nothing

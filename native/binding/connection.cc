@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
 constexpr int kReads = 16;  // in a row: who writes without end does not keep the thread from what it is told to do
-constexpr size_t kRemarksBytes = 4096;
+constexpr size_t kStandardErrorBytes = 4096;
 // More than credit and rendezvous can ever leave unsent: the other side takes nothing any more.
 constexpr size_t kMaxUnsentBytes = 128 << 20;
 constexpr size_t kFrameBytes = 128;  // what a frame takes here beside its bytes
@@ -94,14 +94,15 @@ void Connection::cutFrames() {
   incoming_.erase(incoming_.begin(), incoming_.begin() + static_cast<ptrdiff_t>(offset));
 }
 
-void Connection::readRemarks() {
-  char piece[kRemarksBytes];
-  for (int reads = 0; reads < kReads && remarks_.valid(); ++reads) {
-    const ssize_t got = ::read(remarks_.get(), piece, sizeof piece);
-    if (got > 0) remarksEnd_.append(piece, static_cast<size_t>(got));
-    if (remarksEnd_.size() > kRemarksBytes) remarksEnd_.erase(0, remarksEnd_.size() - kRemarksBytes);
+void Connection::readStandardError() {
+  char piece[kStandardErrorBytes];
+  for (int reads = 0; reads < kReads && standardError_.valid(); ++reads) {
+    const ssize_t got = ::read(standardError_.get(), piece, sizeof piece);
+    if (got > 0) standardErrorTail_.append(piece, static_cast<size_t>(got));
+    if (standardErrorTail_.size() > kStandardErrorBytes)
+      standardErrorTail_.erase(0, standardErrorTail_.size() - kStandardErrorBytes);
     if (got > 0 || (got < 0 && errno == EINTR)) continue;
-    if (got == 0 || errno != EAGAIN) remarks_.reset();
+    if (got == 0 || errno != EAGAIN) standardError_.reset();
     return;
   }
 }
@@ -117,8 +118,8 @@ void Connection::died() {
   // Whoever holds its socket now (a child) may write without end: that is not waited for.
   if (!read() && received_ < *arrivedAtExit_) return;
   if (events_.isFull()) return;
-  readRemarks();
-  remarks_.reset();
+  readStandardError();
+  standardError_.reset();
   life_.forget();
   reportExit();
   // Whoever holds its socket now is not the process that we let in.
@@ -137,7 +138,7 @@ void Connection::reportExit() {
                .connection = number_,
                .waitStatus = status,
                .payload = {},
-               .text = remarksEnd_});
+               .text = standardErrorTail_});
 }
 
 void Connection::close(const std::string& reason) {

@@ -53,15 +53,15 @@ class Connection {
   // Sets a separate descriptor for writing, over which no descriptors can be passed. Both are non-blocking.
   void setOutput(Descriptor output) { output_ = std::move(output); }
   // Sets a child's stderr, whose last bytes are reported with the child's exit. It is non-blocking.
-  void setRemarks(Descriptor remarks) { remarks_ = std::move(remarks); }
-  void readRemarks();
+  void setStandardError(Descriptor standardError) { standardError_ = std::move(standardError); }
+  void readStandardError();
 
   int socket() const { return socket_.get(); }  // -1: closed
   int output() const { return output_.valid() ? output_.get() : socket_.get(); }
   // Kills the process if it is a child of this process; `withProcessGroup`: also its process group.
   void kill(bool withProcessGroup) const;
   const ProcessLife& life() const { return life_; }
-  int remarks() const { return remarks_.get(); }
+  int standardError() const { return standardError_.get(); }
   bool unsent() const { return !outgoing_.empty(); }
   // True if neither frames nor an exit can follow.
   bool over() const { return !socket_.valid() && !life_.known(); }
@@ -78,8 +78,8 @@ class Connection {
   uint32_t number_;
   Descriptor socket_;
   Descriptor output_;
-  Descriptor remarks_;
-  std::string remarksEnd_;
+  Descriptor standardError_;
+  std::string standardErrorTail_;
   ProcessLife life_;
   uint64_t received_ = 0;
   std::optional<uint64_t> arrivedAtExit_;  // bytes that the process had sent when it ended

@@ -48,9 +48,9 @@ ncclResult_t DeviceStream::run(std::function<void()> function) {
 
 ncclResult_t DeviceStream::copy(char* memory, char* array, size_t bytes, bool toDevice) {
   if (gpu >= 0) {
-    const std::shared_ptr<Staging>& way = capturing ? graphStaging : staging;
-    kept.push_back(way);
-    return toDevice ? way->copyTo(memory, array, bytes, cuda, kept) : way->copyFrom(memory, array, bytes, cuda, kept);
+    const std::shared_ptr<Staging>& used = capturing ? graphStaging : staging;
+    kept.push_back(used);
+    return toDevice ? used->copyTo(memory, array, bytes, cuda, kept) : used->copyFrom(memory, array, bytes, cuda, kept);
   }
   char* const to = toDevice ? memory : array;
   const char* const from = toDevice ? array : memory;

@@ -26,13 +26,13 @@ constexpr unsigned kMaxProcesses = 64;
 // False: NVML does not say, or not of this GPU.
 bool readGpu(const nvml::Library& library, unsigned number, GpuMemory& gpu) {
   nvml::Device device = nullptr;
-  nvml::PciInfo place = {};
+  nvml::PciInfo pci = {};
   if (library.deviceGetHandleByIndex(number, &device) != nvml::kSuccess ||
-      library.deviceGetPciInfo(device, &place) != nvml::kSuccess || library.deviceGetMemoryInfo == nullptr ||
+      library.deviceGetPciInfo(device, &pci) != nvml::kSuccess || library.deviceGetMemoryInfo == nullptr ||
       library.deviceGetMemoryInfo(device, &gpu.memory) != nvml::kSuccess)
     return false;
-  place.busId[sizeof place.busId - 1] = '\0';
-  gpu.busId = place.busId;
+  pci.busId[sizeof pci.busId - 1] = '\0';
+  gpu.busId = pci.busId;
   unsigned count = kMaxProcesses;
   gpu.processes.resize(count);
   const bool known = library.deviceGetProcesses != nullptr &&

@@ -116,7 +116,7 @@ Napi::Object toObject(Napi::Env env, const ServerEvent& event) {
   if (event.type == ServerEvent::Type::connected) object.Set("pid", Napi::Number::New(env, event.pid));
   if (event.type == ServerEvent::Type::died) {
     object.Set("waitStatus", event.waitStatus < 0 ? env.Null() : Napi::Number::New(env, event.waitStatus));
-    object.Set("remarks", event.text);
+    object.Set("stderr", event.text);
   }
   if (event.type == ServerEvent::Type::closed || event.type == ServerEvent::Type::refused) {
     object.Set("reason", event.text);

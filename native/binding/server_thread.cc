@@ -21,7 +21,7 @@ namespace ncclrun::binding {
 namespace {
 
 // What epoll reports as ready: the tag holds a connection's number and one of these.
-enum Ready : uint64_t { kListener, kWakeUp, kSocket, kExit, kRemarks };
+enum Ready : uint64_t { kListener, kWakeUp, kSocket, kExit, kStandardError };
 constexpr int kReadyBits = 3;
 constexpr int kExitPollMs = 20;  // interval at which the thread polls processes without a pidfd
 constexpr int kMaxAccepts = 64;  // per event, so that a flood of connections does not starve the others
@@ -82,15 +82,15 @@ int ServerThread::listen(Descriptor listener) {
 
 int ServerThread::serveChild(ChildProcess child) {
   if (const int error = prepare(); error != 0) return error;
-  for (const Descriptor* end : {&child.input, &child.output, &child.remarks}) {
+  for (const Descriptor* end : {&child.input, &child.output, &child.standardError}) {
     if (const int error = makeNonBlocking(*end); error != 0) return error;
   }
   child_ = child.pid;
   Connection& connection = serveNew(std::move(child.input), ProcessLife::ofChild(child.pid), child.pid);
   if (child.output.valid()) connection.setOutput(std::move(child.output));
-  if (child.remarks.valid()) {
-    watch(child.remarks.get(), EPOLLIN, tagOf(connection.number(), kRemarks), EPOLL_CTL_ADD);
-    connection.setRemarks(std::move(child.remarks));
+  if (child.standardError.valid()) {
+    watch(child.standardError.get(), EPOLLIN, tagOf(connection.number(), kStandardError), EPOLL_CTL_ADD);
+    connection.setStandardError(std::move(child.standardError));
   }
   return startThread();
 }
@@ -168,8 +168,9 @@ void ServerThread::killChild(bool withProcessGroup) {
 pid_t ServerThread::stoppedChild() const {
   siginfo_t state = {};
   const pid_t child = child_;
-  const bool told = child > 0 && waitid(P_PID, static_cast<id_t>(child), &state, WSTOPPED | WNOHANG | WNOWAIT) == 0;
-  return told ? state.si_pid : 0;
+  const bool isStopped =
+      child > 0 && waitid(P_PID, static_cast<id_t>(child), &state, WSTOPPED | WNOHANG | WNOWAIT) == 0;
+  return isStopped ? state.si_pid : 0;
 }
 
 void ServerThread::post(Command command) {
@@ -211,8 +212,8 @@ void ServerThread::serve(uint64_t tag, uint32_t events) {
   if (connection == nullptr) return;
   if (ready == kExit) {
     connection->died();
-  } else if (ready == kRemarks) {
-    connection->readRemarks();
+  } else if (ready == kStandardError) {
+    connection->readStandardError();
   } else {
     if ((events & (EPOLLOUT | EPOLLERR)) != 0) connection->write();
     if ((events & ~EPOLLOUT) != 0) connection->read();

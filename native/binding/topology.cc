@@ -65,16 +65,16 @@ void readC2c(const nvml::Library& library, nvml::Device device, Gpu& gpu) {
 // False: NVML does not let us see it.
 bool readGpu(const nvml::Library& library, unsigned number, Gpu& gpu) {
   nvml::Device device = nullptr;
-  nvml::PciInfo place = {};
+  nvml::PciInfo pci = {};
   int major = 0;
   int minor = 0;
   if (library.deviceGetHandleByIndex(number, &device) != nvml::kSuccess ||
-      library.deviceGetPciInfo(device, &place) != nvml::kSuccess ||
+      library.deviceGetPciInfo(device, &pci) != nvml::kSuccess ||
       library.deviceGetIndex(device, &gpu.index) != nvml::kSuccess ||
       library.deviceGetCudaComputeCapability(device, &major, &minor) != nvml::kSuccess)
     return false;
-  place.busId[sizeof place.busId - 1] = '\0';
-  gpu.busId = place.busId;
+  pci.busId[sizeof pci.busId - 1] = '\0';
+  gpu.busId = pci.busId;
   gpu.computeCapability = major * 10 + minor;
   for (unsigned link = 0; link < nvml::kMaxLinks; ++link) gpu.links[link] = linkOf(library, device, link);
   readC2c(library, device, gpu);

@@ -38,13 +38,13 @@ std::map<nvml::Device, std::string> registerAll(const nvml::Library& library, nv
   if (library.deviceGetCount(&count) != nvml::kSuccess) count = 0;
   for (unsigned number = 0; number < count; ++number) {
     nvml::Device device = nullptr;
-    nvml::PciInfo place = {};
+    nvml::PciInfo pci = {};
     if (library.deviceGetHandleByIndex(number, &device) != nvml::kSuccess ||
-        library.deviceGetPciInfo(device, &place) != nvml::kSuccess ||
+        library.deviceGetPciInfo(device, &pci) != nvml::kSuccess ||
         library.deviceRegisterEvents(device, nvml::kEventXid, set) != nvml::kSuccess)
       continue;
-    place.busId[sizeof place.busId - 1] = '\0';
-    addresses[device] = place.busId;
+    pci.busId[sizeof pci.busId - 1] = '\0';
+    addresses[device] = pci.busId;
   }
   return addresses;
 }
@@ -56,10 +56,10 @@ void watch(const nvml::Library& library, nvml::EventSet set, XidEvents& events) 
     const nvml::Result result = library.eventSetWait(set, &event, kLookMs);
     if (result == nvml::kTimeout) continue;
     if (result != nvml::kSuccess) return;
-    const auto place = addresses.find(event.device);
+    const auto address = addresses.find(event.device);
     const std::lock_guard lock(events.mutex);
-    if (place != addresses.end() && events.found.size() < kMaxEvents)
-      events.found.push_back({place->second, static_cast<unsigned>(event.data)});
+    if (address != addresses.end() && events.found.size() < kMaxEvents)
+      events.found.push_back({address->second, static_cast<unsigned>(event.data)});
   }
 }
 

@@ -130,6 +130,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void peerGone(const PeerGoneMessage& message);
 
  private:
+  std::span<const std::byte> planBytes() const;
   ncclrunStream_t slotOf(ncclrunStream_t stream) const;
   bool isSettled() const;
   bool mayBeFull() const { return !queueGrows_.load(std::memory_order_relaxed); }

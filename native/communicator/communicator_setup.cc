@@ -184,9 +184,13 @@ void Communicator::onPlan(Answer answer) {
   ControlThread::get().repeat([self = shared_from_this()] { return self->stepConnecting(); });
 }
 
+std::span<const std::byte> Communicator::planBytes() const {
+  if (const auto* mapping = std::get_if<Mapping>(&plan_)) return mapping->bytes();
+  return std::get<std::vector<std::byte>>(plan_);
+}
+
 Status Communicator::nics(uint32_t host, std::span<ncclrunNic> out, size_t& count) const {
-  if (const auto* mapping = std::get_if<Mapping>(&plan_)) return listNics(mapping->bytes(), host, out, count);
-  return listNics(std::get<std::vector<std::byte>>(plan_), host, out, count);
+  return listNics(planBytes(), host, out, count);
 }
 
 Status Communicator::openPlan(Answer& answer) {
@@ -224,6 +228,7 @@ Status Communicator::openPlan(Answer& answer) {
 
 void Communicator::becomeReady(State from) {
   logReady(context(), *dataPath_);
+  if (rank() == 0) logNetwork(context(), planBytes());
   Telemetry(telemetry_.get()).rested();  // first: from then on operations write it
   {
     std::lock_guard lock(mutex_);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/debug.h"
+#include "datapath/nic_list.h"
 
 namespace ncclrun {
 namespace {
@@ -67,6 +68,12 @@ void logReady(const std::string& who, const DataPath& path) {
                          info.localSize));
   logConnections(who, path);
   logVariants(who, path);
+}
+
+void logNetwork(const std::string& who, std::span<const std::byte> plan) {
+  if (!debugs(DebugLevel::info)) return;
+  const std::string network = describeNetwork(plan);
+  if (!network.empty()) logInfo(who + ": " + network, Subsystem::net);
 }
 
 }  // namespace ncclrun

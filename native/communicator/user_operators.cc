@@ -6,10 +6,10 @@ namespace ncclrun {
 
 ncclRedOp_t UserOperators::add(const UserOperator& made) {
   std::lock_guard lock(mutex_);
-  auto place = std::find(made_.begin(), made_.end(), std::nullopt);
-  if (place == made_.end()) place = made_.insert(place, std::nullopt);
-  *place = made;
-  return ncclRedOp_t(int(ncclNumOps) + int(place - made_.begin()));
+  auto slot = std::find(made_.begin(), made_.end(), std::nullopt);
+  if (slot == made_.end()) slot = made_.insert(slot, std::nullopt);
+  *slot = made;
+  return ncclRedOp_t(int(ncclNumOps) + int(slot - made_.begin()));
 }
 
 bool UserOperators::remove(int number) {

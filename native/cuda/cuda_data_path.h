@@ -1,7 +1,6 @@
 // DataPath of GPUs, which launches each operation as kernels and copies on the user's own streams, without a helper
 // thread.
 #pragma once
-#include <atomic>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -10,78 +9,16 @@
 #include <vector>
 
 #include "cuda/cuda_launcher.h"
+#include "cuda/cuda_resources.h"
 #include "cuda/cuda_runner.h"
-#include "cuda/launch_order.h"
-#include "cuda/net/net_regions.h"
-#include "cuda/p2p/regions.h"
 #include "datapath/awaited_peers.h"
 #include "datapath/call_check.h"
 #include "datapath/data_path.h"
-#include "datapath/gone_peers.h"
 #include "datapath/interrupt.h"
 #include "datapath/remote_calls.h"
 #include "datapath/telemetry.h"
-#include "dl/gpu_memory.h"
-#include "net/proxy/net_transport.h"
-#include "plan/segment.h"
 
 namespace ncclrun::cuda {
-
-// How many blocks have been launched on the network, and how many of these have ended: what the proxy, which must not
-// call the driver (another thread may hold its lock and wait for a kernel that waits for the proxy), knows of them.
-struct NetworkActivity {
-  std::atomic<uint32_t> launched{0};
-  std::atomic<bool> isCaptured{false};  // launches run whenever their graph does, of which nobody hears
-  uint32_t* ended = nullptr;            // in pinned memory
-
-  bool isBusy() const {
-    if (isCaptured.load(std::memory_order_acquire)) return true;
-    const uint32_t blocks = launched.load(std::memory_order_acquire);
-    return std::atomic_ref(*ended).load(std::memory_order_acquire) != blocks;
-  }
-  // All that had been launched when `launched` was so.
-  bool hasEnded(uint32_t blocks) const {
-    return int32_t(std::atomic_ref(*ended).load(std::memory_order_acquire) - blocks) >= 0;
-  }
-};
-
-struct PinnedState {
-  uint32_t aborted;    // abort flag: a value other than 0 ends every wait of this rank's kernels
-  uint32_t tornWords;  // words of torn 128-byte lines that the probe counted
-  uint64_t clock;      // the GPU's clock at the end of the probe
-  uint32_t ended;      // over a network: blocks that have ended
-};
-
-// Resources that running or captured kernels may still use: they outlive the DataPath until the kernels have ended and
-// the graphs are destroyed.
-struct Resources {
-  Resources(const Gpu& onGpu, std::shared_ptr<ncclrunTelemetrySlot> slot) : gpu(onGpu), telemetry(std::move(slot)) {}
-  ~Resources();
-  void awaitIdle() const;
-
-  const Gpu gpu;
-  const std::shared_ptr<ncclrunTelemetrySlot> telemetry;  // kernels write to it
-  std::vector<std::byte> planBytes;  // a copy: the communicator's own may go before these resources
-  PlanView plan;
-  Segment segment;
-  Stream stream = nullptr;  // the engine's own stream
-  Event probed = nullptr;   // recorded after the probe's kernel
-  std::unique_ptr<LaunchOrder> order;
-  std::unique_ptr<SmShare> share;  // uses the order
-  std::unique_ptr<Regions> regions;
-  // With ranks of other hosts; null where there are none.
-  std::unique_ptr<NetRegions> netRegions;
-  const OwnCall call{.rank = {}, .call = {}};  // a kernel does not say which call it runs
-  GonePeers gonePeers;
-  NetworkActivity activity;
-  std::unique_ptr<NetTransport> net;  // uses netRegions
-  Memory tables;
-  Memory barrierWord;       // over a network: what a barrier reduces
-  PinnedPages sharedPages;  // of the segment: abort flag and copy flags
-  std::unique_ptr<Interrupt> interrupt;
-  PinnedState* pinned = nullptr;         // in pinned memory of the host
-  std::unique_ptr<DirectCopies> copies;  // null if not all GPUs support them
-};
 
 class CudaDataPath final : public DataPath {
  public:
@@ -155,7 +92,6 @@ class CudaDataPath final : public DataPath {
   void watchCopies(bool copies);
   void logCopies(const Task& first) const;
   void tidyBuffers();
-  Status retainForGraph(Stream stream, uint64_t capture);
   Status compareRemotely();
   void failAll(const Status& why);
   uint64_t deadline(std::span<const Task> tasks, bool captured) const;
@@ -175,10 +111,10 @@ class CudaDataPath final : public DataPath {
   std::vector<std::string> hostNames_;
 
   mutable std::mutex mutex_;
-  std::set<uint64_t> retainingCaptures_;  // the latest captures whose graphs hold the resources
-  std::set<uint32_t> connectedPairs_;     // peers of other hosts
-  std::vector<Task> unannounced_;         // tasks of the current call; a member to reuse its memory
-  std::mutex awaitedMutex_;               // of the next two; nobody who holds it calls the driver
+  RetainedCaptures captures_;
+  std::set<uint32_t> connectedPairs_;  // peers of other hosts
+  std::vector<Task> unannounced_;      // tasks of the current call; a member to reuse its memory
+  std::mutex awaitedMutex_;            // of the next two; nobody who holds it calls the driver
   AwaitedPeers awaited_;
   uint32_t markedBlocks_ = 0;  // over a network: launched before the last mark
   Launch constants_{};

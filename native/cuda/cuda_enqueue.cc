@@ -83,7 +83,7 @@ Status CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStrea
   const auto cudaStream = reinterpret_cast<Stream>(stream);
   Capture capture;
   NCCLRUN_TRY(resources_->order->before(cudaStream, capture));
-  NCCLRUN_TRY(retainForGraph(cudaStream, capture.id));
+  NCCLRUN_TRY(captures_.retain(resources_, cudaStream, capture.id));
   addAwaited(operations, cudaStream, capture);
   if (announcement != nullptr) {
     auto& pending = static_cast<PendingAnnouncement&>(*announcement);

@@ -9,7 +9,6 @@
 #include "base/element.h"
 #include "cuda/launch_workers.h"
 #include "datapath/reduce.h"
-#include "plan/rail_shape.h"
 #include "plan/tree_shape.h"
 
 namespace ncclrun::cuda {
@@ -119,7 +118,7 @@ void Launcher::connect(Item& item, uint32_t peer) const {
     case Routine::allReduceRail:
     case Routine::reduceScatterRail:
     case Routine::allGatherRail:
-      for (const uint32_t other : railPosition(plan_, rank_).peers) both(other);
+      for (const uint32_t other : railPeers_) both(other);
       return;
     case Routine::send:
       return to(peer);

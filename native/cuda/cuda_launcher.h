@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cuda/kernels.h"
@@ -16,9 +17,13 @@ namespace ncclrun::cuda {
 
 class Launcher {
  public:
-  // `constants`: a launch without items.
-  Launcher(const Gpu& gpu, const PlanView& plan, uint32_t rank, const Launch& constants, SmShare& share)
-      : gpu_(gpu), plan_(plan), rank_(rank), launch_(constants), share_(share) {}
+  // `constants`: a launch without items. `railPeers`: of this rank, by number of the connection.
+  Launcher(const Gpu& gpu, const PlanView& plan, uint32_t rank, const Launch& constants,
+           std::vector<uint32_t> railPeers, SmShare& share)
+      : gpu_(gpu), plan_(plan), rank_(rank), launch_(constants), railPeers_(std::move(railPeers)), share_(share) {}
+
+  // Ranks that this one is connected with by rails; empty where the plan has none.
+  std::span<const uint32_t> railPeers() const { return railPeers_; }
 
   // Called before the next run. `ended`: counter that blocks increment as they end; null in a capture. counted():
   // number of blocks counted so far, modulo 2^32; nullopt if the last run() has queued anything else.
@@ -73,6 +78,7 @@ class Launcher {
   const PlanView& plan_;
   const uint32_t rank_;
   Launch launch_;
+  const std::vector<uint32_t> railPeers_;
   SmShare& share_;
   bool captured_ = false;
   uint32_t counted_ = 0;

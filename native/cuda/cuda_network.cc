@@ -3,7 +3,6 @@
 
 #include "cuda/cuda_data_path.h"
 #include "datapath/step_call.h"
-#include "plan/rail_shape.h"
 #include "plan/tree_shape.h"
 
 namespace ncclrun::cuda {
@@ -15,7 +14,7 @@ Status CudaDataPath::startNetwork(Descriptor listening) {
   mine.netRegions = std::make_unique<NetRegions>(mine.gpu, plan(), setup_.rank,
                                                  [&activity = mine.activity] { return activity.isBusy(); });
   NCCLRUN_TRY(mine.barrierWord.allocate(mine.gpu, sizeof(int32_t), mine.stream));
-  mine.netRegions->tell(
+  mine.netRegions->setHandlers(
       [this](uint32_t peer, const Status& why, bool hasAborted) {
         resources_->gonePeers.add(peer, why);  // calls that need it are refused from now on
         if (!hasAborted) peerLost(peer, why);
@@ -46,7 +45,7 @@ Status CudaDataPath::compareRemotely() {
   const std::optional<uint32_t> listener = remoteCalls_.listener();
   const StepCall& call = calls_.last();
   if (!listener.has_value() || !CallCheck::isLookedAt(call.number)) return {};
-  resources_->net->tellCall(*listener, call);
+  resources_->net->sendCall(*listener, call);
   return remoteCalls_.add(call);
 }
 
@@ -109,7 +108,7 @@ Status CudaDataPath::connectFor(std::span<const Task> tasks) {
         continue;
       }
       case plan::Algorithm::rail:
-        for (const uint32_t peer : railPosition(plan(), setup_.rank).peers) NCCLRUN_TRY(connectWith(peer));
+        for (const uint32_t peer : launcher_->railPeers()) NCCLRUN_TRY(connectWith(peer));
         continue;
       default:
         break;

@@ -14,6 +14,21 @@ void copyText(std::string_view text, char (&out)[kBytes]) {
 
 }  // namespace
 
+std::string describeNetwork(std::span<const std::byte> plan) {
+  PlanView view;
+  if (!view.open(plan).ok() || view.networkName().empty()) return {};
+  std::string text = "network " + std::string(view.networkName()) + ", NICs:";
+  for (uint32_t index = 0; index < view.nicCount(); index++) {
+    const auto nic = view.nic(index);
+    text += (index == 0 ? " " : ", ") + std::string(view.nicName(index));
+    if (nic.port != 0) text += " port " + std::to_string(nic.port);
+    text += " (" + std::string(view.nicAddress(index));
+    if (nic.speedMbps != 0) text += formatSentence(", %g Gb/s", nic.speedMbps / 1000.0);
+    text += ")";
+  }
+  return text;
+}
+
 Status listNics(std::span<const std::byte> plan, uint32_t host, std::span<ncclrunNic> out, size_t& count) {
   PlanView view;
   NCCLRUN_TRY(view.open(plan));

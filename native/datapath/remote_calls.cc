@@ -3,9 +3,9 @@
 namespace ncclrun {
 namespace {
 
-void keep(std::map<uint64_t, StepCall>& calls, const StepCall& call, size_t most) {
+void keep(std::map<uint64_t, StepCall>& calls, const StepCall& call, size_t max) {
   calls.insert_or_assign(call.number, call);
-  if (calls.size() > most) calls.erase(calls.begin());
+  if (calls.size() > max) calls.erase(calls.begin());
 }
 
 }  // namespace
@@ -19,14 +19,14 @@ std::optional<uint32_t> RemoteCalls::listener() const {
 
 Status RemoteCalls::add(const StepCall& own) {
   std::lock_guard lock(mutex_);
-  keep(own_, own, kMost);
+  keep(own_, own, kMaxCalls);
   return compare(own.number);
 }
 
 Status RemoteCalls::addFrom(uint32_t rank, const StepCall& theirs) {
   std::lock_guard lock(mutex_);
   from_ = rank;
-  keep(theirs_, theirs, kMost);
+  keep(theirs_, theirs, kMaxCalls);
   return compare(theirs.number);
 }
 

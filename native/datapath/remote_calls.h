@@ -26,7 +26,7 @@ class RemoteCalls {
 
  private:
   // The ranks may be so many looks apart.
-  static constexpr size_t kMost = 64;
+  static constexpr size_t kMaxCalls = 64;
   Status compare(uint64_t number) const;
 
   const PlanView& plan_;

@@ -21,14 +21,14 @@ constexpr size_t kMaxNamed = 8;
 constexpr int kGoodbyeTickMs = 250;
 
 // How long an agent may take to see that we have said all.
-constexpr uint64_t kFarewellMs = 1000;
+constexpr uint64_t kGoodbyeMs = 1000;
 
 // Our last frames must be read first: an agent that still writes (credit for output, mostly) when we are gone gets
 // EPIPE or ECONNRESET, and its Node then drops what it has not read. So we say that we are done and listen until it
 // hangs up.
 void closeGently(int socket) {
   shutdown(socket, SHUT_WR);
-  const uint64_t deadline = monotonicMs() + kFarewellMs;
+  const uint64_t deadline = monotonicMs() + kGoodbyeMs;
   char rest[4096];
   for (uint64_t now = monotonicMs(); now < deadline; now = monotonicMs()) {
     pollfd word = {.fd = socket, .events = POLLIN, .revents = 0};
@@ -57,8 +57,8 @@ Outcome Guardian::finish(Outcome why) {
   }
   removeRuntimeDirectory();
   // Who asked us to end gets everything that the ranks wrote; an agent that is gone or mad gets what its socket takes.
-  const bool patient = why == Outcome::ended;
-  if (agentThere_ && !sayGoodbye(patient) && why == Outcome::ended) why = Outcome::agentGone;
+  const bool awaitsCredit = why == Outcome::ended;
+  if (agentThere_ && !sendGoodbye(awaitsCredit) && why == Outcome::ended) why = Outcome::agentGone;
   closeGently(socket_);
   warden_.wake();
   if (warden_.isLost()) endStoppedAgent(agent_, static_cast<uint32_t>(leaseMs_));
@@ -132,19 +132,19 @@ bool Guardian::closeOutputs() {
   return done;
 }
 
-// Sends the rest, if need be as slowly as the agent gives credit. False: the agent went away meanwhile, or we were not
-// patient enough.
-bool Guardian::sayGoodbye(bool patient) {
-  bool said = false;
+// Sends the rest; `awaitsCredit`: as slowly as the agent grants credit. False: the agent went away meanwhile, or
+// something was left.
+bool Guardian::sendGoodbye(bool awaitsCredit) {
+  bool isClosed = false;
   promptsAtMs_ = 0;  // the outputs are closed with all they hold
   for (;;) {
-    if (!said && closeOutputs()) {
+    if (!isClosed && closeOutputs()) {
       if (!unwarded_) channel_.send(FrameKind::ended, 0, 0);
-      said = true;
+      isClosed = true;
     }
     if (!channel_.flush()) return false;
-    if (said && channel_.queued() == 0) return true;
-    if (!patient) return false;
+    if (isClosed && channel_.queued() == 0) return true;
+    if (!awaitsCredit) return false;
     const short events = channel_.queued() > 0 ? POLLIN | POLLOUT : POLLIN;
     pollfd socket = {.fd = socket_, .events = events, .revents = 0};
     warden_.pulse(static_cast<uint32_t>(leaseMs_));

@@ -65,7 +65,7 @@ class Guardian {
   void stayInTouch(int milliseconds);
   void notice(const std::string& message);
   bool closeOutputs();
-  bool sayGoodbye(bool patient);
+  bool sendGoodbye(bool awaitsCredit);
 
   Channel channel_;
   int socket_;

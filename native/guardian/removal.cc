@@ -15,15 +15,15 @@ constexpr int kEntriesOfStep = 256;
 
 // Opens a directory that its owner may have locked against themselves (chmod 000). Null: errno says why.
 DIR* openUnlocked(int directory, const char* name) {
-  const int place = openat(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (place < 0) return nullptr;
+  const int found = openat(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (found < 0) return nullptr;
   char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", place);  // no name that could meanwhile be another's
+  snprintf(path, sizeof path, "/proc/self/fd/%d", found);  // no name that could meanwhile be another's
   struct stat state = {};
-  if (fstat(place, &state) == 0 && (state.st_mode & S_IRWXU) != S_IRWXU) chmod(path, S_IRWXU);
-  const int fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fstat(found, &state) == 0 && (state.st_mode & S_IRWXU) != S_IRWXU) chmod(path, S_IRWXU);
+  const int fd = openat(found, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const int error = errno;
-  close(place);
+  close(found);
   DIR* entries = fd < 0 ? nullptr : fdopendir(fd);
   if (entries == nullptr && fd >= 0) close(fd);
   if (fd < 0) errno = error;

@@ -64,10 +64,11 @@ class HostPrimitives {
   void reduceAll(const void* own, uint32_t ownIndex, void* target, bool forward, size_t count) {
     move(receives_, forward ? sends_ : std::span<Endpoint* const>{}, own, ownIndex, target, count);
   }
-  void merge(uint32_t from, uint32_t froms, const void* own, void* target, uint32_t to, uint32_t tos, size_t count) {
-    move(receives_.subspan(from, froms), sends_.subspan(to, tos), own, froms, target, count);
+  void merge(uint32_t from, uint32_t receiveCount, const void* own, void* target, uint32_t to, uint32_t sendCount,
+             size_t count) {
+    move(receives_.subspan(from, receiveCount), sends_.subspan(to, sendCount), own, receiveCount, target, count);
   }
-  void sent() {}
+  void finishSends() {}
   void signal(uint32_t to);
   void await(uint32_t from);
 

@@ -138,6 +138,30 @@ typedef struct {
  * one host has none, unless its ranks reach each other by sockets. */
 ncclResult_t ncclrunCommGetNics(ncclComm_t comm, uint32_t index, ncclrunNic* nics, size_t* count);
 
+/* ---- The network between the hosts of a job, by itself, without a communicator: for programs that measure it. ---- */
+#define NCCLRUN_NET_SIZES 16
+/* Messages from a NIC of one host to a NIC of another. */
+typedef struct {
+  uint32_t from, to;                   /* hosts, by index */
+  uint32_t fromNic, toNic;             /* index among the NICs of the host */
+  double latencyUs, latency99Us;       /* of 8 bytes one way: half a round trip, median and 99th percentile */
+  double gigabytes[NCCLRUN_NET_SIZES]; /* 10^9 bytes per second, by size */
+  char error[1024];                    /* why the pair was not measured; empty: it was */
+} ncclrunNetPair;
+/* Called on the calling thread: `network` and then `host` for each host once, `pair` for each direction of a pair. */
+typedef struct {
+  void* argument;
+  void (*network)(void* argument, const char* name, uint32_t hosts);
+  void (*host)(void* argument, uint32_t index, const char* name, const ncclrunNic* nics, size_t count);
+  void (*pair)(void* argument, const ncclrunNetPair* pair);
+} ncclrunNetListener;
+/* Measures the network that a communicator of all ranks of the job would use: between the first ranks of each two
+ * hosts, one pair after another, NICs of equal index or all. All ranks call it, with equal arguments, and every rank is
+ * told of all pairs. A pair that cannot be measured is no error. Up to NCCLRUN_NET_SIZES sizes of messages, in bytes.
+ */
+ncclResult_t ncclrunMeasureNetwork(const uint64_t* sizes, size_t count, int allNics,
+                                   const ncclrunNetListener* listener);
+
 /* ---- A communicator from a plan given by hand, without an agent (tests, tools). ----
  * plan: a HostPlan (native/plan/plan_format.h), copied. segmentFd: memory of at least the plan's segmentBytes, zeroed,
  * shared by the local ranks; not closed. listenFd: a listening TCP socket that serves this rank's connections from

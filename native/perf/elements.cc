@@ -85,8 +85,8 @@ double floatValue(const DataRule& rule, const Place& at) {
 uint64_t integerValue(const DataRule& rule, const Place& at) {
   const uint64_t bits = random(rule, at);
   if (rule.reduction != Reduction::avg) return bits;
-  const int64_t most = std::max<int64_t>(int64_t{1} << (rule.type.bytes * 8 - 2), 2);
-  const int64_t bound = most / rule.ranks;
+  const int64_t max = std::max<int64_t>(int64_t{1} << (rule.type.bytes * 8 - 2), 2);
+  const int64_t bound = max / rule.ranks;
   const bool isSigned = rule.type.type == ncclInt8 || rule.type.type == ncclInt32 || rule.type.type == ncclInt64;
   const uint64_t value = bits % static_cast<uint64_t>(bound + 1);
   return isSigned && bits >> 63 == 1 ? 0 - value : value;

@@ -1,10 +1,12 @@
 // ncclrun-perf: the program whose ranks `ncclrun perf` and `ncclrun tune` start. Rank 0 writes one JSON object per
-// line: what is measured, then a row per size and place (or variant).
+// line: what is measured, then a row per size and place (or variant, or pair of NICs).
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <stdexcept>
 
 #include "measure.h"
+#include "network.h"
 #include "options.h"
 #include "session.h"
 #include "variants.h"
@@ -68,6 +70,10 @@ void measureAll(const Options& options) {
 
 int main(int argc, char** argv) {
   try {
+    if (argc == 4 && std::strcmp(argv[1], "net") == 0) {
+      measureNetwork(argv[2], argv[3]);
+      return 0;
+    }
     const Options options = readOptions(argc, argv);
     if (options.collective == "variants") {
       measureForms(options);

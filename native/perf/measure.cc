@@ -70,8 +70,8 @@ Measurement Measure::run(const Subject& subject, size_t bytes, bool inPlace) {
 // In place, the smaller buffer is this rank's part of the larger.
 Measure::Place Measure::placeOf(const Case& one, int iteration) const {
   const size_t bytes = std::max(one.sendBytes, one.receiveBytes);
-  const size_t places = bytes == 0 ? 1 : std::max<size_t>(options_.end / bytes, 1);
-  const size_t shift = bytes * (static_cast<size_t>(iteration) % places);
+  const size_t positions = bytes == 0 ? 1 : std::max<size_t>(options_.end / bytes, 1);
+  const size_t shift = bytes * (static_cast<size_t>(iteration) % positions);
   std::byte* receive = receive_.data() + shift;
   if (!one.inPlace) return {send_.data() + shift, receive};
   const size_t own = static_cast<size_t>(session_.rank()) * std::min(one.sendBytes, one.receiveBytes);

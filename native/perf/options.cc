@@ -8,12 +8,12 @@
 
 namespace {
 
-size_t wholeNumber(std::string_view name, std::string_view text, size_t least, size_t most) {
+size_t wholeNumber(std::string_view name, std::string_view text, size_t min, size_t max) {
   size_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return value;
+  if (error == std::errc() && end == text.data() + text.size() && value >= min && value <= max) return value;
   throw std::invalid_argument(std::string(name) + " is \"" + std::string(text) + "\"; it must be a whole number from " +
-                              std::to_string(least) + " up");
+                              std::to_string(min) + " up");
 }
 
 void setOption(Options& options, std::string_view name, std::string_view text) {

@@ -114,10 +114,10 @@ class Sizes {
     for (int round = 0; round < options_.rounds; round++) {
       for (Candidate* one : tried) one->times.push_back(time(*one, bytes, one->iterations));
     }
-    tell(bytes, tried);
+    report(bytes, tried);
   }
 
-  void tell(size_t bytes, const std::vector<Candidate*>& tried) {
+  void report(size_t bytes, const std::vector<Candidate*>& tried) {
     double best = tried.front()->median();
     for (const Candidate* one : tried) best = std::min(best, one->median());
     for (Candidate* one : tried) {

@@ -203,14 +203,14 @@ struct ShapeRecord {
 
 // Record i of a ring of hosts.
 struct HostRingRecord {
-  uint32_t host;        // the i-th on the way
-  uint32_t firstPlace;  // in rings of ranks, of host i
+  uint32_t host;           // the i-th on the way
+  uint32_t firstPosition;  // in rings of ranks, of host i
 };
 
 // Of one host in one tree of hosts.
 struct HostTreeRecord {
-  uint32_t parent;  // the root's is itself
-  uint32_t place;   // local index of the parent's rank that the top of this host hangs on
+  uint32_t parent;      // the root's is itself
+  uint32_t attachment;  // local index of the parent's rank that the top of this host hangs on
 };
 
 struct PeerRecord {

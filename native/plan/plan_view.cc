@@ -254,10 +254,10 @@ uint32_t PlanView::countRanksOfEachHost() const {
   return ranks;
 }
 
-uint32_t PlanView::mostRanksOfAHost() const {
-  uint32_t most = 0;
-  for (uint32_t index = 0; index < header_.hosts; index++) most = std::max(most, shapeOf(index).ranks);
-  return most;
+uint32_t PlanView::maxRanksOfAHost() const {
+  uint32_t max = 0;
+  for (uint32_t index = 0; index < header_.hosts; index++) max = std::max(max, shapeOf(index).ranks);
+  return max;
 }
 
 uint32_t PlanView::channelsBetween(uint32_t rank, uint32_t peer) const {

@@ -79,7 +79,7 @@ class PlanView {
   }
   // 0: not all hosts have equally many.
   uint32_t ranksOfEachHost() const { return ranksOfEachHost_; }
-  uint32_t mostRanksOfAHost() const;
+  uint32_t maxRanksOfAHost() const;
   // On GPUs: the first ones, on which two ranks of different hosts have connections.
   uint32_t channelsBetween(uint32_t rank, uint32_t peer) const;
   bool sameHost(uint32_t rank) const { return peer(rank).host == header_.hostIndex; }
@@ -109,8 +109,8 @@ class PlanView {
   plan::HostRingRecord hostRing(uint32_t ring, uint32_t index) const {
     return record<plan::HostRingRecord>(header_.hostRingTable, ring * header_.hosts + index);
   }
-  uint32_t ringEntry(const plan::ShapeRecord& shape, uint32_t ring, uint32_t place) const {
-    return record<uint32_t>(header_.ringTable, shape.firstRing + ring * shape.ranks + place);
+  uint32_t ringEntry(const plan::ShapeRecord& shape, uint32_t ring, uint32_t position) const {
+    return record<uint32_t>(header_.ringTable, shape.firstRing + ring * shape.ranks + position);
   }
   uint32_t treeEntry(const plan::ShapeRecord& shape, uint32_t tree, uint32_t local) const {
     return record<uint32_t>(header_.treeTable, shape.firstTree + tree * shape.ranks + local);

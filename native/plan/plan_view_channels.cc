@@ -13,14 +13,14 @@ namespace {
 template <class ParentOf>
 bool isTree(uint32_t count, const ParentOf& parentOf) {
   std::vector<bool> known(count);  // comes to the top
-  std::vector<uint32_t> way;
+  std::vector<uint32_t> path;
   uint32_t tops = 0;
   for (uint32_t start = 0; start < count; start++) {
-    way.clear();
+    path.clear();
     uint32_t at = start;
     while (!known[at]) {
-      if (way.size() > count) return false;
-      way.push_back(at);
+      if (path.size() > count) return false;
+      path.push_back(at);
       const uint32_t parent = parentOf(at);
       if (parent == at) {
         tops++;
@@ -28,34 +28,34 @@ bool isTree(uint32_t count, const ParentOf& parentOf) {
       }
       at = parent;
     }
-    for (const uint32_t one : way) known[one] = true;
+    for (const uint32_t one : path) known[one] = true;
   }
   return tops == 1;
 }
 
 }  // namespace
 
-uint32_t PlanView::ring(uint32_t channel, uint32_t place) const {
+uint32_t PlanView::ring(uint32_t channel, uint32_t position) const {
   const auto record = this->channel(channel);
-  const auto firstPlace = [&](uint32_t stop) {
-    return hostRing(record.hostRing, hostRing(record.hostRing, stop).host).firstPlace;
+  const auto firstPosition = [&](uint32_t stop) {
+    return hostRing(record.hostRing, hostRing(record.hostRing, stop).host).firstPosition;
   };
   uint32_t begin = 0, end = header_.hosts;
   while (end - begin > 1) {
     const uint32_t middle = begin + (end - begin) / 2;
-    (firstPlace(middle) <= place ? begin : end) = middle;
+    (firstPosition(middle) <= position ? begin : end) = middle;
   }
   const uint32_t host = hostRing(record.hostRing, begin).host;
-  return member(host, ringEntry(shapeOf(host), record.ring, place - firstPlace(begin)));
+  return member(host, ringEntry(shapeOf(host), record.ring, position - firstPosition(begin)));
 }
 
 uint32_t PlanView::ringIndex(uint32_t channel, uint32_t rank) const {
   const auto record = this->channel(channel);
   const auto [host, local, port, nic] = peer(rank);
   const auto shape = shapeOf(host);
-  uint32_t place = 0;
-  while (ringEntry(shape, record.ring, place) != local) place++;
-  return hostRing(record.hostRing, host).firstPlace + place;
+  uint32_t position = 0;
+  while (ringEntry(shape, record.ring, position) != local) position++;
+  return hostRing(record.hostRing, host).firstPosition + position;
 }
 
 uint32_t PlanView::treeParent(uint32_t channel, uint32_t rank) const {
@@ -63,8 +63,8 @@ uint32_t PlanView::treeParent(uint32_t channel, uint32_t rank) const {
   const auto [host, local, port, nic] = peer(rank);
   const uint32_t inside = treeEntry(shapeOf(host), record.tree, local);
   if (inside != local) return member(host, inside);
-  const auto [above, place] = hostTree(record.hostTree, host);
-  return above == host ? kTop : member(above, place);
+  const auto [above, attachment] = hostTree(record.hostTree, host);
+  return above == host ? kTop : member(above, attachment);
 }
 
 std::vector<uint32_t> PlanView::treeChildren(uint32_t channel, uint32_t rank) const {
@@ -72,8 +72,8 @@ std::vector<uint32_t> PlanView::treeChildren(uint32_t channel, uint32_t rank) co
   const auto [host, local, port, nic] = peer(rank);
   std::vector<uint32_t> children;
   for (uint32_t other = 0; other < header_.hosts; other++) {
-    const auto [above, place] = hostTree(record.hostTree, other);
-    if (above != host || other == host || place != local) continue;
+    const auto [above, attachment] = hostTree(record.hostTree, other);
+    if (above != host || other == host || attachment != local) continue;
     const auto there = shapeOf(other);
     uint32_t top = 0;
     while (treeEntry(there, record.tree, top) != top) top++;
@@ -114,8 +114,8 @@ Status PlanView::checkShape(uint32_t index) const {
   std::vector<bool> seen(shape.ranks);
   for (uint32_t ring = 0; ring < header_.rings; ring++) {
     std::fill(seen.begin(), seen.end(), false);
-    for (uint32_t place = 0; place < shape.ranks; place++) {
-      const uint32_t local = ringEntry(shape, ring, place);
+    for (uint32_t position = 0; position < shape.ranks; position++) {
+      const uint32_t local = ringEntry(shape, ring, position);
       const std::string what = "local rank " + number(local) + " in ring " + number(ring) + where;
       if (local >= shape.ranks) return wrongPlan("has " + what + ", of " + number(shape.ranks));
       if (seen[local]) return wrongPlan("has twice " + what);
@@ -159,13 +159,13 @@ Status PlanView::checkMembers() const {
 // Afterwards each ring of hosts has every host once, and places follow one another on the way.
 Status PlanView::checkHostRings() const {
   for (uint32_t ring = 0; ring < header_.hostRings; ring++) {
-    uint64_t place = 0;
+    uint64_t position = 0;
     for (uint32_t stop = 0; stop < header_.hosts; stop++) {
       const uint32_t at = hostRing(ring, stop).host;
-      if (at >= header_.hosts || hostRing(ring, at).firstPlace != place)
+      if (at >= header_.hosts || hostRing(ring, at).firstPosition != position)
         return wrongPlan("has host " + number(at) + " as stop " + number(stop) + " of ring " + number(ring) +
                          " of hosts, where its place is not");
-      place += shapeOf(at).ranks;
+      position += shapeOf(at).ranks;
     }
   }
   return {};
@@ -175,9 +175,9 @@ Status PlanView::checkHostTrees() const {
   for (uint32_t tree = 0; tree < header_.hostTrees; tree++) {
     const std::string which = " in tree " + number(tree) + " of hosts";
     for (uint32_t index = 0; index < header_.hosts; index++) {
-      const auto [parent, place] = hostTree(tree, index);
-      if (parent >= header_.hosts || place >= shapeOf(parent).ranks)
-        return wrongPlan("has host " + number(index) + " below local rank " + number(place) + " of host " +
+      const auto [parent, attachment] = hostTree(tree, index);
+      if (parent >= header_.hosts || attachment >= shapeOf(parent).ranks)
+        return wrongPlan("has host " + number(index) + " below local rank " + number(attachment) + " of host " +
                          number(parent) + which);
     }
     if (!isTree(header_.hosts, [&](uint32_t index) { return hostTree(tree, index).parent; }))

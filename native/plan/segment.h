@@ -29,18 +29,18 @@ class Segment {
   DeviceRecord& deviceRecord(uint32_t local) const {
     return *at<DeviceRecord>(plan_->header().barrierOffset + sizeof(NodeBarrier) + local * sizeof(DeviceRecord));
   }
-  // Of a communicator of GPUs: behind those, of the way from one local rank to another.
+  // Of a communicator of GPUs: behind those, of the pair of one local rank and another.
   CopyFlags& copyFlags(uint32_t from, uint32_t to) const {
-    return *at<CopyFlags>(waysOffset() + wayNumber(from, to) * sizeof(CopyFlags));
+    return *at<CopyFlags>(pairsOffset() + pairNumber(from, to) * sizeof(CopyFlags));
   }
   // From the abort block on, as far as GPUs look and write.
   uint64_t sharedWithGpus() const {
-    const uint64_t ways = uint64_t(plan_->header().localRanks) * plan_->header().localRanks;
-    return waysOffset() + ways * sizeof(CopyFlags) - plan_->header().abortOffset;
+    const uint64_t pairs = uint64_t(plan_->header().localRanks) * plan_->header().localRanks;
+    return pairsOffset() + pairs * sizeof(CopyFlags) - plan_->header().abortOffset;
   }
   AgreementTable agreements() const {
     const uint32_t ranks = plan_->header().localRanks;
-    return {at<AgreementRecord>(waysOffset() + uint64_t(ranks) * ranks * sizeof(CopyFlags)), ranks};
+    return {at<AgreementRecord>(pairsOffset() + uint64_t(ranks) * ranks * sizeof(CopyFlags)), ranks};
   }
   // Of a communicator of GPUs: where one direction between two local ranks lies if their GPUs cannot share memory.
   std::byte* pairMemory(uint32_t fromLocal, uint32_t toLocal) const {
@@ -54,8 +54,8 @@ class Segment {
 
  private:
   void ringAll() const;
-  uint64_t wayNumber(uint32_t from, uint32_t to) const { return uint64_t(from) * plan_->header().localRanks + to; }
-  uint64_t waysOffset() const {
+  uint64_t pairNumber(uint32_t from, uint32_t to) const { return uint64_t(from) * plan_->header().localRanks + to; }
+  uint64_t pairsOffset() const {
     const uint64_t records = plan_->header().barrierOffset + sizeof(NodeBarrier);
     return records + plan_->header().localRanks * sizeof(DeviceRecord);
   }

@@ -55,7 +55,7 @@ struct Listening {
 };
 
 // Polls the listener until the stranger's connection has ended; in milliseconds, -1: it has not.
-long endOf(Listening& listening, const Descriptor& stranger, long most) {
+long endOf(Listening& listening, const Descriptor& stranger, long max) {
   const auto begin = std::chrono::steady_clock::now();
   for (;;) {
     listening.poll();
@@ -64,7 +64,7 @@ long endOf(Listening& listening, const Descriptor& stranger, long most) {
     const long passed =
         long(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin).count());
     if (got == 0 || (got < 0 && errno == ECONNRESET)) return passed;
-    if (passed > most) return -1;
+    if (passed > max) return -1;
     usleep(1'000);
   }
 }

@@ -53,7 +53,6 @@ struct Pair {
   std::unique_ptr<net::Connector> connector;
   std::unique_ptr<net::Sender> sender;
   std::unique_ptr<net::Receiver> receiver;
-
   explicit Pair(const net::VerbsTuning& tuning, size_t rails = 2) {
     here = open(rails == 2 ? std::vector<std::string>{"sa", "sb"} : std::vector<std::string>{"sa"}, tuning);
     there = open(rails == 2 ? std::vector<std::string>{"sc", "sd"} : std::vector<std::string>{"sc"}, tuning);
@@ -78,6 +77,20 @@ struct Outcome {
   size_t received = 0;
   double seconds = 0;
 };
+
+// As a caller does that has received into GPU memory. The other side may be idle meanwhile.
+Status flushed(Pair& pair, const net::Buffer& buffer) {
+  net::Request* request = nullptr;
+  NCCLRUN_TRY(pair.receiver->iflush({&buffer, 1}, request));
+  EXPECT((request == nullptr) == (buffer.bytes == 0));
+  const auto begun = Clock::now();
+  for (bool isDone = request == nullptr; !isDone;) {
+    clearEvents(pair);
+    NCCLRUN_TRY(pair.receiver->test(request, isDone, {}));
+    if (Clock::now() - begun > std::chrono::seconds(20)) return {ncclInProgress, "the flush does not end"};
+  }
+  return {};
+}
 
 constexpr size_t kDepth = 16, kMost = 200'000;
 size_t bytesOf(uint64_t message) { return message % 5 == 0 ? kMost - message % 1'000 : message * 37 % 3'000; }
@@ -127,6 +140,9 @@ Outcome stream(Pair& pair, uint64_t count, uint64_t breakAt, const std::function
     outcome.receiver = pair.receiver->test(receives.front(), isDone, {&bytes, 1});
     if (!isDone) continue;
     receives.pop_front();
+    const net::Buffer arrived{to.data() + done % kDepth * kMost, bytes, 0, other};
+    outcome.receiver = flushed(pair, arrived);
+    if (!outcome.receiver.ok()) break;
     const std::byte* const data = to.data() + done % kDepth * kMost;
     bool isRight = bytes == bytesOf(done);
     for (size_t i = 0; i < bytes && isRight; i++) isRight = data[i] == byteOf(done, i);

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
+#include <functional>
 #include <new>
 #include <sstream>
 
@@ -28,9 +30,9 @@ std::atomic<size_t>* const opened =
     new (mmap(nullptr, sizeof *opened, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
         std::atomic<size_t>(0);
 
-std::unique_ptr<net::Network> open(const net::VerbsTuning& tuning) {
+std::unique_ptr<net::Network> open(const net::VerbsTuning& tuning, const std::string& address) {
   net::VerbsConfig config{
-      .ports = {portNamed((*opened)++ % 2)}, .address = "127.0.0.1", .token = {1, 2, 3}, .tuning = tuning};
+      .ports = {portNamed((*opened)++ % 2)}, .address = address, .token = {1, 2, 3}, .tuning = tuning};
   std::unique_ptr<net::VerbsNetwork> made;
   const Status status = net::VerbsNetwork::make(config, made);
   if (!status.ok()) fprintf(stderr, "%s\n", status.sentence.c_str());
@@ -38,13 +40,29 @@ std::unique_ptr<net::Network> open(const net::VerbsTuning& tuning) {
 }
 
 test::Backend backend(const std::string& name, const net::VerbsTuning& tuning) {
-  return {.name = name, .open = [tuning] { return open(tuning); }};
+  return {.name = name,
+          .open = [tuning] { return open(tuning, "127.0.0.1"); },
+          .openOnHost = [tuning](const std::string& own) { return open(tuning, own); }};
+}
+
+// Processes find each other's stand-in in a directory; it and what is in it are gone afterwards.
+int runOverStandIn(const std::function<int()>& run) {
+  std::string directory = std::filesystem::temp_directory_path() / "ncclrun-verbs-XXXXXX";
+  if (mkdtemp(directory.data()) == nullptr) return 1;
+  setenv("NCCL_IBVERBS_LIB", NCCLRUN_TEST_VERBS, 1);
+  setenv("STAND_IN_VERBS_DIR", directory.c_str(), 1);
+  const int status = run();
+  std::filesystem::remove_all(directory);
+  return status;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return test::runConformance({backend("one queue pair", {}), backend("four queue pairs in turn", {.queuePairs = 4}),
-                               backend("messages split over three queue pairs", {.queuePairs = 3, .splits = true})},
-                              argc, argv);
+  const auto run = [&] {
+    return test::runConformance({backend("one queue pair", {}), backend("four queue pairs in turn", {.queuePairs = 4}),
+                                 backend("messages split over three queue pairs", {.queuePairs = 3, .splits = true})},
+                                argc, argv);
+  };
+  return std::getenv("NCCLRUN_TEST_VERBS") != nullptr ? run() : runOverStandIn(run);
 }

@@ -87,7 +87,7 @@ TEST(a_rank_that_answers_on_its_peers_socket_introduces_itself_first) {
   pair.of(1).send(0, {.kind = net::OobKind::offer});
   EXPECT(pair.moveUntil({0, 1}, [&] { return pair.heard[0].size() == 2; }));
   EXPECT(pair.heard[0][0].message.kind == net::OobKind::introduction);
-  EXPECT(std::string(pair.heard[0][0].message.sentence.data()) == "Other");
+  EXPECT(std::string(pair.heard[0][0].message.network.data()) == "Other");
   EXPECT(pair.heard[0][1].message.kind == net::OobKind::offer);
 }
 

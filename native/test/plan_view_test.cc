@@ -238,8 +238,10 @@ TEST(the_error_names_what_is_wrong_with_a_plan) {
   EXPECT(says(sentenceAfter<uint32_t>(&H::treeTable, 1, [](auto& r) { r = 1; }), "come to one top"));
   EXPECT(says(sentenceAfter<uint32_t>(&H::treeTable, 2, [](auto& r) { r = 3; }), "local rank 3 in tree 0"));
   EXPECT(says(sentenceAfter<plan::HostRingRecord>(&H::hostRingTable, 1, [](auto& r) { r.host = 0; }), "stop 1"));
-  EXPECT(says(sentenceAfter<plan::HostRingRecord>(&H::hostRingTable, 1, [](auto& r) { r.firstPlace = 2; }), "stop 1"));
-  EXPECT(says(sentenceAfter<plan::HostTreeRecord>(&H::hostTreeTable, 1, [](auto& r) { r.place = 3; }), "local rank 3"));
+  EXPECT(
+      says(sentenceAfter<plan::HostRingRecord>(&H::hostRingTable, 1, [](auto& r) { r.firstPosition = 2; }), "stop 1"));
+  EXPECT(says(sentenceAfter<plan::HostTreeRecord>(&H::hostTreeTable, 1, [](auto& r) { r.attachment = 3; }),
+              "local rank 3"));
   EXPECT(says(sentenceAfter<plan::HostTreeRecord>(&H::hostTreeTable, 1, [](auto& r) { r.parent = 2; }), "of host 2"));
   EXPECT(says(sentenceAfter<plan::HostTreeRecord>(&H::hostTreeTable, 1, [](auto& r) { r.parent = 1; }), "one top"));
   EXPECT(says(sentenceAfter<plan::HostTreeRecord>(&H::hostTreeTable, 0, [](auto& r) { r.parent = 1; }), "one top"));
@@ -250,7 +252,7 @@ TEST(the_error_names_what_is_wrong_with_a_plan) {
   EXPECT(says(sentenceAfter<plan::HostRecord>(&H::hostTable, 1, [](auto& r) { r.firstMember = 2; }), "host 1"));
   EXPECT(says(sentenceAfter<uint32_t>(&H::memberTable, 1, [](auto& r) { r = 4; }), "rank 4 as member 1"));
   EXPECT(says(sentenceAfter<plan::EdgeRecord>(&H::edgeTable, 0, [](auto& r) { r.peer = 4; }), "other end"));
-  EXPECT(says(sentenceAfter<plan::EdgeRecord>(&H::edgeTable, 0, [](auto& r) { r.transport = 3; }), "transport 3"));
+  EXPECT(says(sentenceAfter<plan::EdgeRecord>(&H::edgeTable, 0, [](auto& r) { r.transport = 4; }), "transport 4"));
   EXPECT(says(sentenceAfter<plan::EdgeRecord>(&H::edgeTable, 1, [](auto& r) { r.transport = 0; }), "different hosts"));
   EXPECT(says(sentenceAfter<plan::TuningRecord>(&H::tuningTable, 1, [](auto& r) { r.upToBytes = 5; }), "ascend"));
   EXPECT(says(sentenceAfter<plan::TuningRecord>(&H::tuningTable, 0, [](auto& r) { r.variantCount = 99; }), "variant"));
@@ -263,9 +265,9 @@ TEST(the_error_names_what_is_wrong_with_a_plan) {
 TEST(the_error_names_what_the_device_lacks) {
   using H = plan::Header;
   using Blob = std::vector<std::byte>;
-  const auto ib = uint8_t(plan::Transport::ib);
-  EXPECT(
-      says(sentenceAfter([&](H& h, Blob&) { h.otherHostTransport = ib; }), "transport 3 between ranks of different"));
+  const auto plugin = uint8_t(plan::Transport::plugin);
+  EXPECT(says(sentenceAfter([&](H& h, Blob&) { h.otherHostTransport = plugin; }),
+              "transport 4 between ranks of different"));
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.sameHostTransport = 2; }), "transport 2 between ranks of one host"));
   EXPECT(says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 1, [](auto& r) { r.algorithm = 3; }),
               "algorithm tree with protocol simple for allGather in tuning row 1, which the host device"));

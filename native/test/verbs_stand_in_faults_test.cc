@@ -54,7 +54,7 @@ TEST(receives_fail_too) {
 
 TEST(a_port_that_is_down_swallows_traffic_until_it_is_up) {
   const Configured configured;
-  Both both({.timeout = 12, .retries = 2}), patient({.timeout = 14, .retries = 6});
+  Both both({.timeout = 12, .retries = 2}), patient({.timeout = 16, .retries = 7});
   End watcher(verbs(), "sib", kSmall);
   EXPECT(plant("port=down device=sib") == 0);
   EXPECT(both.b.event(1000) == kPortError && watcher.event(1000) == kPortError && both.a.event(0) == -1);

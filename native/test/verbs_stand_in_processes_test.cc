@@ -57,12 +57,13 @@ using Part = void (*)(Side&);
 
 void runPart(Part part, const char* device, int channel, const Terms& terms) {
   alarm(120);
+  const int before = ncclrun::test::failures();
   {
     const Library library = openLibrary(NCCLRUN_TEST_VERBS);
     Side side(library, device, channel, terms);
     part(side);
   }
-  std::_Exit(ncclrun::test::failures() == 0 ? 0 : 1);
+  std::_Exit(ncclrun::test::failures() == before ? 0 : 1);
 }
 
 // Runs both parts, each in a process with its own copy of the library. Returns their wait statuses.
@@ -191,7 +192,7 @@ TEST(a_process_killed_amid_large_writes_ends_them) {
     EXPECT(side.own.status() == 0);
     raise(SIGKILL);
   };
-  EXPECT(run(sender, victim, {.timeout = 16, .retries = 2}).first == 0);
+  EXPECT(run(sender, victim, {.timeout = 17, .retries = 3}).first == 0);
 }
 
 TEST(a_stopped_process_answers_nothing) {
@@ -230,7 +231,7 @@ TEST(lines_of_control_reach_the_processes_that_they_name) {
     EXPECT(side.own.event(20000) == kPortActive);
     side.meet();
   };
-  EXPECT(run(sender, receiver, {.timeout = 12, .retries = 7}) == kBothFine);
+  EXPECT(run(sender, receiver, {.timeout = 16, .retries = 7}) == kBothFine);
 }
 
 TEST(lost_messages_are_sent_to_the_other_process_again) {
@@ -242,7 +243,7 @@ TEST(lost_messages_are_sent_to_the_other_process_again) {
     for (int index = 0; index < 100; ++index) EXPECT(side.own.status() == 0);
     side.meet();
   };
-  EXPECT(run(both, both, {.timeout = 12, .retries = 7}) == kBothFine);
+  EXPECT(run(both, both, {.timeout = 16, .retries = 7}) == kBothFine);
   control("drop=0");
 }
 

@@ -59,16 +59,16 @@ TEST(steps_cover_all_bytes_and_fit_a_slot) {
       bool all = false;
       const auto steps = stepsOf(workOf(count, blocks), all);
       EXPECT(all);
-      size_t least = SIZE_MAX, most = 0;
+      size_t min = SIZE_MAX, max = 0;
       for (const auto& own : steps) {
-        least = std::min(least, own.size());
-        most = std::max(most, own.size());
+        min = std::min(min, own.size());
+        max = std::max(max, own.size());
         for (const size_t one : own) EXPECT(one <= kSlot);
       }
-      EXPECT(most - least <= 1);
+      EXPECT(max - min <= 1);
       // No more than full slots would take.
       const size_t share = (count + blocks - 1) / blocks;
-      EXPECT(most <= (share + kSlot - 1) / kSlot);
+      EXPECT(max <= (share + kSlot - 1) / kSlot);
     }
   }
 }

@@ -35,7 +35,7 @@ int fail(const char* what, const char* reason) {
   return kFailed;
 }
 
-bool say(uint16_t word, uint32_t subject) {
+bool sendMessage(uint16_t word, uint32_t subject) {
   const FrameHeader header = {.payloadBytes = 0,
                               .version = ncclrun::kFrameVersion,
                               .kind = static_cast<uint8_t>(ncclrun::FrameKind::staging),
@@ -141,12 +141,13 @@ constinit Unpacker unpacker;
 
 int unpack() {
   Terms terms = {};
-  if (!say(kWanted, kZstd) || !readTerms(terms) || !say(kNext, 0)) return fail("the archive", "the launcher left");
+  if (!sendMessage(kWanted, kZstd) || !readTerms(terms) || !sendMessage(kNext, 0))
+    return fail("the archive", "the launcher left");
   for (unsigned piece = 0; piece < terms.pieces; ++piece) {
     FrameHeader header = {};
     if (!readHeader(header)) return fail("the archive", "the launcher left");
     // One is on its way while another is unpacked.
-    if (piece + 1 < terms.pieces) say(kNext, 0);
+    if (piece + 1 < terms.pieces) sendMessage(kNext, 0);
     for (size_t left = header.payloadBytes; left > 0;) {
       const size_t got = readSome(input, left < sizeof input ? left : sizeof input);
       if (got == 0) return fail("the archive", "the launcher left");

@@ -59,7 +59,7 @@ uint64_t nowMs() {
 }
 
 // Sends a frame, unless the program has taken over stdout, or nobody takes what is written there.
-void say(Watched& watched, uint16_t word) {
+void sendMessage(Watched& watched, uint16_t word) {
   if (watched.tokenOut < 0) return;
   char token = 0;
   if (read(watched.tokenIn, &token, 1) != 1) {
@@ -110,7 +110,7 @@ const char* describe(Stall stall, char state, char (&text)[96]) {
 void endProgram(Watched& watched, Stall stall, char state) {
   char text[96];
   dprintf(STDERR_FILENO, "ncclrun-watchdog: process %d %s, and was ended\n", watched.pid, describe(stall, state, text));
-  say(watched, kHung);
+  sendMessage(watched, kHung);
   kill(watched.pid, kEnding);
   kill(watched.pid, SIGCONT);  // one that is stopped dies on its way back
   if (!disarmedWithin(watched, kTickMs)) kill(watched.pid, SIGKILL);
@@ -132,7 +132,7 @@ void endProgram(Watched& watched, Stall stall, char state) {
       endProgram(watched, stall, sample.state);
       break;
     }
-    if (total % (2 * kTickMs) == 0) say(watched, kAlive);
+    if (total % (2 * kTickMs) == 0) sendMessage(watched, kAlive);
   }
   _exit(0);
 }

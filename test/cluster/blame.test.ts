@@ -47,7 +47,7 @@ const pause: Action = () => delay(200);
 const leave: Action = (rank) => rank.tell({ do: 'close' });
 
 /**
- * Rank 0 does its deed; rank 1 fails for it (what it does before it exits is given), and the launcher hears of that alone before anything
+ * Rank 0 does its act; rank 1 fails for it (what it does before it exits is given), and the launcher hears of that alone before anything
  * comes from the process of h1 that is `silent`.
  */
 function whileUnheard(action: Action, before = nothing, silent = agentOn): Promise<Result> {

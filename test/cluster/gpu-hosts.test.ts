@@ -111,7 +111,7 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
       /\[0\] ncclrun-perf: .*rank 1 on host h2: its host at 10\.77\.0\.12 port .* has not answered for 2 s/u,
       [],
     ],
-  ])('a GPU whose peer on another host %s ends its wait with the name of that peer', async (_, harm, named, more) => {
+  ])('a GPU whose peer on another host %s ends its wait with the name of that peer', async (_, fault, named, more) => {
     const perf = join(repository, 'build/ncclrun-perf');
     const size = '--begin 65536 --end 65536 --factor 2 --iters 100000000 --warmup 5 --blocking 0 --check 0';
     const endless = `echo pid $$; exec ${perf} all_reduce ${size} --root 0 --type float --op sum --device cuda`;
@@ -121,7 +121,7 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
     const line = await command.line('stdout', /\[1\] pid \d+/u);
     await command.line('stderr', /\[1\] .*ready: 2 ranks/u);
     try {
-      await harm(line.replace(/.*pid /u, ''));
+      await fault(line.replace(/.*pid /u, ''));
       await command.line('stderr', named);
     } finally {
       await cluster.host('h1').exec('iptables', '-F');

@@ -115,7 +115,7 @@ async function strike(kind: Draw['kind'], moment: Moment, scene: Scene): Promise
     await streams(scene);
     scene.enough();
   }
-  const file = join(scene.directory, `deed-${scene.rank}`);
+  const file = join(scene.directory, `act-${scene.rank}`);
   await until('the rank has misbehaved', () => existsSync(file), TIMEOUT_MS);
   return performance.now() - (Date.now() - statSync(file).mtimeMs);
 }

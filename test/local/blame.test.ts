@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-/** A program whose rank 1 does `deed` after a first barrier, while the others reduce. */
+/** A program whose rank 1 does `act` after a first barrier, while the others reduce. */
 async function program(name: string, action: string, declaration = 'const comm'): Promise<string> {
   const path = join(directory, `${name}.ts`);
   const text = `import { init } from 'ncclrun';

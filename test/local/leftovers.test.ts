@@ -106,6 +106,9 @@ describe('the runtime directory of a job whose launcher, warden and guardian wer
     process.kill(killed.pid, 'SIGSTOP');
     await until('all its threads are stopped', () => threadStates(killed.pid).every((state) => state === 'T'));
     const guardian = localGuardian(killed);
+    // Nor may the guardian tidy up when it finds its warden gone.
+    process.kill(guardian, 'SIGSTOP');
+    await until('the guardian is stopped', () => threadStates(guardian).every((state) => state === 'T'));
     killHard(localWarden(killed));
     killHard(guardian);
     killHard(killed.pid);

@@ -67,8 +67,8 @@ const view = v.object({
 
 it('the plan of several hosts lists NICs, their GPUDirect and the NIC of each ring', async () => {
   const text = await prints('--topo', switches, '--nodes', '2', '--explain');
-  expect(text).toMatch(/^host +net +NIC +Gb\/s +PCI +nearest ranks +GPUDirect$/mu);
-  expect(text).toMatch(/^kind 0 +0 +mlx5_0 +400 +0000:15:00\.0 +PIX 0 +ranks 0 1$/mu);
+  expect(text).toMatch(/^host +net +NIC +port +Gb\/s +PCI +nearest ranks +GPUDirect$/mu);
+  expect(text).toMatch(/^kind 0 +0 +mlx5_0 +1 +400 +0000:15:00\.0 +PIX 0 +ranks 0 1$/mu);
   expect(text).toMatch(/^kind 0 +1 +mlx5_1 .*no: every GPU is too far away \(NCCL_NET_GDR_LEVEL\)$/mu);
   expect(text).toMatch(/^kind 0 +1 +out +mlx5_0 +1 +PXN +the nearest$/mu);
   expect(await prints('--topo', switches)).not.toContain('GPUDirect');

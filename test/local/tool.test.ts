@@ -31,9 +31,9 @@ describe('a child process whose streams are a link', () => {
     link.send(makeFrame(FrameKind.stdin, { subject: 5, payload }));
     link.send(makeFrame(FrameKind.lease));
     link.close();
-    const { waitStatus, remarks } = await died;
+    const { waitStatus, stderr } = await died;
     expect(exitOf(waitStatus ?? 0)).toEqual({ exitCode: 7, signalNumber: null });
-    expect(Number(remarks)).toBe(16 + payload.length + 16);
+    expect(Number(stderr)).toBe(16 + payload.length + 16);
     expect(frames.length + ends.length).toBe(0);
   });
 
@@ -41,7 +41,7 @@ describe('a child process whose streams are a link', () => {
     const { link, frames, ends, died } = tool('head -c 48; echo done >&2');
     link.send(makeFrame(FrameKind.lease, { request: 1, payload: new Uint8Array(8) }));
     link.send(makeFrame(FrameKind.lease, { request: 2, payload: new Uint8Array(8) }));
-    expect(await died).toMatchObject({ waitStatus: 0, remarks: 'done\n' });
+    expect(await died).toMatchObject({ waitStatus: 0, stderr: 'done\n' });
     expect(frames.map(({ request }) => request)).toEqual([1, 2]);
     expect(ends).toEqual([null]);
   });
@@ -53,10 +53,10 @@ describe('a child process whose streams are a link', () => {
     });
     await closed;
     link.kill();
-    const { waitStatus, remarks } = await died;
+    const { waitStatus, stderr } = await died;
     expect(exitOf(waitStatus ?? 0)).toEqual({ exitCode: null, signalNumber: 9 });
-    expect(remarks).toHaveLength(4096);
-    expect(remarks.trimEnd().split('\n').at(-1)).toBe('20000');
+    expect(stderr).toHaveLength(4096);
+    expect(stderr.trimEnd().split('\n').at(-1)).toBe('20000');
     expect(ends[0]).toMatch(/no frame: "xxxxxxxxxxxxxxxx"$/);
     expect(frames).toEqual([]);
   });
@@ -65,7 +65,7 @@ describe('a child process whose streams are a link', () => {
     const { link, died } = tool('sleep 1000 & echo $! >&2; head -c 16 /dev/zero | tr "\\0" "x"; wait');
     await new Promise<void>((resolve) => link.open({ frame: () => undefined, closed: () => resolve() }));
     link.kill();
-    const child = Number((await died).remarks);
+    const child = Number((await died).stderr);
     expect(child).toBeGreaterThan(1);
     await until('its child is gone', () => !alive(child));
   });
@@ -73,7 +73,7 @@ describe('a child process whose streams are a link', () => {
   it('a released child ends by itself', async () => {
     const { link, died } = tool('cat; sleep 0.2; echo farewell >&2; exit 3');
     link.letGo();
-    expect(await died).toMatchObject({ waitStatus: 3 << 8, remarks: 'farewell\n' });
+    expect(await died).toMatchObject({ waitStatus: 3 << 8, stderr: 'farewell\n' });
   });
 
   it('a released child that does not end is killed', async () => {
@@ -95,7 +95,7 @@ describe('a child process whose streams are a link', () => {
 
   it('the child has the environment of this process with the given changes', async () => {
     const { died } = tool('echo $SHELL:$NCCLRUN_TEST_NEW:$PATH >&2', ['SHELL=/changed', 'NCCLRUN_TEST_NEW=a=b']);
-    expect((await died).remarks).toBe(`/changed:a=b:${process.env.PATH}\n`);
+    expect((await died).stderr).toBe(`/changed:a=b:${process.env.PATH}\n`);
     expect(process.env.SHELL).not.toBe('/changed');
   });
 

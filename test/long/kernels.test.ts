@@ -129,7 +129,7 @@ describeIf(
       }),
     );
 
-    // Launches of one turn before those of a ring, whose ranks send as far ahead as four slots let them.
+    // Single-step launches before those of a ring, whose ranks send as far ahead as four slots let them.
     it('a ring counts the slots that single-step launches have read', () =>
       programs.expectLast('one_way 2 40 8192', 'one_way: 2 ranks, 40 rounds, up to 8192 elements: right', {
         ...environment,

@@ -33,6 +33,12 @@ export const accepted: readonly Accepted[] = [
     reason: 'Equivalent: setUint32 takes its number modulo 2^32 itself.',
   },
   {
+    file: 'control/planner/plan.ts',
+    source: 'const rails = nics[0]?.length ?? 0;',
+    change: '0 -> 1',
+    reason: 'Equivalent: every host has its list of NICs, which may be empty.',
+  },
+  {
     file: 'control/planner/channel-set.ts',
     source: 'if (parent !== -1 && top !== undefined) tree[top] = members[parent]?.[0] ?? top;',
     change: '1 -> 2',
@@ -165,7 +171,7 @@ export const accepted: readonly Accepted[] = [
     file: 'launcher/remote/remote-agent.ts',
     source: 'const shell = radix > 0 && hosts.length > radix ? await treeOf(direct, hosts, radix) : direct;',
     change: '> -> >=',
-    reason: 'Equivalent: a tree of radix 0, or of no more hosts than its radix, has no branches.',
+    reason: 'Equivalent: a tree of radix 0, or of no more hosts than its radix, has no child agents.',
   },
   {
     file: 'launcher/remote/staging/archive.ts',

@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
-import { buildNativeTests, nativeTests } from '../rig/native-tests.ts';
-import { isDebian, runInGuest, softRoceUnavailable } from '../rig/soft-roce/guest.ts';
+import { isDebian, runInGuest, runInTwoGuests, softRoceUnavailable } from '../rig/soft-roce/guest.ts';
+import { buildStandInVerbs, standInVerbs } from '../rig/stand-in-verbs.ts';
 
 /** Where rdma_rxe of Linux 6.1 does not do what the specification and the manual page ibv_poll_cq say, the stand-in does. */
 const differences: readonly { readonly question: string; readonly standIn: string; readonly rxe: string }[] = [
@@ -26,26 +26,31 @@ const asOfRxe = (line: string) => {
   return known === undefined ? line : `${known.question}: ${known.rxe}`;
 };
 
-const probe = join(nativeTests, 'verbs_probe');
-const library = join(nativeTests, 'stand-in-verbs/libibverbs.so.1');
+/** What the stand-in answers, whose cable is cut and joined by lines of `control`. */
+function asked(probe: string, directory: string): string {
+  const control = (line: string) => `echo ${line} >>${join(directory, 'control')}`;
+  return execFileSync(probe, [standInVerbs, 'sia', 'sib', control('port=down'), control('port=up')], {
+    encoding: 'utf8',
+    env: { ...process.env, STAND_IN_VERBS_DIR: directory },
+  });
+}
 
 describeIf(
   softRoceUnavailable(),
   'real libibverbs in a guest',
   () => {
-    let out = '';
+    let [out, probe] = ['', ''];
     beforeAll(() => {
-      buildNativeTests('verbs_probe');
-      buildNativeTests('stand_in_verbs');
+      probe = buildStandInVerbs('verbs_probe');
       out = mkdtempSync(join(tmpdir(), 'soft-roce-out-'));
     });
     afterAll(() => rmSync(out, { recursive: true }));
 
     it('the stand-in answers as rdma_rxe does, but for the differences that are known', async () => {
-      const expected = execFileSync(probe, [library, 'sia', 'sib'], { encoding: 'utf8' });
-      const lines = expected.trimEnd().split('\n');
-      expect(lines.length).toBeGreaterThan(40);
-      const { status, lines: real } = await runInGuest(`exec ${probe} libibverbs.so.1 rxa rxb`, out, 300);
+      const lines = asked(probe, out).trimEnd().split('\n');
+      expect(lines.length).toBeGreaterThan(50);
+      const command = `exec ${probe} libibverbs.so.1 rxa rxb 'ip link set vb down' 'ip link set vb up'`;
+      const { status, lines: real } = await runInGuest(command, out, 300);
       expect(real).toEqual(lines.map(asOfRxe));
       expect(status).toBe(0);
     });
@@ -54,6 +59,14 @@ describeIf(
       const { status, lines } = await runInGuest('echo one; cat /run/out/given; exit 3', out);
       expect(lines).toEqual(['one', 'cat: /run/out/given: No such file or directory']);
       expect(status).toBe(3);
+    });
+
+    it('two guests reach each other over their devices', async () => {
+      const measure = `RAW_VERBS_ROUNDS=20 exec ${buildStandInVerbs('raw_verbs')} libibverbs.so.1 rxn`;
+      const [first, second] = await runInTwoGuests([`${measure} 10.9.0.2:4711`, `${measure} 4711`], out, 300);
+      expect(second).toEqual({ status: 0, lines: [] });
+      expect(first.lines).toHaveLength(6);
+      expect(first.status).toBe(0);
     });
   },
   !isDebian,

@@ -32,15 +32,15 @@ function runs(items: readonly string[]): string {
 /** Type, bandwidth and links of all paths from GPUs, and to them from NICs; how processors and nets look. */
 export function routesText(routes: MachineRoutes): string[] {
   const { gpus, nets, cpus } = routes.machine;
-  const table = (from: MachineNode, tos: readonly MachineNode[]): string =>
+  const table = (from: MachineNode, targets: readonly MachineNode[]): string =>
     runs(
-      tos.map((to) => {
+      targets.map((to) => {
         const { type, bandwidth, links } = routes.path(from, to);
         return `${type}:${figure(bandwidth)}:${links.length}`;
       }),
     );
   return [
-    ...gpus.map((gpu) => `gpu ${gpu.name}: ${[gpus, nets, cpus].map((tos) => table(gpu, tos)).join(' | ')}`),
+    ...gpus.map((gpu) => `gpu ${gpu.name}: ${[gpus, nets, cpus].map((targets) => table(gpu, targets)).join(' | ')}`),
     ...nets.map((net) => `net ${net.name} ${figure(net.bandwidth)} ${figure(net.latency)}: ${table(net, gpus)}`),
     ...cpus.map((cpu) => `cpu ${cpu.numa} ${cpu.architecture} ${cpu.vendor} ${cpu.socketBandwidth}`),
   ];

@@ -46,7 +46,7 @@ export class Played {
 
   async ends(exit: Partial<RemoteExit> = {}, problem: string | null = null): Promise<void> {
     this.#handler?.closed(problem);
-    this.exit.resolve({ status: 0, remarks: '', ...exit });
+    this.exit.resolve({ status: 0, stderr: '', ...exit });
     for (let round = 0; round < 6; round++) await turn();
   }
 

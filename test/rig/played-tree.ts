@@ -1,4 +1,4 @@
-/** The launcher's end of a tree of agents and theirs, over links in memory: leases, multiplexers and branches are the real ones, hosts are not. */
+/** The launcher's end of a tree of agents and theirs, over links in memory: leases, multiplexers and child agents are the real ones, hosts are not. */
 import { HEARTBEAT } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
 import { MemoryLink } from '../../control/link/memory-link.ts';
@@ -10,7 +10,7 @@ import type { AgentConnection } from '../../launcher/remote/shell/connection.ts'
 import { agentStarterOver } from '../../launcher/remote/remote-agent.ts';
 import type { RemoteExit } from '../../launcher/remote/shell/shell.ts';
 import { TreeShell } from '../../launcher/remote/tree/tree-shell.ts';
-import type { BranchLink } from '../../worker/agent/branches.ts';
+import type { ChildLink } from '../../worker/agent/child-agents.ts';
 import { Uplink } from '../../worker/agent/uplink.ts';
 import { hostNamed } from './host-slots.ts';
 
@@ -24,13 +24,13 @@ class PlayedAgent {
   /** When nothing had been heard of the launcher for too long, or its streams ended. */
   launcherGoneAt: number | null = null;
 
-  constructor(link: Link, startBranch: (name: string) => BranchLink) {
+  constructor(link: Link, startChild: (name: string) => ChildLink) {
     this.link = link;
     this.uplink = new Uplink(
       link,
       terms,
       () => this.#launcherGone(),
-      ([name = '']) => startBranch(name),
+      ([name = '']) => startChild(name),
     );
     link.open({
       frame: (frame) => {
@@ -78,7 +78,7 @@ export class PlayedTree {
     const slots = names.map((name) => hostNamed(name));
     const direct = {
       start: ({ name }: { name: string }) => Promise.resolve(this.#direct(name)),
-      branchWords: ({ name }: { name: string }) => [name],
+      commandLine: ({ name }: { name: string }) => [name],
       trial: () => '',
       isTransient: ({ status }: RemoteExit) => status === 255,
     };
@@ -120,10 +120,10 @@ export class PlayedTree {
   }
 
   #direct(name: string) {
-    const branch = this.#connect(name);
+    const child = this.#connect(name);
     const link: Link = {
       open: (handler) =>
-        branch.open({
+        child.open({
           closed: (problem) => handler.closed(problem),
           frame: (one) => {
             if (this.#waiting !== null) this.#waiting.push(() => handler.frame(one));
@@ -134,24 +134,24 @@ export class PlayedTree {
       send: (frame) => {
         if (this.#waiting !== null) return;
         this.sent.push(frame);
-        branch.send(frame);
+        child.send(frame);
       },
       flush: () => undefined,
-      close: () => branch.close(),
+      close: () => child.close(),
     };
-    const exit = branch.died.then(({ remarks }): RemoteExit => ({ status: 0, remarks }));
-    return { link, exit, kill: () => branch.kill(), letGo: () => branch.letGo() };
+    const exit = child.died.then(({ stderr }): RemoteExit => ({ status: 0, stderr }));
+    return { link, exit, kill: () => child.kill(), letGo: () => child.letGo() };
   }
 
   /** A remote shell to the host, at whose other end its agent starts. */
-  #connect(name: string): BranchLink {
+  #connect(name: string): ChildLink {
     const [near, far] = MemoryLink.pair();
-    const died = Promise.withResolvers<{ waitStatus: number | null; remarks: string }>();
+    const died = Promise.withResolvers<{ waitStatus: number | null; stderr: string }>();
     const end = (): void => {
       near.close();
-      died.resolve({ waitStatus: null, remarks: '' });
+      died.resolve({ waitStatus: null, stderr: '' });
     };
-    this.agents.set(name, new PlayedAgent(this.#cable(name, far), (child) => this.#branch(child)));
+    this.agents.set(name, new PlayedAgent(this.#cable(name, far), (child) => this.#child(child)));
     return Object.assign(this.#cable(name, near), {
       died: died.promise,
       kill: end,
@@ -161,7 +161,7 @@ export class PlayedTree {
   }
 
   /** The same from another host. */
-  #branch(name: string): BranchLink {
+  #child(name: string): ChildLink {
     if (this.#unreached.has(name)) throw new Error('No route to host');
     return this.#connect(name);
   }

@@ -83,16 +83,20 @@ write(
 );
 
 /** As native/net/oob/message.h has it. */
-function outOfBand(kind: number, from: number, sentence = ''): Buffer {
-  const message = Buffer.alloc(512);
+function outOfBand(kind: number, from: number, { network = '', sentence = '' } = {}): Buffer {
+  const message = Buffer.alloc(640);
   message.writeUInt32LE(kind, 0);
   message.writeUInt32LE(from, 4);
-  message.write(sentence, 152, 'latin1');
+  message.write(network, 208, 'latin1');
+  message.write(sentence, 272, 'latin1');
   return message;
 }
 const INTRODUCTION = 1;
 const OFFER = 3;
 const GOODBYE = 5;
-write('net_oob', 'offer', Buffer.concat([outOfBand(INTRODUCTION, 2, 'Socket'), outOfBand(OFFER, 2)]));
-write('net_oob', 'goodbye', Buffer.concat([outOfBand(INTRODUCTION, 0), outOfBand(GOODBYE, 0, 'x'.repeat(360))]));
+const CALL = 8;
+write('net_oob', 'offer', Buffer.concat([outOfBand(INTRODUCTION, 2, { network: 'Socket' }), outOfBand(OFFER, 2)]));
+const unterminated = { network: 'n'.repeat(64), sentence: 'x'.repeat(368) };
+write('net_oob', 'goodbye', Buffer.concat([outOfBand(INTRODUCTION, 0), outOfBand(GOODBYE, 0, unterminated)]));
+write('net_oob', 'call', Buffer.concat([outOfBand(INTRODUCTION, 1), outOfBand(CALL, 1)]));
 write('net_oob', 'stranger', outOfBand(OFFER, 3));

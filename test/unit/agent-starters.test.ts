@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { CommandShell } from '../../launcher/remote/command-shell.ts';
+import { CommandShell, runShell } from '../../launcher/remote/command-shell.ts';
 import { remoteAgentStarter } from '../../launcher/remote/remote-agent.ts';
 import type { AgentConnection } from '../../launcher/remote/shell/connection.ts';
 import type { HostSlots } from '../../launcher/model/types.ts';
@@ -107,6 +107,17 @@ test('a command cannot be told a port, and tells what to try', async () => {
   const shell = new CommandShell(['rsh', '-q']);
   await expect(shell.start(hostNamed('a', { port: 23 }), 'true')).rejects.toThrow('rsh -q cannot be told the port 23');
   expect(shell.trial(hostNamed('a', { user: 'me' }))).toBe('rsh -q me@a true');
-  expect(shell.isTransient({ status: 1, remarks: 'Connection reset by peer' })).toBe(true);
-  expect(shell.isTransient({ status: 1, remarks: 'no such host' })).toBe(false);
+  expect(shell.isTransient({ status: 1, stderr: 'Connection reset by peer' })).toBe(true);
+  expect(shell.isTransient({ status: 1, stderr: 'no such host' })).toBe(false);
+});
+
+test('a remote shell that is let go ends in order, and one of a lost host is killed at once', async () => {
+  const words = ['sh', '-c', 'cat >/dev/null; exit 7'];
+  const [inOrder, lost] = [runShell(words), runShell(words)];
+  inOrder.letGo(false);
+  lost.letGo(true);
+  expect(await Promise.all([inOrder.exit, lost.exit])).toEqual([
+    { status: 7, stderr: '' },
+    { status: null, stderr: '' },
+  ]);
 });

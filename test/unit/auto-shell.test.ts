@@ -13,7 +13,7 @@ async function started(obstacle: Route['obstacle'], general: Partial<Answer>) {
   const said: string[] = [];
   const process = (name: string) => {
     said.push(name);
-    return { link, exit: Promise.resolve({ status: 0, remarks: '' }), kill: () => undefined, letGo: () => undefined };
+    return { link, exit: Promise.resolve({ status: 0, stderr: '' }), kill: () => undefined, letGo: () => undefined };
   };
   const shell = new AutoShell(
     {
@@ -22,7 +22,7 @@ async function started(obstacle: Route['obstacle'], general: Partial<Answer>) {
     },
     {
       start: async ({ name }, command) => process(`ssh runs ${command} on ${name}`),
-      branchWords: ({ name }, command) => [name, command],
+      commandLine: ({ name }, command) => [name, command],
       trial: ({ name }, verbose) => `ssh ${verbose ? '-v ' : ''}${name}`,
     },
     { general: Promise.resolve({ settings: new Map(), files: [], error: null, ...general }) },
@@ -57,14 +57,14 @@ describe('a host that was not reached', () => {
     ['our own problem that stays', 'Connection reset by peer', problem(false), false],
     ['what ssh says', 'kex_exchange_identification: Connection closed by remote host', undefined, true],
     ['what ssh says', 'Permission denied (publickey).', undefined, false],
-  ])('is tried again by %s: %j', async (_, remarks, found, again) => {
+  ])('is tried again by %s: %j', async (_, stderr, found, again) => {
     const { shell } = await started(null, {});
-    expect(shell.isTransient({ status: 255, remarks, ...(found === undefined ? {} : { problem: found }) })).toBe(again);
+    expect(shell.isTransient({ status: 255, stderr, ...(found === undefined ? {} : { problem: found }) })).toBe(again);
   });
 
   test('the words for a person and for another host are those of ssh', async () => {
     const { shell } = await started(null, {});
-    expect([shell.trial(hostNamed('a'), true), shell.branchWords(hostNamed('a'), 'c')]).toEqual([
+    expect([shell.trial(hostNamed('a'), true), shell.commandLine(hostNamed('a'), 'c')]).toEqual([
       'ssh -v a',
       ['a', 'c'],
     ]);

@@ -63,11 +63,11 @@ describe('the bootstrap of one host', () => {
       ['', 'one'],
       ['', 'one'],
     ]);
-    const letters = newKey(POST_ROUND);
-    expect(delivery(await zero.post(letters, 0, 1, 5, 'early'))).toBe('');
-    expect(delivery(await one.fetch(letters, 0, 1, 5))).toBe('early');
-    const waiting = one.fetch(letters, 0, 1, 6);
-    await zero.post(letters, 0, 1, 6, 'late');
+    const postKey = newKey(POST_ROUND);
+    expect(delivery(await zero.post(postKey, 0, 1, 5, 'early'))).toBe('');
+    expect(delivery(await one.fetch(postKey, 0, 1, 5))).toBe('early');
+    const waiting = one.fetch(postKey, 0, 1, 6);
+    await zero.post(postKey, 0, 1, 6, 'late');
     expect(delivery(await waiting)).toBe('late');
     expect(agents.bootstraps[0]?.size).toBe(0);
   });

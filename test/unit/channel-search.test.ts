@@ -53,9 +53,9 @@ describeMachines('channels of known machines', () => {
     if (typeof system === 'string') throw new TypeError(system);
     const routes = new MachineRoutes(buildMachine(machineXml(name)));
     const { gpus, nets } = routes.machine;
-    const found = (tos: readonly MachineNode[]): (readonly [string, string])[][] =>
+    const found = (targets: readonly MachineNode[]): (readonly [string, string])[][] =>
       gpus.map((gpu) =>
-        tos.map((to) => {
+        targets.map((to) => {
           const { type, bandwidth } = routes.path(gpu, to);
           return [type, (bandwidth / 1000).toFixed(1)] as const;
         }),

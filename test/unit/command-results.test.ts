@@ -86,7 +86,7 @@ describe('ncclrun perf', () => {
   });
 
   it.each([
-    ['', 'no collective given; write: ncclrun perf COLLECTIVE [options]'],
+    ['', 'no collective given; write: ncclrun perf COLLECTIVE|net [options]'],
     ['all_reduce -b 8 -e 7', '-e 7 is less than -b 8; sizes go from -b up to -e'],
     ['all_reduc', 'unknown collective "all_reduc"; did you mean all_reduce?'],
   ])('"ncclrun perf %s" is refused', async (words, message) => {

@@ -9,7 +9,7 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
 const rows = Array.from(
   read('docs/compatibility.md').matchAll(/^\| ([\d.]+) +\| `(nccl\w+)` +\| ([^|]+?) *\| ([^|]*?) *\|$/gmu),
-  ([, since = '', name = '', state = '', remark = '']) => ({ since, name, state, remark }),
+  ([, since = '', name = '', state = '', note = '']) => ({ since, name, state, note }),
 );
 
 test('docs/compatibility.md has a row with the version for every name of the interface', () => {
@@ -28,9 +28,9 @@ test('the table marks the functions that return ncclInvalidUsage and says why', 
   const refused = new Set(
     Array.from(source.matchAll(/refuse\("(\w+)"|UNAVAILABLE\((nccl\w+)/gu), ([, one, two]) => one ?? two),
   );
-  for (const { name, state, remark } of rows) {
+  for (const { name, state, note } of rows) {
     expect(['works', 'host device', '`ncclInvalidUsage`']).toContain(state);
     expect([name, state === '`ncclInvalidUsage`']).toEqual([name, refused.has(name)]);
-    if (state === '`ncclInvalidUsage`') expect(remark).not.toBe('');
+    if (state === '`ncclInvalidUsage`') expect(note).not.toBe('');
   }
 });

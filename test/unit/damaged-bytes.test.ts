@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import * as bootstrap from '../../control/messages/bootstrap-codec.ts';
 import { NcclResult } from '../../control/messages/bootstrap.ts';
-import { decodePassed, encodePassed } from '../../control/messages/branch.ts';
+import { decodePassed, encodePassed } from '../../control/messages/child-agent.ts';
 import { ByteWriter } from '../../control/messages/bytes.ts';
 import { decodeCalls, encodeCalls } from '../../control/messages/calls.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
@@ -65,11 +65,11 @@ const samples: readonly (readonly [name: string, decode: Decode, bytes: Uint8Arr
   ['broken', rendezvous.decodeBroken, rendezvous.encodeBroken({ key, rank: 1, ...failed })],
   ['calls', decodeCalls, encodeCalls(key, [call])],
   [
-    'branches',
+    'children',
     decodePassed,
     encodePassed([
-      { branches: [1, 2], frame },
-      { branches: [], frame },
+      { children: [1, 2], frame },
+      { children: [], frame },
     ]),
   ],
   ['machine', decodeMachineXml, encodeMachineXml({ topology: '<a/>', graphs: null })],

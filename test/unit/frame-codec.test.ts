@@ -140,7 +140,7 @@ describe('payloads', () => {
         }
       }
     }
-    expect(() => decodeCredit(new Uint8Array(9))).toThrow(/1 bytes too many/);
+    expect(() => decodeCredit(new Uint8Array(9))).toThrow(/1 byte too many/);
     expect(() => decodeSpawned(new Uint8Array(5))).toThrow(/time needs 8 bytes, 1 are left/);
   });
 

@@ -151,5 +151,5 @@ test('bench/gpu/charts.ts writes the tables and pictures', () => {
   expect(readdirSync(out).toSorted()).toEqual(['README.md', 'all_gather-eager.svg', 'all_reduce-graph.svg']);
   const page = readFileSync(join(out, 'README.md'), 'utf8');
   expect(page).toContain('## all_reduce, in a graph\n\n![all_reduce, in a graph](all_reduce-graph.svg)\n\n| bytes |');
-  expect(page).toContain('copy engines 390 GB/s, stores of multiprocessors 360');
+  expect(page).toContain('copy engines 390 GB/s, stores of SMs 360');
 });

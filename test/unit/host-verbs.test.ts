@@ -37,7 +37,7 @@ afterEach(() => {
 });
 
 describe('why a host has no ports', () => {
-  test('the library is not even opened where the kernel has no cards', () => {
+  test('the library is opened only where there are cards', () => {
     using without = host();
     expect(hostVerbs(never, without.root)).toEqual({ ports: [], problem: 'the kernel has no InfiniBand devices' });
   });
@@ -113,7 +113,7 @@ describe('what a host tells of a port', () => {
     ]);
   });
 
-  test('an agent reports the first 32 GIDs of a long table', () => {
+  test('a host reports the first 32 GIDs of a long table', () => {
     using its = host('mlx5_0');
     const gids = Array.from({ length: 40 }, (_, index) => ({ index, gid: 'fd00::1' }));
     const { ports } = hostVerbs({ verbsPorts: () => [port({ gids })] }, its.root);

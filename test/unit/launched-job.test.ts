@@ -1,5 +1,5 @@
 /** Jobs on this machine inside the test's process: their reports, and refusals before them. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -59,6 +59,38 @@ describe('a job on this machine', () => {
     const { status, stdout, stderr } = await launched('--json -n 3 -H localhost:2 true');
     expect([status, stderr]).toEqual([2, expect.stringContaining('ncclrun: 3 ranks asked for, but there are 2 slots')]);
     expect(JSON.parse(stdout)).toMatchObject({ ok: false, reason: 'allocation', jobId: '' });
+  });
+
+  it('--events begins with what stderr has shown of settings that are not obeyed', async () => {
+    const config = join(directory, 'refusing');
+    mkdirSync(join(config, 'ncclrun/config.json'), { recursive: true });
+    vi.stubEnv('XDG_CONFIG_HOME', config);
+    const { status, stderr } = await launched(`--events ${directory}/noted -n 1 true`);
+    expect({ status, stderr }).toEqual({
+      status: 0,
+      stderr: expect.stringMatching(/ignored \S*config\.json: it is not a regular file/u),
+    });
+    expect(JSON.parse(read('noted').split('\n')[0] ?? '')).toMatchObject({
+      type: 'notice',
+      message: expect.stringMatching(/ignored \S*config\.json: it is not a regular file/u),
+    });
+  });
+
+  it('a task of srun starts no job, and a batch script does', async () => {
+    for (const [name, value] of Object.entries({ SLURM_JOB_ID: '7', SLURM_PROCID: '2', SLURM_STEP_NUM_TASKS: '4' }))
+      vi.stubEnv(name, value);
+    vi.stubEnv('NCCLRUN_JOB_ID', undefined);
+    await expect(launched('-n 1 -H localhost:1 true')).rejects.toMatchObject({
+      failure: { type: 'usage', message: expect.stringMatching(/^this is task 2 of 4 that srun has started/u) },
+    });
+    vi.stubEnv('SLURM_PROCID', '0');
+    expect((await launched('-n 1 -H localhost:1 true')).status).toBe(0);
+  });
+
+  it('a report that cannot be written is refused before the job', async () => {
+    await expect(launched(`--report ${directory} -n 1 echo started`)).rejects.toMatchObject({
+      failure: { type: 'usage', message: expect.stringMatching(/^--report \S+ cannot be written: EISDIR/u) },
+    });
   });
 
   it('--verbose prints events', async () => {

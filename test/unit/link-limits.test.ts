@@ -2,9 +2,9 @@
 import { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
-  parseBranchEnd,
-  parseBranchOrder,
-  parseBranchProblem,
+  parseChildEnd,
+  parseChildOrder,
+  parseChildProblem,
   parseHello,
   parseInvitation,
   parseOrder,
@@ -137,9 +137,9 @@ describe('messages', () => {
     [parseReport, { type: 'asked-to-end', signal: 'SIGINT' }],
     [parseReachQuestion, { type: 'probe', targets: many(10, target) }],
     [parseInvitation, invitation],
-    [parseBranchOrder, { words: ['x'] }],
-    [parseBranchProblem, { problem: null }],
-    [parseBranchEnd, { status: null, remarks: letters(10_000) }],
+    [parseChildOrder, { words: ['x'] }],
+    [parseChildProblem, { problem: null }],
+    [parseChildEnd, { status: null, stderr: letters(10_000) }],
   ])('case %#: a message at the limits is accepted as it is', (parse, message) => {
     expect(parse(text(message))).toEqual(message);
   });
@@ -216,25 +216,25 @@ describe('messages', () => {
     [parseReachQuestion, { type: 'probe', targets: many(11, target) }, 'reach: targets: '],
     [parseReachQuestion, { type: 'probe', targets: [{ ...target, port: 65_536 }] }, 'reach: targets.0.port: '],
     [parseInvitation, { ...invitation, secret: '?' }, 'invitation: secret: '],
-    [parseBranchOrder, { words: [] }, 'branch order: words: '],
-    [parseBranchEnd, { status: -1, remarks: '' }, 'end of a branch: status: '],
+    [parseChildOrder, { words: [] }, 'child order: words: '],
+    [parseChildEnd, { status: -1, stderr: '' }, 'end of a child agent: status: '],
   ])('case %#: a message beyond a limit is refused with the name of the field', (parse, message, expected) => {
     expect(() => parse(text(message))).toThrow(expected);
     expect(() => parse(text(message))).toThrow(ProtocolError);
   });
 
   test('the message names its first problem only', () => {
-    expect(() => parseBranchEnd(text({ status: 'a', remarks: 1 }))).toThrow(
-      /^end of a branch: status: Invalid type: [^:]+$/,
+    expect(() => parseChildEnd(text({ status: 'a', stderr: 1 }))).toThrow(
+      /^end of a child agent: status: Invalid type: [^:]+$/,
     );
-    expect(() => parseBranchOrder(text([]))).toThrow(/^branch order: words: /);
-    expect(() => parseBranchOrder(text(1))).toThrow(/^branch order: the message: /);
+    expect(() => parseChildOrder(text([]))).toThrow(/^child order: words: /);
+    expect(() => parseChildOrder(text(1))).toThrow(/^child order: the message: /);
   });
 
   test('an agent may send a mebibyte, and the launcher any payload', () => {
-    expect(parseBranchProblem(padded(2 ** 20))).toEqual({ problem: null });
-    expect(() => parseBranchProblem(padded(2 ** 20 + 1))).toThrow(
-      'end of a branch: 1048577 bytes; 1048576 is the most',
+    expect(parseChildProblem(padded(2 ** 20))).toEqual({ problem: null });
+    expect(() => parseChildProblem(padded(2 ** 20 + 1))).toThrow(
+      'end of a child agent: 1048577 bytes; 1048576 is the most',
     );
     expect(parseOrderVersion(Buffer.from(`{"version":"1"}${' '.repeat(2 ** 20)}`))).toBe('1');
   });

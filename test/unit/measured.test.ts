@@ -405,6 +405,7 @@ describe('tables of GPUs', () => {
       settings: [],
       memory: null,
       situation,
+      gids: new Map<string, string>(),
     } as const;
     const found = findTable(stored(key, 'allReduce', variants), key);
     const shown = viewOf(cluster, { ...options, sizes: [8, 2 ** 24, 2 ** 26], table: found });

@@ -44,7 +44,7 @@ function linked(gatherMs = 0, stopped = 0) {
   const take = (): string[] => calls.splice(0);
   return { link, take, event, written };
 }
-const died = { type: 'died', connection: 1, waitStatus: 256, remarks: 'r' } as const;
+const died = { type: 'died', connection: 1, waitStatus: 256, stderr: 'r' } as const;
 const received = (kind: number): LocalServerEvent => ({
   type: 'frame',
   connection: 1,
@@ -56,7 +56,7 @@ const received = (kind: number): LocalServerEvent => ({
 });
 
 describe('frames', () => {
-  test('the frames of one turn leave in one write', async () => {
+  test('the frames of one event-loop tick leave in one write', async () => {
     const { link, take, written } = linked();
     link.send(frame(1));
     link.send(frame(2));
@@ -164,7 +164,7 @@ describe('the end', () => {
     link.open({ frame: () => undefined, closed: () => undefined });
     event(received(0x7f));
     expect([take(), link.stoppedChild]).toEqual([[], null]);
-    await expect(link.died).resolves.toMatchObject({ waitStatus: 256, remarks: 'r' });
+    await expect(link.died).resolves.toMatchObject({ waitStatus: 256, stderr: 'r' });
     link.release();
     expect(take()).toEqual(['close']);
   });

@@ -27,7 +27,21 @@ const lines = [
 test.each<[CommandLine, string[], string[]]>([
   [
     perfCommandLine,
-    ['begin', 'end', 'factor', 'iters', 'warmup', 'blocking', 'root', 'type', 'op', 'device', 'check'],
+    [
+      'begin',
+      'end',
+      'factor',
+      'iters',
+      'warmup',
+      'blocking',
+      'root',
+      'type',
+      'op',
+      'device',
+      'net-sizes',
+      'nics',
+      'check',
+    ],
     job,
   ],
   [

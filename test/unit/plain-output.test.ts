@@ -118,6 +118,10 @@ describe('events for people', () => {
       'ncclrun: 2 ranks go on without it\n',
     ],
     [
+      { time: 0, type: 'shrink', failure: { type: 'timeout', seconds: 1 }, left: 0 },
+      'ncclrun: other ranks ended well\n',
+    ],
+    [
       { time: 0, type: 'restart', attempt: 1, limit: 3, failure: exit, hosts: [] },
       'ncclrun: all ranks are started again (1 of at most 3)\n',
     ],

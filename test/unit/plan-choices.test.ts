@@ -41,7 +41,14 @@ describe.each([false, true])('hosts that one machine plays: %s', (isOneMachine) 
       const planned = planCluster([{ system: eightGpus(), hosts, ranksPerHost }]);
       const here = await measuredHere(planned, { system: null, isOneMachine, preferences });
       const collectives = COLLECTIVES.filter((name) => name !== 'barrier');
-      const options = { full: false, settings: [], memory: null, table: null, preferences } as const;
+      const options = {
+        full: false,
+        settings: [],
+        memory: null,
+        table: null,
+        gids: new Map<string, string>(),
+        preferences,
+      } as const;
       const { tuning } = viewOf(planned.cluster, { ...options, collectives, sizes, situation: here.situation });
       const known = { tables: null, busIds: [], host: { ...UNKNOWN_HOST, isOneMachine } };
       const plan = new Planner(null, process.env).plan(inputOf(planned.cluster, process.env, known), true);

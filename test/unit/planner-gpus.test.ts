@@ -159,9 +159,9 @@ describe('the planner for GPUs', () => {
 
   test('rails have connections on all channels, with slots of bounded memory', () => {
     const plan = gpuPlan(16, 2);
-    const most = Math.max(...plan.tuning.map(({ variants }) => variants[0]?.channels ?? 0));
+    const max = Math.max(...plan.tuning.map(({ variants }) => variants[0]?.channels ?? 0));
     expect(plan.gpuBuffers).toMatchObject({ wideChannels: 16, pairChannels: 1, llStepBytes: 128, ll128StepBytes: 128 });
-    expect(most).toBe(16);
+    expect(max).toBe(16);
     expect(gpuPlan(18, 9).pairBuffer.stepBytes).toBeLessThan(gpuPlan(4, 2).pairBuffer.stepBytes);
     expect(gpuPlan(15, 2).gpuBuffers).toMatchObject({ wideChannels: 1, pairChannels: 1 });
     const unlike = gpuPlan(3, 2);

@@ -23,7 +23,7 @@ describe('an agent that starts', () => {
     expect(run?.kinds()).toEqual([FrameKind.order, FrameKind.start]);
     expect(seen.frames).toEqual([FrameKind.hello]);
     expect(seen.steps).toEqual(['connecting', 'authentication', AGENT_START]);
-    await run?.ends({ remarks: 'bye' });
+    await run?.ends({ stderr: 'bye' });
     expect(seen.ends).toEqual([{ problem: 'bye', failure: null }]);
   });
 
@@ -32,7 +32,7 @@ describe('an agent that starts', () => {
     start();
     await settle();
     runs[0]?.say(FrameKind.hello);
-    await runs[0]?.ends({ remarks: 'noise' }, 'reset by peer');
+    await runs[0]?.ends({ stderr: 'noise' }, 'reset by peer');
     expect([runs[0]?.ended, seen.ends]).toEqual([['kill'], [{ problem: 'reset by peer', failure: null }]]);
   });
 
@@ -82,7 +82,7 @@ describe('another attempt', () => {
     for (let number = 1; number <= 6; number++) {
       await settle();
       expect(runs).toHaveLength(number);
-      await runs.at(-1)?.ends({ status: 255, remarks: 'Connection reset by peer' });
+      await runs.at(-1)?.ends({ status: 255, stderr: 'Connection reset by peer' });
       vi.advanceTimersByTime(50 * 2 ** number - 1);
       await settle();
       expect(runs).toHaveLength(number);
@@ -108,7 +108,7 @@ describe('another attempt', () => {
     await settle();
     expect(runs.map(({ command }) => / anew\b|'anew'/u.test(command))).toEqual([false, true]);
     runs[1]?.say(FrameKind.staging, StagingMessage.cached);
-    await runs[1]?.ends({ status: 1, remarks: 'crashed' });
+    await runs[1]?.ends({ status: 1, stderr: 'crashed' });
     expect([runs.length, seen.ends[0]?.failure]).toMatchObject([
       2,
       { type: 'agent', message: 'the agent on node7 did not come up: crashed' },

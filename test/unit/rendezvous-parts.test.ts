@@ -8,7 +8,7 @@ import type { Key } from '../../control/messages/key.ts';
 import { describeKey } from '../../control/messages/key.ts';
 import { JOIN_ROUND, LeftHow, SHRINK_ROUND, SPLIT_ROUND } from '../../control/messages/rendezvous.ts';
 import { ALL_GONE, readSplit } from '../../control/messages/split.ts';
-import { Collector, type Gathering } from '../../control/rendezvous/collector.ts';
+import { Collector, type PendingGather } from '../../control/rendezvous/collector.ts';
 import { listRanks } from '../../control/rendezvous/failure.ts';
 import { LateWatch } from '../../control/rendezvous/late.ts';
 import { Mailbox } from '../../control/rendezvous/mailbox.ts';
@@ -62,7 +62,7 @@ describe('a collector', () => {
     const outcome = all.add(gathers, 2, entry(1));
     expect(outcome.type).toBe('complete');
     if (outcome.type !== 'complete') return;
-    expect([...outcome.gathering.hosts]).toEqual([0, 1]);
+    expect([...outcome.gather.hosts]).toEqual([0, 1]);
     expect([all.waiting(), all.get(gathers)]).toEqual([[], undefined]);
   });
 
@@ -78,7 +78,7 @@ describe('a collector', () => {
       result: NcclResult.invalidArgument,
       sentence: `${sentence} ${short} with ${size} ranks`,
     });
-    expect(outcome.gathering).toBeNull();
+    expect(outcome.gather).toBeNull();
   });
 
   test('communicators of 1 and of 2^20 ranks are possible', () => {
@@ -138,7 +138,7 @@ describe('a collector', () => {
     const failure = { result: NcclResult.remoteError, sentence: 'lost' };
     expect(all.fail(gathers, failure)?.entries.size).toBe(1);
     expect(all.fail(gathers, failure)).toBeUndefined();
-    expect(all.add(gathers, 2, entry(0))).toEqual({ type: 'failed', gathering: null, failure });
+    expect(all.add(gathers, 2, entry(0))).toEqual({ type: 'failed', gather: null, failure });
   });
 
   test('a host has 32 MiB of contributions that wait, with a KiB each beside their bytes', () => {
@@ -167,7 +167,7 @@ test('readSplit takes ascending ranks of the communicator without the own one', 
     expect(() => readSplit(leavingOut(...ranks), size, 1)).toThrow(`of ${size} cannot be left out here`);
 });
 
-function gathering(size: number, jobRanks: readonly number[], leftOut: readonly number[] = [], since = 0): Gathering {
+function gather(size: number, jobRanks: readonly number[], leftOut: readonly number[] = [], since = 0): PendingGather {
   const entries = new Map(jobRanks.map((jobRank, rank) => [rank, { ...entry(rank), jobRank }]));
   return { key: gathers, size, entries, leftOut, withoutGone: false, hosts: new Set(), since };
 }
@@ -177,45 +177,45 @@ const roster = (): Roster => new Roster([0, 0, 1, 1], (host) => `n${host}`);
 describe('the roster', () => {
   test('a key is doomed when too few ranks are left', () => {
     const all = roster();
-    expect([all.anyOver, all.isDoomed(gathering(9, []), [])]).toEqual([false, false]);
+    expect([all.anyOver, all.isDoomed(gather(9, []), [])]).toEqual([false, false]);
     all.end(3, 'rank 3 ended');
     expect([all.anyOver, all.isOver(3), all.isOver(2)]).toEqual([true, true, false]);
-    expect(all.isDoomed(gathering(4, [0, 1]), [])).toBe(true);
-    expect(all.isDoomed(gathering(4, [0, 1], [3]), [])).toBe(false);
-    expect(all.isDoomed(gathering(3, [0, 1]), [])).toBe(false);
-    expect(all.isDoomed(gathering(3, []), [])).toBe(false);
-    expect(all.isDoomed(gathering(4, [3, 0]), [])).toBe(false);
-    expect(all.isDoomed(gathering(4, [-1, 0]), [])).toBe(false);
-    expect(all.isDoomed(gathering(3, [0]), [3])).toBe(true);
-    expect(all.isDoomed(gathering(3, [0]), [2])).toBe(false);
+    expect(all.isDoomed(gather(4, [0, 1]), [])).toBe(true);
+    expect(all.isDoomed(gather(4, [0, 1], [3]), [])).toBe(false);
+    expect(all.isDoomed(gather(3, [0, 1]), [])).toBe(false);
+    expect(all.isDoomed(gather(3, []), [])).toBe(false);
+    expect(all.isDoomed(gather(4, [3, 0]), [])).toBe(false);
+    expect(all.isDoomed(gather(4, [-1, 0]), [])).toBe(false);
+    expect(all.isDoomed(gather(3, [0]), [3])).toBe(true);
+    expect(all.isDoomed(gather(3, [0]), [2])).toBe(false);
   });
 
   test('the rank that ended first and has not come is to blame', () => {
     const all = roster();
     all.endHost(1, 'was on n1, which was lost');
     all.end(0, 'rank 0 ended');
-    const doom = (of: Gathering, needed: number[] = []) => all.describeDoom(of, needed);
-    expect(doom(gathering(4, [0]))).toEqual({
+    const doom = (of: PendingGather, needed: number[] = []) => all.describeDoom(of, needed);
+    expect(doom(gather(4, [0]))).toEqual({
       rank: 2,
       sentence: `rank 2 was on n1, which was lost without joining round 3 of ${short}: of its 4 ranks 0 has come`,
     });
-    expect(doom(gathering(3, [0, 1])).sentence).toBe(
+    expect(doom(gather(3, [0, 1])).sentence).toBe(
       `rank 2 was on n1, which was lost without joining round 3 of ${short}: of its 3 ranks 0, 1 have come`,
     );
-    expect(doom(gathering(4, [0, 1, 2])).rank).toBe(3);
-    expect(doom(gathering(3, [0, 1, 2])).rank).toBe(2);
-    expect(doom(gathering(3, [0]), [0, 3]).rank).toBe(3);
+    expect(doom(gather(4, [0, 1, 2])).rank).toBe(3);
+    expect(doom(gather(3, [0, 1, 2])).rank).toBe(2);
+    expect(doom(gather(3, [0]), [0, 3]).rank).toBe(3);
     all.end(1, 'rank 1 ended');
     all.endHost(0, 'was lost');
-    expect(doom(gathering(9, []), [1]).sentence).toContain('rank 1 ended without joining');
+    expect(doom(gather(9, []), [1]).sentence).toContain('rank 1 ended without joining');
   });
 
   test('missing ranks have hosts where the communicator is numbered as the job', () => {
     const all = roster();
-    expect(all.missingFrom(gathering(4, [0, 1], [3]))).toEqual({ missing: ['rank 2 (n1)'], ranks: [2] });
-    expect(all.missingFrom(gathering(4, [-1, 1]))).toEqual({ missing: ['rank 2 (n1)', 'rank 3 (n1)'], ranks: [2, 3] });
-    expect(all.missingFrom(gathering(4, [1, 0]))).toEqual({ missing: ['rank 2', 'rank 3'], ranks: [] });
-    expect(all.missingFrom(gathering(3, [0, 1]))).toEqual({ missing: ['rank 2'], ranks: [] });
+    expect(all.missingFrom(gather(4, [0, 1], [3]))).toEqual({ missing: ['rank 2 (n1)'], ranks: [2] });
+    expect(all.missingFrom(gather(4, [-1, 1]))).toEqual({ missing: ['rank 2 (n1)', 'rank 3 (n1)'], ranks: [2, 3] });
+    expect(all.missingFrom(gather(4, [1, 0]))).toEqual({ missing: ['rank 2', 'rank 3'], ranks: [] });
+    expect(all.missingFrom(gather(3, [0, 1]))).toEqual({ missing: ['rank 2'], ranks: [] });
   });
 });
 
@@ -290,7 +290,7 @@ test('late keys are reported after a time, and then at six times that', () => {
     },
   };
   const fire = (): void => timer?.();
-  const waiting: Gathering[] = [];
+  const waiting: PendingGather[] = [];
   const reports: (readonly [number, number])[] = [];
   const watch = new LateWatch(
     clock,
@@ -300,7 +300,7 @@ test('late keys are reported after a time, and then at six times that', () => {
   );
   watch.watch();
   expect(timer).toBeNull();
-  waiting.push(gathering(1, [], [], 0), gathering(2, [], [], 500));
+  waiting.push(gather(1, [], [], 0), gather(2, [], [], 500));
   watch.watch();
   watch.watch();
   fire();

@@ -1,10 +1,10 @@
 /**
- * The two ends of a multiplexer, attacked with frames of branches that make no sense. The launcher takes no notice or gives the host up that has said it,
+ * The two ends of a multiplexer, attacked with frames of child agents that make no sense. The launcher takes no notice or gives the host up that has said it,
  * with those behind it and no others; an agent takes no notice or throws a ProtocolError, which ends it. Neither hangs, nor does more than it is told.
  */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MemoryLink } from '../../control/link/memory-link.ts';
-import { BranchMessage, encodePassed } from '../../control/messages/branch.ts';
+import { ChildMessage, encodePassed } from '../../control/messages/child-agent.ts';
 import { encodeFrame, FrameDecoder, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind, type Frame } from '../../control/messages/frame.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
@@ -14,35 +14,26 @@ import { notice, PlayedTree, terms } from '../rig/played-tree.ts';
 import { turn } from '../rig/scripted-host.ts';
 
 const inner = notice('a word');
-const passed = encodePassed([{ branches: [0, 1], frame: inner }]);
-const branchFrame = (payload: Uint8Array, flags: number = BranchMessage.passed): Frame =>
-  makeFrame(FrameKind.branch, { flags, payload });
-/** A payload of one frame for branches of these numbers, whatever they are. */
-const addressed = (...branches: number[]): Frame => branchFrame(encodePassed([{ branches, frame: inner }]));
+const passed = encodePassed([{ children: [0, 1], frame: inner }]);
+const childFrame = (payload: Uint8Array, flags: number = ChildMessage.passed): Frame =>
+  makeFrame(FrameKind.childAgent, { flags, payload });
+/** A payload of one frame for child agents of these numbers, whatever they are. */
+const addressed = (...children: number[]): Frame => childFrame(encodePassed([{ children, frame: inner }]));
 
-/** Frames of branches, frames inside of frames as deep as a payload goes. */
+/** Frames of child agents, frames inside of frames as deep as a payload goes. */
 const nested = (depth: number): Frame =>
-  depth === 0 ? inner : branchFrame(encodePassed([{ branches: [0], frame: nested(depth - 1) }]));
+  depth === 0 ? inner : childFrame(encodePassed([{ children: [0], frame: nested(depth - 1) }]));
 
-const sound = [
-  branchFrame(passed),
-  addressed(99),
-  addressed(0xffff_ffff),
-  nested(2000),
-  branchFrame(new Uint8Array(0)),
-];
+const sound = [childFrame(passed), addressed(99), addressed(0xffff_ffff), nested(2000), childFrame(new Uint8Array(0))];
 const unsound: readonly (readonly [string, Frame])[] = [
-  ['more child agents than bytes', branchFrame(Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0))],
+  ['more child agents than bytes', childFrame(Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0))],
   ['a child agent twice', addressed(1, 1)],
   ['a child agent many times', addressed(...Array.from({ length: 100_000 }, () => 0))],
-  ['a payload that is no frame', branchFrame(Buffer.from([0, 0, 0, 0, 0, 0, 0, 0]))],
-  ['two frames in place of one', branchFrame(blockOf(Buffer.concat([encodeFrame(inner), encodeFrame(inner)])))],
-  ['half a frame', branchFrame(blockOf(encodeFrame(inner).subarray(0, 20)))],
-  [
-    'a frame of an unknown kind',
-    branchFrame(blockOf(Buffer.from([0, 0, 0, 0, 1, 0xee, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]))),
-  ],
-  ['an unknown word', branchFrame(passed, 99)],
+  ['a payload that is no frame', childFrame(Buffer.from([0, 0, 0, 0, 0, 0, 0, 0]))],
+  ['two frames in place of one', childFrame(blockOf(Buffer.concat([encodeFrame(inner), encodeFrame(inner)])))],
+  ['half a frame', childFrame(blockOf(encodeFrame(inner).subarray(0, 20)))],
+  ['a frame of an unknown kind', childFrame(blockOf(Buffer.from([0, 0, 0, 0, 1, 0xee, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])))],
+  ['an unknown word', childFrame(passed, 99)],
 ];
 
 function blockOf(bytes: Uint8Array): Uint8Array {
@@ -54,11 +45,11 @@ function blockOf(bytes: Uint8Array): Uint8Array {
 
 /** The frame's payload at every length, and all that may be in a frame of this kind. */
 function attacks(): Frame[] {
-  const bytes = encodeFrame(branchFrame(passed));
-  const all = [...framesOf(FrameKind.branch), ...lengths(bytes)].map((attack) => attack.bytes);
+  const bytes = encodeFrame(childFrame(passed));
+  const all = [...framesOf(FrameKind.childAgent), ...lengths(bytes)].map((attack) => attack.bytes);
   const frames: Frame[] = [];
   for (const one of all) new FrameDecoder((frame) => frames.push(frame)).push(one);
-  const words = Object.values(BranchMessage);
+  const words = Object.values(ChildMessage);
   return [...frames, ...frames.flatMap((frame) => words.map((flags) => ({ ...frame, flags })))];
 }
 

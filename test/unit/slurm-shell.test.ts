@@ -136,8 +136,8 @@ describe('the agents of a Slurm job', () => {
     second.socket.end();
     await writeFile(join(run, 'go'), '0\n');
     expect(await Promise.all(processes.map(({ exit }) => exit))).toEqual([
-      { status: 0, remarks: '' },
-      { status: 0, remarks: '' },
+      { status: 0, stderr: '' },
+      { status: 0, stderr: '' },
     ]);
     expect(news.map(({ closed }) => closed.length)).toEqual([1, 1]);
   });
@@ -153,10 +153,10 @@ describe('the agents of a Slurm job', () => {
       join(run, 'go'),
       '5 srun: Terminating|agent: no disk|srun: error: b: task 1: Exited with exit code 3|\n',
     );
-    const remarks = 'agent: no disk\nsrun: error: b: task 1: Exited with exit code 3\n';
+    const stderr = 'agent: no disk\nsrun: error: b: task 1: Exited with exit code 3\n';
     expect(await exits).toEqual([
-      { status: 5, remarks },
-      { status: 3, remarks },
+      { status: 5, stderr },
+      { status: 3, stderr },
     ]);
     expect(order).toEqual(['b', 'a']);
   });
@@ -204,8 +204,8 @@ describe('the agents of a Slurm job', () => {
     expect([ended, existsSync(join(run, 'words'))]).toEqual([false, true]);
     vi.advanceTimersByTime(1);
     expect(await exits).toEqual([
-      { status: 0, remarks: '' },
-      { status: 0, remarks: '' },
+      { status: 0, stderr: '' },
+      { status: 0, stderr: '' },
     ]);
     vi.useRealTimers();
   });
@@ -216,7 +216,7 @@ describe('the agents of a Slurm job', () => {
 });
 
 describe("srun's messages", () => {
-  const remarks = [
+  const stderr = [
     'srun: error: h[1,3]: tasks 0,2: Exited with exit code 127',
     'srun: error: x: task 4: Exited with exit code 9',
     'srun: error: [: task 5: Exited with exit code 1',
@@ -226,7 +226,7 @@ describe("srun's messages", () => {
   ].join('\n');
 
   it('the status of each host is that of its task', () => {
-    expect([...statusByHost(remarks)]).toEqual([
+    expect([...statusByHost(stderr)]).toEqual([
       ['h1', 127],
       ['h3', 127],
       ['x', 9],
@@ -234,8 +234,8 @@ describe("srun's messages", () => {
   });
 
   it('what has no meaning to users is left out', () => {
-    expect(withoutNoise(remarks).split('\n').length).toBe(4);
-    expect(messagesOfTasks(remarks)).toBe('slurmstepd: error: *** STEP 7.0 ON x CANCELLED AT\nagent: hello');
+    expect(withoutNoise(stderr).split('\n').length).toBe(4);
+    expect(messagesOfTasks(stderr)).toBe('slurmstepd: error: *** STEP 7.0 ON x CANCELLED AT\nagent: hello');
   });
 
   it('a status tells of a missing agent, or why there is no copy', () => {

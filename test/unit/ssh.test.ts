@@ -28,7 +28,7 @@ describe('errors of ssh', () => {
     ['Bad owner or permissions on /home/ann/.ssh/config', 'other', /ssh -v ann@node7/],
     ['', 'shell', /ssh -v/],
   ])('the stderr %j has the cause %s', (stderr, cause, remedy) => {
-    const failure = explainSsh(host, { ...exit, remarks: stderr }, 'ssh -v ann@node7 true');
+    const failure = explainSsh(host, { ...exit, stderr: stderr }, 'ssh -v ann@node7 true');
     expect(failure).toMatchObject({ type: 'host-unreachable', host: 'node7', cause });
     expect(failure.remedy).toMatch(remedy);
     expect(failure.detail).not.toMatch(/^@+$/m);

@@ -80,7 +80,7 @@ test.skipIf(findProgram('ssh') === null)(
       staging: nothing,
     });
     link.open({ frame: nothing, closed: nothing });
-    expect(await exit).toEqual({ status: 127, remarks: 'no such command\n' });
+    expect(await exit).toEqual({ status: 127, stderr: 'no such command\n' });
     server.close();
   },
 );

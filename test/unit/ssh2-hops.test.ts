@@ -88,7 +88,7 @@ describe('a host that is reached directly', () => {
     });
     const remote = await all.start('a', 'hostname -f');
     remote.link.open({ frame: () => undefined, closed: () => undefined });
-    expect(await remote.exit).toEqual({ status: 3, remarks: 'bye\n' });
+    expect(await remote.exit).toEqual({ status: 3, stderr: 'bye\n' });
     expect(commands).toEqual(['hostname -f']);
     expect(all.a.attempts.at(-1)).toBe('me publickey');
     expect(all.steps).toEqual(['ssh handshake', 'ssh auth', 'agent start']);
@@ -105,7 +105,7 @@ describe('a host that is reached directly', () => {
 
   test('each key is offered in its turn', async () => {
     const all = await played(succeeds, { a: [useless, usual] });
-    expect(await ending(all, 'a')).toEqual({ status: 0, remarks: '' });
+    expect(await ending(all, 'a')).toEqual({ status: 0, stderr: '' });
   });
 
   test('a host with another key than the known one is refused', async () => {
@@ -164,8 +164,8 @@ describe('a jump host', () => {
     expect(all.jump.open).toBe(1);
     second?.();
     expect(await Promise.all(exits)).toEqual([
-      { status: 0, remarks: '' },
-      { status: 0, remarks: '' },
+      { status: 0, stderr: '' },
+      { status: 0, stderr: '' },
     ]);
     await until('the connection is closed', () => all.jump.open === 0);
     const third = ending(all, 'a');

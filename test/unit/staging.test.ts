@@ -98,8 +98,8 @@ test.each([
   [StagingRefusal.machine, 'Linux aarch64\n', /another machine \(Linux aarch64/],
   [StagingRefusal.start, "node: /lib/libc.so.6: version `GLIBC_2.28' not found\n", /GLIBC_2\.28/],
   [StagingRefusal.hash, '', /damaged/],
-])('the failure of refusal %i contains the output of the tools: %j', (refusal, remarks, message) => {
-  const failure = stagingFailure('h1', refusal, remarks);
+])('the failure of refusal %i contains the output of the tools: %j', (refusal, stderr, message) => {
+  const failure = stagingFailure('h1', refusal, stderr);
   expect(failure).toMatchObject({ type: 'agent', host: 'h1' });
   expect(failure.message).toMatch(message);
   expect(failure.message).toContain('h1');

@@ -30,8 +30,8 @@ async function failing(
 
 const began = (run: Played) => run.say(FrameKind.staging, StagingMessage.alive);
 
-const explained = (remarks: string, status: number | null = 255) =>
-  explainSsh(hostNamed('h'), { status, remarks }, 'ssh -v h true').detail;
+const explained = (stderr: string, status: number | null = 255) =>
+  explainSsh(hostNamed('h'), { status, stderr }, 'ssh -v h true').detail;
 
 describe('why no agent spoke', () => {
   test.each<[string, Partial<RemoteExit>, ((run: Played) => void) | undefined, string | null, object]>([
@@ -45,14 +45,14 @@ describe('why no agent spoke', () => {
     ['not executable', { status: 126 }, undefined, null, { message: expect.stringMatching(/^ncclrun was not found/u) }],
     [
       'not to be trusted',
-      { status: UNTRUSTED, remarks: 'x\n/opt is anybody’s\n' },
+      { status: UNTRUSTED, stderr: 'x\n/opt is anybody’s\n' },
       undefined,
       null,
       { message: "ncclrun on node7 may be another user's: /opt is anybody’s" },
     ],
     [
       'hung',
-      { status: HUNG_STATUS, remarks: 'ncclrun-watchdog: it waits for a disk\n' },
+      { status: HUNG_STATUS, stderr: 'ncclrun-watchdog: it waits for a disk\n' },
       undefined,
       null,
       { message: 'the agent on node7 did not come up: it waits for a disk' },

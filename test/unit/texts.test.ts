@@ -8,6 +8,7 @@ import { sizeText } from '../../control/size-text.ts';
 
 test.each([
   [0, '0 bytes'],
+  [1, '1 byte'],
   [999, '999 bytes'],
   [1000, '1 kB'],
   [999_499, '999 kB'],

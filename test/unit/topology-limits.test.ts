@@ -1,10 +1,14 @@
 /** Files that describe more than a host can have, and the largest that one may have: both end soon. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { planFromJson } from '../../control/plan/json.ts';
 import { readPlanFile } from '../../control/plan/file.ts';
 import { shapeOf } from '../../control/planner/cluster/host-shape.ts';
 import { buildMachine } from '../../control/planner/machine/build.ts';
 import { MachineRoutes } from '../../control/planner/machine/routes.ts';
+import { readFileUpTo, TooLargeError } from '../../control/read-file.ts';
 import { checkTopology } from '../../control/topology/check.ts';
 import { readXml } from '../../control/topology/read-xml.ts';
 import { survey } from '../../launcher/topology/survey.ts';
@@ -74,6 +78,22 @@ describe('topologies beyond the limits', () => {
     ['entities', '<!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]><a/>', /a document type is not read here/],
   ])('the XML reader rejects too many %s', (_what, text, sentence) => {
     expect(() => read(text)).toThrow(sentence);
+  });
+
+  it('the XML reader quotes the beginning of a text that no topology has', () => {
+    expect(() => read(`<system>\n  ${'abcdefghij'.repeat(5)}</system>`)).toThrow(
+      /^machine\.xml:\d+:\d+: text inside <system>: "abcdefghijabcdefghijabcdefghijabcdefghij"$/,
+    );
+  });
+
+  it('a file of the maximum size is read, and one with a byte more is not', () => {
+    const path = join(mkdtempSync(join(tmpdir(), 'ncclrun-limits-')), 'file');
+    for (const bytes of [0, 1, 65_536, 70_000]) {
+      writeFileSync(path, Buffer.alloc(bytes, 'x'));
+      expect(readFileUpTo(path, bytes)).toHaveLength(bytes);
+      if (bytes > 0) expect(() => readFileUpTo(path, bytes - 1)).toThrow(TooLargeError);
+    }
+    rmSync(dirname(path), { recursive: true });
   });
 
   it('the readers of topologies and plans give up endless files', () => {

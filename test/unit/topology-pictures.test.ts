@@ -104,6 +104,19 @@ describe('a topology as text', () => {
     expect(text).toContain('\nNIC 2-3  SYS 12  SYS 12  SYS 12  PHB 12\n');
   });
 
+  test.each([
+    [1, 'to NVSwitch '],
+    [2, 'to 2 NVSwitches '],
+  ])('the text counts the NVSwitches of a GPU where there are several: %i', (switches, words) => {
+    const links = Array.from({ length: switches }, (_, at) =>
+      element('nvlink', { target: `0000:f${at}:00.0`, count: 9, tclass: '0x068000' }),
+    );
+    const gpu = element('gpu', { dev: 0, sm: 90, rank: 0, gdr: 1 }, links);
+    const pci = { busid: '0000:01:00.0', class: '0x030200', link_speed: '8 GT/s', link_width: 16 };
+    const system = element('system', {}, [element('cpu', { numaid: 0, arch: 'arm64' }, [element('pci', pci, [gpu])])]);
+    expect(textFor(system)).toContain(words);
+  });
+
   test('the text highlights slow paths', () => {
     const marked = textOf(survey(fixture('superchips'), 'machine'), (format, text) => `<${format} ${text}>`);
     expect(marked).toContain('P2C 3.13  <yellow SYS 3.13>');
@@ -115,9 +128,10 @@ describe('a topology as text', () => {
       element('cpu', { numaid: 0, arch: 'arm64' }, [
         element('pci', { busid: '0000:01:00.0', class: '0x030200', ...device }),
         element('pci', { busid: '0000:02:00.0', class: '0x020000', ...device }),
+        element('pci', { busid: '0000:03:00.0', class: '0x020000', ...device }),
       ]),
     ]);
-    expect(textFor(system)).toContain('machine: 1 NUMA node, 1 GPU not described, 1 NIC not described\n');
+    expect(textFor(system)).toContain('machine: 1 NUMA node, 1 GPU not described, 2 NICs not described\n');
     expect(textFor(system)).toContain('├─ GPU 0000:01:00.0  PCIe 3 x16     12\n');
   });
 

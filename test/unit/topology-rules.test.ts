@@ -209,4 +209,20 @@ describe('graphs in the form of NCCL', () => {
       readGraphs(graphsXml(machine, { ...graphs, ring: null, tree: null }), machine, false).collnetChain?.channels,
     ).toEqual([{ order: [1, 0], nets: null }]);
   });
+
+  test('a graph without crossnic and samechannels has channels of different hosts on the same NICs', () => {
+    const written = graphsXml(machine, { ...graphs, tree: null, collnetChain: null });
+    const bare = written.children.map((child) =>
+      child.kind === 'element'
+        ? {
+            ...child,
+            attributes: new Map([...child.attributes].filter(([name]) => !/crossnic|samechannels/u.test(name))),
+          }
+        : child,
+    );
+    expect(readGraphs({ ...written, children: bare }, machine, true).ring).toMatchObject({
+      crossNic: 0,
+      sameChannels: false,
+    });
+  });
 });

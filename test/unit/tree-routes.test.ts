@@ -60,16 +60,16 @@ test('a problem of the connection says whether another attempt may succeed, else
   const shell = new TreeShell(
     {
       start: () => expect.unreachable(),
-      branchWords: () => [],
+      commandLine: () => [],
       trial: ({ name }, verbose) => `try ${name} ${verbose}`,
       isTransient: ({ status }) => status === 255,
     },
     [hostNamed('a')],
     2,
   );
-  expect(shell.isTransient({ status: 255, remarks: '' })).toBe(true);
-  expect(shell.isTransient({ status: 1, remarks: '' })).toBe(false);
-  expect(shell.isTransient({ status: 255, remarks: '', problem: problem(false) })).toBe(false);
-  expect(shell.isTransient({ status: 1, remarks: '', problem: problem(true) })).toBe(true);
+  expect(shell.isTransient({ status: 255, stderr: '' })).toBe(true);
+  expect(shell.isTransient({ status: 1, stderr: '' })).toBe(false);
+  expect(shell.isTransient({ status: 255, stderr: '', problem: problem(false) })).toBe(false);
+  expect(shell.isTransient({ status: 1, stderr: '', problem: problem(true) })).toBe(true);
   expect(shell.trial(hostNamed('a'), true)).toBe('try a true');
 });

@@ -1,6 +1,6 @@
 /** Agents that start agents, on a clock of our own: who keeps the lease with whom, who is named, and what goes over the launcher's links. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { BranchMessage, decodePassed } from '../../control/messages/branch.ts';
+import { ChildMessage, decodePassed } from '../../control/messages/child-agent.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind, type Frame } from '../../control/messages/frame.ts';
 import { isHeartbeat, notice, PlayedTree, suspension, terms } from '../rig/played-tree.ts';
@@ -29,7 +29,7 @@ const closed = (): string[] => names.filter((name) => tree.hosts.get(name)?.clos
 const leaving = (): string[] => names.filter((name) => tree.agents.get(name)?.launcherGoneAt !== null);
 const passedOf = (frames: readonly Frame[]) =>
   frames.map(({ kind, flags, payload }) => {
-    expect({ kind, flags }).toEqual({ kind: FrameKind.branch, flags: BranchMessage.passed });
+    expect({ kind, flags }).toEqual({ kind: FrameKind.childAgent, flags: ChildMessage.passed });
     return decodePassed(payload);
   });
 
@@ -70,11 +70,11 @@ describe('leases', () => {
   test('the loss of a direct host takes the hosts behind it, and only that host is reported', async () => {
     tree.cut.add('h1');
     await pass(MAX_SILENT_MS);
-    const branch = ['h1', 'h3', 'h5', 'h7'];
+    const below = ['h1', 'h3', 'h5', 'h7'];
     expect({ silent: silent(), closed: closed(), leaving: leaving() }).toEqual({
       silent: ['h1'],
-      closed: branch,
-      leaving: branch,
+      closed: below,
+      leaving: below,
     });
   });
 
@@ -127,7 +127,7 @@ describe('frames', () => {
     for (const name of ['h3', 'h5', 'h7'])
       for (const part of [1, 2]) tree.agents.get(name)?.link.send(notice(`${name} ${part}`));
     await pass(rest);
-    expect(passedOf(tree.received).length).toBeLessThanOrEqual(2); // those of h7 are a turn later
+    expect(passedOf(tree.received).length).toBeLessThanOrEqual(2); // those of h7 are a tick later
     for (const name of ['h3', 'h5', 'h7'])
       expect(tree.hosts.get(name)?.heard.slice(-2)).toEqual([notice(`${name} 1`), notice(`${name} 2`)].map(content));
   });
@@ -137,12 +137,12 @@ describe('frames', () => {
     for (const { connection } of tree.hosts.values()) connection.send(frame);
     await pass(rest);
     expect(tree.sent.filter(({ kind }) => kind === FrameKind.signal)).toHaveLength(2);
-    const passed = passedOf(tree.sent.filter(({ kind }) => kind === FrameKind.branch)).flat();
+    const passed = passedOf(tree.sent.filter(({ kind }) => kind === FrameKind.childAgent)).flat();
     // h7 is told inside of what h3 is told next.
-    expect(passed.map(({ branches, frame: { kind } }) => ({ to: branches.length, kind }))).toEqual([
+    expect(passed.map(({ children, frame: { kind } }) => ({ to: children.length, kind }))).toEqual([
       { to: 2, kind: FrameKind.signal },
       { to: 2, kind: FrameKind.signal },
-      { to: 1, kind: FrameKind.branch },
+      { to: 1, kind: FrameKind.childAgent },
     ]);
     for (const name of names)
       expect(tree.agents.get(name)?.heard.filter(({ kind }) => kind === FrameKind.signal)).toEqual(

@@ -59,7 +59,7 @@ function rig(json = false, store?: TuneReporterOptions['store']) {
     maxSpread: 0.3,
     store(rows, event, isHere) {
       stored.push([rows.map(({ bytes, timeUs }) => [bytes, timeUs]), event.file, isHere]);
-      return store?.(rows, event, isHere) ?? { file: '/f', remark: 'stored in /f' };
+      return store?.(rows, event, isHere) ?? { file: '/f', note: 'stored in /f' };
     },
   });
   const say = (lines: readonly object[], others = ''): Promise<void> => {

@@ -73,7 +73,7 @@ describe('whether InfiniBand is used at all', () => {
     [{ NCCL_NET: 'socket' }, 'NCCL_NET=Socket'],
     [{ NCCL_NET: 'IB' }, ['mlx5_0:1', 'mlx5_0:1']],
     [{ NCCL_NET: 'ib', NCCL_IB_DISABLE: '1' }, 'NCCL_IB_DISABLE=1'],
-  ])('hosts that have ports use, with %j, %j', (environment, expected) => {
+  ])('hosts that have ports use by %j the network %j', (environment, expected) => {
     expect(chosen(both, environment)).toEqual(expected);
   });
 
@@ -288,7 +288,7 @@ describe('the GID of an InfiniBand port', () => {
     [[first, flid], { NCCL_IB_ROUTABLE_FLID_GID_INDEX: '0' }, first],
     [[first, flid], { NCCL_IB_GID_INDEX: '0' }, first],
     [[first, flid], { NCCL_IB_GID_INDEX: '1' }, flid],
-  ])('a port that has %j uses, with %j, %s', (gids, environment, expected) => {
+  ])('a port with GIDs %j and variables %j is reached by %s', (gids, environment, expected) => {
     expect(gidOf(infiniBand('mlx5_0', ...gids), environment)).toBe(expected);
   });
 });

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { BOOTSTRAP_PROTOCOL, NcclResult } from '../../control/messages/bootstrap.ts';
-import { BranchMessage } from '../../control/messages/branch.ts';
+import { ChildMessage } from '../../control/messages/child-agent.ts';
 import {
   ALL_RANKS,
   FRAME_VERSION,
@@ -93,8 +93,8 @@ test('steps of a spawn and ways to leave are those of the native code', () => {
   expect(LeftHow).toMatchObject({ ...others, died: failed });
 });
 
-test('messages of branches, ways to leave and results are numbered without gaps', () => {
-  for (const numbers of [BranchMessage, LeftHow, NcclResult]) expectConsecutive(Object.values(numbers), 0);
+test('messages of child agents, ways to leave and results are numbered without gaps', () => {
+  for (const numbers of [ChildMessage, LeftHow, NcclResult]) expectConsecutive(Object.values(numbers), 0);
   expect(Object.values(LeftHow).filter(isAlone)).toEqual([7, 8, 9]);
 });
 

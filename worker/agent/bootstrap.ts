@@ -141,7 +141,7 @@ export class Bootstrap {
       completesHere: ({ round }) => plansLocally || (round !== JOIN_ROUND && !isSplitRound(round)),
       goneHere: (key) => (plansLocally ? this.#communicators.goneHere(key) : null),
       sendUp,
-      complete: (gathering, requesters) => this.#completion.complete(gathering, requesters),
+      complete: (gather, requesters) => this.#completion.complete(gather, requesters),
       refuse: (requesters, failure) => this.#channel.refuseAll(requesters, failure),
     });
   }

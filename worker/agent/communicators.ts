@@ -335,11 +335,11 @@ export class Communicators {
 
   /** Mostly all leave at the same time, which takes one frame. */
   #reportFinalized(communicator: Communicator): void {
-    const { wide, finalized, reportedGone: toldGone } = communicator;
-    if (!wide || toldGone.size === finalized.size) return;
+    const { wide, finalized, reportedGone } = communicator;
+    if (!wide || reportedGone.size === finalized.size) return;
     for (const [rank, sentence] of finalized) {
-      if (toldGone.has(rank)) continue;
-      toldGone.add(rank);
+      if (reportedGone.has(rank)) continue;
+      reportedGone.add(rank);
       this.#reportUp(communicator, rank, LeftHow.finalized, { sentence, blame: ALL_RANKS });
     }
   }

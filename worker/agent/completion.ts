@@ -13,7 +13,7 @@ import { assembleHostPlan } from '../../control/plan/encode.ts';
 import type { DeviceName } from '../../control/plan/types.ts';
 import type { PlannedHost } from '../../control/planner/input/input.ts';
 import type { Planner } from '../../control/planner/planner.ts';
-import type { Gathering } from '../../control/rendezvous/collector.ts';
+import type { PendingGather } from '../../control/rendezvous/collector.ts';
 import { planJoined } from '../../control/rendezvous/planning.ts';
 import { contributionsByRank, inUse } from '../../control/rendezvous/rules.ts';
 import { joinOf, splitParts } from '../../control/rendezvous/split.ts';
@@ -46,15 +46,13 @@ export class Completion {
   }
 
   /** All ranks of a key are on this host and have contributed. */
-  complete(gathering: Gathering, requesters: readonly Requester[]): void {
-    const { key } = gathering;
-    if (key.round === JOIN_ROUND) return this.#plan(gathering, requesters);
-    const table = contributionsByRank(gathering);
+  complete(gather: PendingGather, requesters: readonly Requester[]): void {
+    const { key } = gather;
+    if (key.round === JOIN_ROUND) return this.#plan(gather, requesters);
+    const table = contributionsByRank(gather);
     if (!isSplitRound(key.round))
       return this.#options.channel.answerAll(requesters, decodeCompleted(encodeCompleted(key, table)).table);
-    return this.split(splitParts(key, table), requesters, (part, members) =>
-      this.#plan(joinOf(part, gathering), members),
-    );
+    return this.split(splitParts(key, table), requesters, (part, members) => this.#plan(joinOf(part, gather), members));
   }
 
   /** `make` is to bring the ranks of this host their plan; ranks without a colour get an empty table. */
@@ -93,14 +91,14 @@ export class Completion {
   }
 
   /** Waits for what this host is, where that is not known yet. */
-  #plan(gathering: Gathering, requesters: readonly Requester[]): void {
+  #plan(gather: PendingGather, requesters: readonly Requester[]): void {
     const refuse = (error: unknown): void => this.#refuse(error, requesters);
     try {
-      const machine = this.#options.machine?.(deviceOf(gathering)) ?? null;
+      const machine = this.#options.machine?.(deviceOf(gather)) ?? null;
       const tables = this.#options.tables?.() ?? null;
-      if (machine === null && tables === null) return this.#planOn({ machine, tables }, gathering, requesters);
+      if (machine === null && tables === null) return this.#planOn({ machine, tables }, gather, requesters);
       void Promise.all([machine, tables]).then(
-        ([known, measured]) => this.#planOn({ machine: known, tables: measured }, gathering, requesters),
+        ([known, measured]) => this.#planOn({ machine: known, tables: measured }, gather, requesters),
         refuse,
       );
     } catch (error) {
@@ -110,15 +108,15 @@ export class Completion {
 
   #planOn(
     known: Pick<PlannedHost, 'machine' | 'tables'>,
-    gathering: Gathering,
+    gather: PendingGather,
     requesters: readonly Requester[],
   ): void {
     const { hostName, rankCount, planner, communicators } = this.#options;
-    const { key, size } = gathering;
+    const { key, size } = gather;
     try {
       if (communicators.has(key)) throw new Error(inUse(key));
       const host = { name: hostName, address: '', cores: availableParallelism(), ...known };
-      const { encoded } = planJoined(gathering, () => host, planner, size === rankCount);
+      const { encoded } = planJoined(gather, () => host, planner, size === rankCount);
       this.begin(key, assembleHostPlan(encoded.body, encoded.host(0).bytes), requesters, false);
     } catch (error) {
       this.#refuse(error, requesters);
@@ -131,7 +129,7 @@ export class Completion {
 }
 
 /** Of the first rank; the planner refuses ranks with different ones. Throws ProtocolError. */
-function deviceOf({ entries }: Gathering): DeviceName {
+function deviceOf({ entries }: PendingGather): DeviceName {
   const [first] = entries.values();
   return first === undefined ? 'host' : decodePeerInfo(first.bytes, 'facts of a rank').device;
 }

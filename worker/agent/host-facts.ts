@@ -40,6 +40,7 @@ export function hostFacts(
 ): HostFacts {
   const connection = sshConnection();
   const nics = alone ? [] : findInterfaces(wishes).nics;
+  const verbs = alone || native === null ? null : hostVerbs(native);
   return {
     bootId: readText('/', 'proc/sys/kernel/random/boot_id'),
     cores: availableParallelism(),
@@ -47,9 +48,9 @@ export function hostFacts(
     topology: topology ? hostTopology() : null,
     addresses: alone ? [] : reachableAddresses(connection?.server ?? null, nics),
     nics,
-    verbs: alone || native === null ? null : hostVerbs(native),
+    verbs,
     launcherAddress: connection?.client ?? null,
-    preflight: alone ? {} : preflightFacts(),
+    preflight: alone ? {} : preflightFacts('/', verbs),
     hardware: alone ? UNKNOWN_HARDWARE : hostHardware(),
     time: Date.now(),
   };

@@ -12,7 +12,7 @@ import type { Entry } from '../../control/messages/rendezvous-codec.ts';
 import { isShrinkRound, LeftHow } from '../../control/messages/rendezvous.ts';
 import { readSplit } from '../../control/messages/split.ts';
 import { Collector } from '../../control/rendezvous/collector.ts';
-import type { Gathering } from '../../control/rendezvous/collector.ts';
+import type { PendingGather } from '../../control/rendezvous/collector.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import type { Requester, Engine } from './engine.ts';
 
@@ -29,7 +29,7 @@ interface PendingGathersOptions {
   /** Ranks of the communicator that are gone, where all that it has had are here; null: it is elsewhere, too. */
   readonly goneHere: (key: Key) => ReadonlyMap<number, string> | null;
   sendUp(frame: Frame): void;
-  complete(gathering: Gathering, requesters: readonly Requester[]): void;
+  complete(gather: PendingGather, requesters: readonly Requester[]): void;
   refuse(requesters: readonly Requester[], failure: RendezvousFailure): void;
 }
 
@@ -91,7 +91,7 @@ export class PendingGathers {
       if (outcome.type === 'failed' && known === undefined) return this.#options.refuse([requester], outcome.failure);
       if (outcome.type === 'complete' && this.#options.completesHere(key)) {
         this.#forget(name, pending);
-        return this.#options.complete(outcome.gathering, [...pending.requesters, requester]);
+        return this.#options.complete(outcome.gather, [...pending.requesters, requester]);
       }
       // A contradiction is the launcher's to judge, because ranks of other hosts may wait too.
       atOnce = outcome.type !== 'waiting';
@@ -112,10 +112,10 @@ export class PendingGathers {
     const pending = this.#pending.get(name);
     const gone = this.#options.goneHere(key);
     if (pending === undefined || gone === null) return false;
-    const gathering = this.#collector.completeWithout(key, (rank) => gone.has(rank));
-    if (gathering === null) return false;
+    const gather = this.#collector.completeWithout(key, (rank) => gone.has(rank));
+    if (gather === null) return false;
     this.#forget(name, pending);
-    this.#options.complete(gathering, pending.requesters);
+    this.#options.complete(gather, pending.requesters);
     return true;
   }
 

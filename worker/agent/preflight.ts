@@ -1,16 +1,17 @@
 /** What hosts of one job should have in common, as this host has it; for people, and cheap: a few small files. */
 import { statfsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { HostVerbs, HostVerbsPort } from '../../control/messages/nic.ts';
 import { listDirectory, readText } from '../topology/system-files.ts';
 
-/** By what it is; what a host does not have is left out. `root` is `/`, or a test's directory. */
-export function preflightFacts(root = '/'): Record<string, string> {
+/** By what it is; what a host does not have is left out. `root` is `/`, or a test's directory. `verbs`: null where nobody asks for it. */
+export function preflightFacts(root = '/', verbs: HostVerbs | null = null): Record<string, string> {
   const limits = readText(root, 'proc/self/limits');
   const facts = {
     'NVIDIA driver': readText(root, 'sys/module/nvidia/version'),
     CUDA:
       /"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"([\d.]+)"/s.exec(readText(root, 'usr/local/cuda/version.json'))?.[1] ?? '',
-    'InfiniBand ports': infiniBandPorts(root),
+    'InfiniBand ports': infiniBandPorts(root, verbs?.ports ?? []),
     'lockable memory': limitOf(limits, 'Max locked memory', bytesText),
     'open files': limitOf(limits, 'Max open files', String),
     '/dev/shm': sharedMemory(root),
@@ -18,8 +19,8 @@ export function preflightFacts(root = '/'): Record<string, string> {
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== ''));
 }
 
-/** `8 active`, `7 active, mlx5_3 port 1 down`. */
-function infiniBandPorts(root: string): string {
+/** `8 active, 400 Gb/s, MTU 4096`; `7 active, mlx5_3 port 1 down, 400 Gb/s, MTU 4096`. */
+function infiniBandPorts(root: string, known: readonly HostVerbsPort[]): string {
   const ports = listDirectory(root, 'sys/class/infiniband')
     .toSorted()
     .flatMap((device) =>
@@ -30,8 +31,21 @@ function infiniBandPorts(root: string): string {
       }),
     );
   const others = ports.filter(({ state }) => state !== 'active').map(({ name, state }) => `${name} ${state}`);
-  return ports.length === 0 ? '' : [`${ports.length - others.length} active`, ...others].join(', ');
+  // A card that a library stands for is not among the kernel's.
+  const active = Math.max(ports.length - others.length, known.length);
+  return active + others.length === 0 ? '' : [`${active} active`, ...others, ...ratesAndMtus(known)].join(', ');
 }
+
+/** Once for all ports where they are alike, else by port. */
+function ratesAndMtus(ports: readonly HostVerbsPort[]): string[] {
+  const own = ports.map(({ speedMbps, mtu }) => `${speedMbps / 1000} Gb/s, MTU ${mtu}`);
+  const [first] = new Set(own);
+  if (first === undefined || own.every((text) => text === first)) return first === undefined ? [] : [first];
+  return ports.slice(0, MAX_PORTS).map(({ card, port }, index) => `${card} port ${port} ${own[index]}`);
+}
+
+/** A host with more has ports of virtual machines; a fact is no longer than 1000 characters. */
+const MAX_PORTS = 18;
 
 /** The soft limit. */
 function limitOf(limits: string, name: string, text: (value: number) => string): string {

@@ -68,10 +68,8 @@ function serve(): void {
     hostNames: [hostName],
     rankHosts: [],
     send: (_host, frame) => bootstrap.receive(frame),
-    join: (gathering) =>
-      deliverPlan(gathering.key, planJoined(gathering, host, planner, false), (_host, frame) =>
-        bootstrap.receive(frame),
-      ),
+    join: (gather) =>
+      deliverPlan(gather.key, planJoined(gather, host, planner, false), (_host, frame) => bootstrap.receive(frame)),
     // Ranks that ncclrun has not started have their own launcher, which judges and reports.
     late() {},
     missing() {},

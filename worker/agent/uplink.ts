@@ -6,26 +6,26 @@ import { HEARTBEAT, Lease } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
 import { FrameKind, type Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder } from '../../control/messages/link.ts';
-import { Branches, type StartBranch } from './branches.ts';
+import { ChildAgents, type StartChild } from './child-agents.ts';
 import { TcpSilence, type TcpConnection } from './tcp-silence.ts';
 
 export type LeaseTerms = Pick<AgentOrder, 'leaseMs' | 'heartbeatMs'>;
 
 export class Uplink {
   readonly #lease: Lease;
-  readonly #branches: Branches;
+  readonly #children: ChildAgents;
   readonly #terms: LeaseTerms;
   readonly #lost: (silentMs: number) => void;
   #whileStopped: TcpSilence | null = null;
 
-  /** `silent`: the launcher was silent for longer than the lease. `startBranch`: for tests. */
-  constructor(link: Link, terms: LeaseTerms, silent: (silentMs: number) => void, startBranch?: StartBranch) {
-    const branches = new Branches(link, terms, startBranch);
-    this.#branches = branches;
+  /** `silent`: the launcher was silent for longer than the lease. `startChild`: for tests. */
+  constructor(link: Link, terms: LeaseTerms, silent: (silentMs: number) => void, startChild?: StartChild) {
+    const children = new ChildAgents(link, terms, startChild);
+    this.#children = children;
     this.#terms = terms;
     this.#lost = (silentMs) => {
       silent(silentMs);
-      branches.end(); // they get nothing from the launcher any more either, and need not wait for that
+      children.end(); // they get nothing from the launcher any more either, and need not wait for that
     };
     this.#lease = new Lease({ ...terms, sendHeartbeat: () => link.send(HEARTBEAT), onSilent: this.#lost });
   }
@@ -41,10 +41,10 @@ export class Uplink {
     this.#lease.renew();
     switch (frame.kind) {
       case FrameKind.heartbeat:
-        this.#branches.beat();
+        this.#children.beat();
         return true;
-      case FrameKind.branch:
-        this.#branches.receive(frame);
+      case FrameKind.childAgent:
+        this.#children.receive(frame);
         return true;
       case FrameKind.suspend:
         this.#lease.follow(frame);
@@ -69,11 +69,11 @@ export class Uplink {
 
   /** Resolves when no agent is left behind this one, at once or later. */
   get none(): Promise<void> {
-    return this.#branches.none;
+    return this.#children.none;
   }
 
   /** The launcher is gone. */
   end(): void {
-    this.#branches.end();
+    this.#children.end();
   }
 }

@@ -17,7 +17,7 @@ export interface ChildExit {
   /** Status of waitpid for our own child, else null. */
   readonly waitStatus: number | null;
   /** Last part of a tool's stderr. */
-  readonly remarks: string;
+  readonly stderr: string;
 }
 
 /** Time that a detached child may take to exit. */
@@ -50,12 +50,12 @@ export class NativeLink implements Link {
     return this.#died.promise;
   }
 
-  /** Events wait for the end of this turn of the event loop: nothing is missed. */
+  /** Events wait for the end of this event-loop tick: nothing is missed. */
   open(handler: LinkHandler): void {
     this.#handler = handler;
   }
 
-  /** All frames of one turn of the event loop leave in one write, at least. */
+  /** All frames of one event-loop tick leave in one write, at least. */
   send(frame: Frame): void {
     const bytes = encodeFrame(frame);
     const first = this.#unsent.push(bytes) === 1;

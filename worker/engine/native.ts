@@ -26,8 +26,8 @@ export type LocalServerEvent =
       readonly request: number;
       readonly payload: Uint8Array;
     }
-  /** The process itself is gone (pidfd), whoever still holds its socket. `waitStatus` of a child of ours, `remarks` the end of a tool's stderr. */
-  | { readonly type: 'died'; readonly connection: number; readonly waitStatus: number | null; readonly remarks: string }
+  /** The process itself is gone (pidfd), whoever still holds its socket. `waitStatus` of a child of ours, `stderr` the end of a tool's stderr. */
+  | { readonly type: 'died'; readonly connection: number; readonly waitStatus: number | null; readonly stderr: string }
   /** End of stream, or bytes that are no frame; `reason` is empty for a clean end. */
   | { readonly type: 'closed'; readonly connection: number; readonly reason: string }
   /** Everything that had been sent before a localServerCatchUp has been reported; one for each, in their order. */

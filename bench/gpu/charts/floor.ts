@@ -8,7 +8,7 @@ export function busFactor(collective: MeasuredCollective, ranks: number): number
   return collective === 'broadcast' || collective === 'sendrecv' ? 1 : others;
 }
 
-/** Reductions have to go through multiprocessors; what only moves may take the faster way. GB/s. */
+/** Reductions have to go through SMs; what only moves may take the faster way. GB/s. */
 export function ceilingOf(collective: MeasuredCollective, { copies, stores }: Limits): number {
   const reduces = collective === 'all_reduce' || collective === 'reduce_scatter';
   return reduces ? stores : Math.max(copies, stores);

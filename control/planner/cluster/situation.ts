@@ -1,4 +1,5 @@
 /** What the tuning model has to know of a cluster. */
+import { ranksOfHosts } from '../../plan/possible.ts';
 import { totalBandwidth } from '../search/graph.ts';
 import type { Situation } from '../tuning/situation.ts';
 import { agree } from './agreement.ts';
@@ -13,7 +14,7 @@ export function situationOf({ shapes, ranks, hosts, ring, tree }: Cluster, block
   return {
     ranks,
     hosts: hosts.length,
-    ranksOfEachHost: hosts.every((host) => host.ranks.length === hosts[0]?.ranks.length) ? ranks / hosts.length : 0,
+    ranksOfEachHost: ranksOfHosts(hosts.map((host) => host.ranks.length)).ranksOfEachHost,
     ring,
     tree,
     collnet: chains.length === shapes.length ? agree(chains) : null,

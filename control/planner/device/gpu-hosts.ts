@@ -22,12 +22,12 @@ export function tuningBetweenHosts(situation: Situation, budget: ChannelBudget, 
   });
 }
 
-function withFewer(budget: ChannelBudget, most: number): ChannelBudget {
+function withFewer(budget: ChannelBudget, max: number): ChannelBudget {
   const { channels, pairChannels, minChannels } = budget;
   return {
     ...budget,
-    channels: Math.min(channels, most),
-    pairChannels: Math.min(pairChannels, most),
-    minChannels: Math.min(minChannels, most),
+    channels: Math.min(channels, max),
+    pairChannels: Math.min(pairChannels, max),
+    minChannels: Math.min(minChannels, max),
   };
 }

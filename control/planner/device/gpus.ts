@@ -76,7 +76,7 @@ export function gpuBudget(
   { extent, limit, isLater: later }: WantedBudget,
   preferences: Preferences,
 ): { readonly budget: ChannelBudget; readonly buffers: ReturnType<typeof gpuBuffersFor> } {
-  const { ranks, hosts, mostRanks } = extent;
+  const { ranks, hosts, maxRanks } = extent;
   const most = hosts > 1 ? MAX_CHANNELS_BETWEEN_HOSTS : MAX_CHANNELS;
   const channels = Math.max(1, Math.min(most, preferences.channels.max, limit));
   const copyChannels = Math.max(1, Math.floor(channels / COPYING));
@@ -84,7 +84,7 @@ export function gpuBudget(
     ranks,
     hosts,
     channels,
-    localRanks: mostRanks,
+    localRanks: maxRanks,
     rails: hasRails('cuda', extent),
     messageChannels: channelsOfMessage('sendRecv', ranks, channels - copyChannels),
     isLater: later,
@@ -106,8 +106,8 @@ export function situationOnGpus(
   { network, corrections }: PlannedBetween,
 ): Situation {
   const counts = cluster.hosts.map(({ ranks }) => ranks.length);
-  const mostRanks = counts.reduce((most, count) => Math.max(most, count), 0);
-  const { budget } = gpuBudget({ extent: { ...situation, mostRanks }, limit: Infinity, isLater: false }, preferences);
+  const maxRanks = counts.reduce((most, count) => Math.max(most, count), 0);
+  const { budget } = gpuBudget({ extent: { ...situation, maxRanks }, limit: Infinity, isLater: false }, preferences);
   const { channels, pairChannels } = budget;
   return withTerms(situation, 'cuda', { network, corrections, load: 1, channels, pairChannels });
 }

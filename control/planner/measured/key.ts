@@ -90,6 +90,6 @@ export function countByLayout(layout: string): RanksOfHosts & { readonly ranks: 
   const runs = layout.split(' ').map((run) => run.split('x').map(Number));
   const hosts = runs.reduce((sum, [count = 0]) => sum + count, 0);
   const ranks = runs.reduce((sum, [count = 0, each = 0]) => sum + count * each, 0);
-  const mostRanks = Math.max(...runs.map(([, each = 0]) => each));
-  return { ranks, hosts, mostRanks, ranksOfEachHost: ranks === hosts * mostRanks ? mostRanks : 0 };
+  const maxRanks = Math.max(...runs.map(([, each = 0]) => each));
+  return { ranks, hosts, maxRanks, ranksOfEachHost: ranks === hosts * maxRanks ? maxRanks : 0 };
 }

@@ -120,7 +120,7 @@ export class Tables implements HostTables {
       device === 'cuda'
         ? gpuBudget({ extent, limit: Infinity, isLater: false }, preferences).budget
         : { channels: network.rails, pairChannels: 1 };
-    const ranksOnCores = network.isOneMachine ? extent.ranks : extent.mostRanks;
+    const ranksOnCores = network.isOneMachine ? extent.ranks : extent.maxRanks;
     const terms = termsOf(device, null, {
       network,
       corrections: {},

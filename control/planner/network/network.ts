@@ -61,7 +61,9 @@ export function nicsBetween({ hosts }: PlanInput, environment: Environment): Nic
   if (hosts.length < 2) return null;
   const verbs = chooseVerbs(hosts, environment);
   if (typeof verbs !== 'string') return { ...verbs, backend: VERBS, whyNotVerbs: null };
-  if (valueOf(environment, 'NCCL_NET')?.toUpperCase() === VERBS)
+  // A plugin may have that name too, and only the engine knows.
+  const hasPlugin = !['', 'none'].includes(valueOf(environment, 'NCCL_NET_PLUGIN') ?? '');
+  if (valueOf(environment, 'NCCL_NET')?.toUpperCase() === VERBS && !hasPlugin)
     throw new UnplannableError(`NCCL_NET=${VERBS}: the hosts cannot reach each other so: ${verbs}`);
   return { ...chooseNics(hosts), backend: SOCKETS, whyNotVerbs: hosts.some(hasCards) ? verbs : null };
 }

@@ -2,7 +2,7 @@
  * Chooses the InfiniBand or RoCE ports by which the hosts of a communicator reach each other: NCCL_IB_HCA among those that are active, and of
  * each port the GID. Ports of one index, in the order of their cards, are a rail.
  */
-import type { HostVerbsPort } from '../../messages/nic.ts';
+import type { HostGid, HostVerbsPort } from '../../messages/nic.ts';
 import { admits, parseNameList } from '../../name-list.ts';
 import type { PlanNic } from '../../plan/network.ts';
 import { UnplannableError } from '../input/check.ts';
@@ -18,12 +18,27 @@ interface Usable {
   readonly gid: string;
 }
 
-/** A string is why the hosts cannot reach each other so: a clause without its end. Throws UnplannableError for a wrong variable. */
-export function chooseVerbs(hosts: readonly VerbsHost[], environment: Environment): ChosenNics | string {
+/** The GID by which a job would use an active port; a string is why it would not: a clause without its end. Throws UnplannableError. */
+export function chosenGid(port: HostVerbsPort, environment: Environment): HostGid | string {
+  const refused = refusal(environment);
+  if (refused !== null) return refused;
+  const named = valueOf(environment, 'NCCL_IB_HCA');
+  const list = parseNameList(named ?? undefined);
+  if (list !== null && !admits(list, port.card, port.port)) return `not in NCCL_IB_HCA=${named}`;
+  return gidOf(port, environment) ?? 'no GID of the wanted kind';
+}
+
+/** Why the user wants no InfiniBand at all; null: no variable says so. */
+function refusal(environment: Environment): string | null {
   const disabled = anyNumber(environment, 'NCCL_IB_DISABLE') ?? 0;
   if (disabled !== 0) return `NCCL_IB_DISABLE=${disabled}`;
-  const wanted = valueOf(environment, 'NCCL_NET')?.toLowerCase();
-  if (wanted === 'socket') return 'NCCL_NET=Socket';
+  return valueOf(environment, 'NCCL_NET')?.toLowerCase() === 'socket' ? 'NCCL_NET=Socket' : null;
+}
+
+/** A string is why the hosts cannot reach each other so: a clause without its end. Throws UnplannableError for a wrong variable. */
+export function chooseVerbs(hosts: readonly VerbsHost[], environment: Environment): ChosenNics | string {
+  const refused = refusal(environment);
+  if (refused !== null) return refused;
   const usable: Usable[][] = [];
   for (const { name, verbs } of hosts) {
     if (verbs === undefined || verbs === null) return `${name} did not say which InfiniBand devices it has`;
@@ -49,7 +64,7 @@ function usablePorts(ports: readonly HostVerbsPort[], environment: Environment):
     .toSorted((one, other) => compare(placeOf(one), placeOf(other)))
     .flatMap((port) => {
       const gid = gidOf(port, environment);
-      return gid === null ? [] : [{ port, gid }];
+      return gid === null ? [] : [{ port, gid: gid.gid }];
     });
 }
 
@@ -75,19 +90,19 @@ function compare(one: string, other: string): number {
  * another. RoCE has several for each address: the version that routers pass on before the other, an address of the wanted family before a
  * link-local one. As NCCL chooses them (its documentation: NCCL_IB_GID_INDEX and the variables beside it).
  */
-function gidOf({ linkLayer, gids }: HostVerbsPort, environment: Environment): string | null {
-  const at = (index: number): string | null => gids.find((one) => one.index === index)?.gid ?? null;
+function gidOf({ linkLayer, gids }: HostVerbsPort, environment: Environment): HostGid | null {
+  const at = (index: number): HostGid | null => gids.find((one) => one.index === index) ?? null;
   const given = anyNumber(environment, 'NCCL_IB_GID_INDEX') ?? -1;
   if (given >= 0) return at(given);
   if (linkLayer === 'InfiniBand') {
     const routable = wholeNumber(environment, 'NCCL_IB_ROUTABLE_FLID_GID_INDEX', 0, 255) ?? 1;
     const other = at(routable);
-    return other !== null && hasFlid(other) ? other : at(0);
+    return other !== null && hasFlid(other.gid) ? other : at(0);
   }
   const version = wholeNumber(environment, 'NCCL_IB_ROCE_VERSION_NUM', 1, 2) ?? 2;
   const family = familyOf(environment);
   const ranked = gids
-    .map((one) => ({ ...one, worth: worthOf(one, version, family) }))
+    .map((gid) => ({ gid, worth: worthOf(gid, version, family) }))
     .toSorted((one, other) => other.worth - one.worth);
   return ranked[0]?.gid ?? null;
 }

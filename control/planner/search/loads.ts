@@ -50,10 +50,10 @@ export function usesOf(routes: MachineRoutes): Uses {
   };
 }
 
-function linksBetween(routes: MachineRoutes, froms: readonly MachineNode[], tos: readonly MachineNode[]): number {
+function linksBetween(routes: MachineRoutes, sources: readonly MachineNode[], targets: readonly MachineNode[]): number {
   let links = 0;
-  froms.forEach((from) => {
-    tos.forEach((to) => (links += routes.path(from, to).links.length));
+  sources.forEach((from) => {
+    targets.forEach((to) => (links += routes.path(from, to).links.length));
   });
   return links;
 }
@@ -75,10 +75,10 @@ class Tables {
     this.factors = new Float64Array(entries);
   }
 
-  all(froms: readonly MachineNode[], tos: readonly MachineNode[]): Use[] {
+  all(sources: readonly MachineNode[], targets: readonly MachineNode[]): Use[] {
     const uses: Use[] = [];
-    froms.forEach((from) => {
-      tos.forEach((to) => uses.push(this.#add(from, this.#routes.path(from, to))));
+    sources.forEach((from) => {
+      targets.forEach((to) => uses.push(this.#add(from, this.#routes.path(from, to))));
     });
     return uses;
   }

@@ -1,4 +1,4 @@
-/** `ncclrun perf COLLECTIVE [options]`: the native measuring program as the ranks of an ordinary job. */
+/** `ncclrun perf COLLECTIVE|net [options]`: the native measuring program as the ranks of an ordinary job. */
 import { join } from 'node:path';
 import { installationRoot } from '../../local/host.ts';
 import { reportUnwritten } from '../../report/unwritten.ts';
@@ -7,7 +7,7 @@ import { jobRequest } from '../job-request.ts';
 import { measuringReporters, runReported } from '../launch.ts';
 import { perfCommandLine, type JobOptionName, type MeasureOptionName } from '../options.ts';
 import { checkedWords } from '../checked-words.ts';
-import { commandTable } from '../command-table.ts';
+import { commandTable, NETWORK_WORD } from '../command-table.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
 import { reportRefusals } from '../report-refusals.ts';
@@ -24,9 +24,15 @@ export async function perf(argv: readonly string[]): Promise<number> {
   if (asked === 'version') return (await import('./version.ts')).version();
   const notices = await reportRefusals(read);
 
-  const request = jobRequest(settings, [perfProgram, collectiveOf(words), ...measureArguments(settings)]);
+  const subject = subjectOf(words);
+  const net = subject === NETWORK_WORD ? await import('./perf-net.ts') : null;
+  const request =
+    net?.netRequest(settings, perfProgram) ??
+    jobRequest(settings, [perfProgram, subject, ...measureArguments(settings)]);
   if (settings.flag('dry-run') || settings.flag('explain'))
     return (await import('./dry-run.ts')).printDryRun(settings, request);
+
+  if (net !== null) return net.perfNet(settings, request, notices);
 
   const { json, streams, others, files } = await measuringReporters(settings, request, notices);
   const reporter = new PerfReporter(others, streams.stdout, json);
@@ -34,9 +40,10 @@ export async function perf(argv: readonly string[]): Promise<number> {
   return reportUnwritten(files, streams, reporter.verdict(result).exitCode);
 }
 
-function collectiveOf(words: readonly string[]): string {
-  const [collective] = checkedWords(words, commandTable.perf);
-  if (collective !== undefined) return collective;
+/** A collective, or the network. */
+function subjectOf(words: readonly string[]): string {
+  const [subject] = checkedWords(words, commandTable.perf);
+  if (subject !== undefined) return subject;
   throw usageError('no collective given', `write: ${commandTable.perf.usage}`);
 }
 

@@ -17,7 +17,9 @@ import { hostGroups, sizesOf } from '../../plan/request.ts';
 import { planText } from '../../plan/text.ts';
 import { verify } from '../../plan/verify.ts';
 import { viewOf } from '../../plan/view.ts';
-import { localTopology } from '../../local/host.ts';
+import { localTopology, localVerbs } from '../../local/host.ts';
+import { verbsViews } from '../../topology/verbs.ts';
+import type { PortGids } from '../../plan/nics.ts';
 import { checked, readUserGraphsFile } from '../../topology/file.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { collectivesOf } from '../collectives.ts';
@@ -68,14 +70,15 @@ export async function plan(argv: readonly string[]): Promise<number> {
   }
   const { preferences } = variables;
   const here = await readingVariablesAsync(() => measuredHere(planned, { system: own, isOneMachine, preferences }));
-  return print(await rendered(planned, variables, settings, here), 0);
+  const gids = own === null ? NO_GIDS : await ownGids();
+  return print(await rendered(planned, variables, settings, { ...here, gids }), 0);
 }
 
 async function rendered(
   planned: PlannedCluster,
   variables: PlanVariables,
   settings: Settings<PlanOptionName>,
-  here: MeasuredOnMachine,
+  here: MeasuredOnMachine & { readonly gids: PortGids },
 ): Promise<string> {
   const format = formatOf(settings);
   if (format === 'nccl-xml') return graphsOfFirst(planned);
@@ -88,11 +91,20 @@ async function rendered(
     situation: here.situation,
     table: here.table,
     settings: variables.settings,
+    gids: here.gids,
     memory: engineMemory(planned.cluster, process.env, here),
   });
   if (format === 'json') return `${JSON.stringify(view)}\n`;
   if (format === 'svg') return (await import('../../plan/svg.ts')).planSvg(view);
   return planText(view, settings.flag('explain'));
+}
+
+const NO_GIDS: PortGids = new Map();
+
+/** Of this machine's ports that a job would use. */
+async function ownGids(): Promise<PortGids> {
+  const ports = verbsViews(await localVerbs(), process.env);
+  return new Map(ports.flatMap(({ card, port, gid }) => (gid === null ? [] : [[`${card} ${port}`, gid.gid] as const])));
 }
 
 function formatOf(settings: Settings<PlanOptionName>): string {

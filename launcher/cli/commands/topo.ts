@@ -3,17 +3,20 @@ import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { printableLine } from '../../../control/printable.ts';
 import { writeXml } from '../../../control/topology/write-xml.ts';
-import { localTopology } from '../../local/host.ts';
+import { localTopology, localVerbs } from '../../local/host.ts';
 import { makePaint, type Paint } from '../../text/colour.ts';
 import { standardStreams, type StandardStreams } from '../../report/standard-streams.ts';
 import { ourLine } from '../../report/summary.ts';
 import { isRenumbered } from '../../topology/complete.ts';
 import { checked, readUserTopologyFile } from '../../topology/file.ts';
 import { otherHost } from '../topology-of-host.ts';
+import type { PrintedTopology } from '../../topology/printed.ts';
 import { jsonOf } from '../../topology/json.ts';
 import { survey, type Survey } from '../../topology/survey.ts';
 import { svgOf } from '../../topology/svg/svg.ts';
 import { textOf } from '../../topology/text.ts';
+import { verbsText, verbsViews } from '../../topology/verbs.ts';
+import type { VerbsPortView } from '../../topology/verbs.ts';
 import { checkedWords } from '../checked-words.ts';
 import { commandTable } from '../command-table.ts';
 import { topoCommandLine, type JobOptionName, type TopoOptionName } from '../options.ts';
@@ -48,6 +51,8 @@ export async function topo(argv: readonly string[]): Promise<number> {
 
 interface Found {
   readonly machine: Survey;
+  /** InfiniBand and RoCE ports; a file tells of none. */
+  readonly verbs: readonly VerbsPortView[];
   /** Before its root element. */
   readonly comments: readonly string[];
 }
@@ -62,12 +67,17 @@ async function find(settings: Settings<Names>, streams: StandardStreams): Promis
     const { root, comments } = readUserTopologyFile(file);
     const title = file === '-' ? 'standard input' : printableLine(basename(file));
     const notes = isRenumbered(root) ? [`${title}: GPUs without a number of their own are counted in its order`] : [];
-    return { machine: checked(() => survey(root, title, notes)), comments };
+    return { machine: checked(() => survey(root, title, notes)), verbs: [], comments };
   }
   if (host?.includes(',') === true) throw usageError(`--host ${host}: one host at a time`, 'name one host');
-  const detected = host === null ? await localTopology() : await otherHost(host, settings, streams);
+  const detected = host === null ? await ownMachine() : await otherHost(host, settings, streams);
   if (typeof detected === 'number') return detected;
-  return { machine: checked(() => survey(detected.system, host ?? hostname(), detected.notes)), comments: [] };
+  const { system, notes, verbs } = detected;
+  return { machine: checked(() => survey(system, host ?? hostname(), notes)), verbs, comments: [] };
+}
+
+async function ownMachine(): Promise<PrintedTopology> {
+  return { ...(await localTopology()), verbs: verbsViews(await localVerbs(), process.env) };
 }
 
 function formatOf(settings: Settings<Names>): (typeof topologyFormats)[number] {
@@ -75,12 +85,12 @@ function formatOf(settings: Settings<Names>): (typeof topologyFormats)[number] {
   return topologyFormats.find((format) => format === name) ?? 'text';
 }
 
-function written({ machine, comments }: Found, format: (typeof topologyFormats)[number], paint: Paint): string {
+function written({ machine, verbs, comments }: Found, format: (typeof topologyFormats)[number], paint: Paint): string {
   switch (format) {
     case 'text':
-      return textOf(machine, paint);
+      return verbs.length === 0 ? textOf(machine, paint) : `${textOf(machine, paint).trimEnd()}\n${verbsText(verbs)}`;
     case 'json':
-      return jsonOf(machine);
+      return jsonOf(machine, verbs);
     case 'xml':
       return writeXml(machine.system, comments);
     case 'svg':

@@ -138,7 +138,7 @@ function storeIn(output: string | null): TuneReporterOptions['store'] {
     const isFound = isHere && file === planned.file;
     return {
       file,
-      remark: isFound
+      note: isFound
         ? `stored in ${file}: ${jobs}`
         : `stored in ${file}; as ${planned.file} on ${planned.host}, ${jobs}`,
     };

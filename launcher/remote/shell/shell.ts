@@ -10,8 +10,8 @@ export interface RemoteExit {
   /** Exit status of the shell itself, not of the remote command, which reports on the link. Null if killed. */
   readonly status: number | null;
   /** Last part of the stderr of the shell and the remote command. */
-  readonly remarks: string;
-  /** Reason why the command never ran, if the shell knows it; else `remarks` have it. */
+  readonly stderr: string;
+  /** Reason why the command never ran, if the shell knows it; otherwise `stderr` has it. */
   readonly problem?: ConnectionProblem;
   /** Why the host has no agent to start, where the shell tried to bring it one. */
   readonly failure?: AgentFailure;
@@ -56,9 +56,9 @@ export interface RemoteShell {
 }
 
 /** One that is a program which any host has, so that agents can start agents. */
-export interface BranchingShell extends RemoteShell {
+export interface PortableShell extends RemoteShell {
   /** That program and its arguments, for any host to run. */
-  branchWords(host: HostSlots, command: string): readonly string[];
+  commandLine(host: HostSlots, command: string): readonly string[];
 }
 
 /** One word of a command line for any POSIX-like shell. */

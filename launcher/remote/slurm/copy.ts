@@ -31,11 +31,11 @@ export async function copyToHosts({
   const tool = startStep({ hosts, task: copyTask(identity), together: false, input: found.file });
   onBegin(tool, found.bytes.length);
   tool.open({ frame: () => undefined, closed: () => undefined });
-  const { remarks } = await tool.died;
+  const { stderr } = await tool.died;
   tool.release();
-  const messages = messagesOfTasks(remarks);
+  const messages = messagesOfTasks(stderr);
   return new Map(
-    Array.from(statusByHost(remarks), ([name, status]) => [
+    Array.from(statusByHost(stderr), ([name, status]) => [
       name,
       stagingFailure(name, refusalOf(status) ?? StagingRefusal.unpack, messages),
     ]),

@@ -39,7 +39,7 @@ interface Step {
 interface StepEnd {
   readonly status: number | null;
   readonly statuses: ReadonlyMap<string, number>;
-  readonly remarks: string;
+  readonly stderr: string;
   readonly problem: ConnectionProblem | null;
   /** Why hosts got no copy. */
   readonly failures: ReadonlyMap<string, AgentFailure>;
@@ -127,14 +127,14 @@ export class SlurmShell implements RemoteShell {
 
   /** When srun is gone, nobody calls any more. */
   async #watch({ tool, server }: Step): Promise<void> {
-    const { waitStatus, remarks } = await tool.died;
+    const { waitStatus, stderr } = await tool.died;
     tool.release();
     server.close();
     const status = waitStatus === null ? null : exitOf(waitStatus).exitCode;
-    const statuses = statusByHost(remarks);
-    const messages = withoutNoise(remarks);
+    const statuses = statusByHost(stderr);
+    const messages = withoutNoise(stderr);
     const problem = statuses.size === 0 ? this.#problem(messages, status) : null;
-    const end: StepEnd = { status, statuses, remarks: messages, problem, failures: new Map() };
+    const end: StepEnd = { status, statuses, stderr: messages, problem, failures: new Map() };
     const last = this.#mayCopy(statuses) ? await this.#beginAnew(end) : end;
     if (last !== null) this.#over(last);
   }
@@ -169,14 +169,14 @@ export class SlurmShell implements RemoteShell {
     }
   }
 
-  #over({ status, statuses, remarks, problem, failures }: StepEnd): void {
+  #over({ status, statuses, stderr, problem, failures }: StepEnd): void {
     this.#isOver = true;
     const uncalled = [...this.#links].filter(([, link]) => !link.isCalled);
     const endOf = ([name, link]: (typeof uncalled)[number]): void => {
       const failure = failures.get(name);
       this.#ends.set(link, {
         status: statuses.get(name) ?? status,
-        remarks,
+        stderr,
         ...(problem === null ? {} : { problem }),
         ...(failure === undefined ? {} : { failure }),
       });
@@ -203,8 +203,8 @@ export class SlurmShell implements RemoteShell {
     await Promise.race([tool.died, new Promise<void>((resolve) => setTimeout(resolve, GOODBYE_MS).unref())]);
     if (this.#allCalled) return;
     tool.kill();
-    const { remarks } = await tool.died;
-    if (statusByHost(remarks).size > 0) await this.#blamed.promise;
+    const { stderr } = await tool.died;
+    if (statusByHost(stderr).size > 0) await this.#blamed.promise;
   }
 
   /** A host's end is that of its link; the last one's is srun's. */
@@ -218,11 +218,11 @@ export class SlurmShell implements RemoteShell {
       await tool.died;
       clearTimeout(timeout);
     }
-    return this.#ends.get(link) ?? { status: 0, remarks: '' };
+    return this.#ends.get(link) ?? { status: 0, stderr: '' };
   }
 
-  #problem(remarks: string, status: number | null): ConnectionProblem {
-    const detail = remarks.trim() || `srun ended with status ${status ?? 'unknown'} without a message`;
+  #problem(stderr: string, status: number | null): ConnectionProblem {
+    const detail = stderr.trim() || `srun ended with status ${status ?? 'unknown'} without a message`;
     return {
       cause: 'shell',
       detail,

@@ -10,25 +10,25 @@ const NOISE =
   /lacks support for cpu binding|^srun: (Terminating|First task exited|Job step aborted)|STEP \S+ ON \S+ CANCELLED/;
 
 /** Without what has no meaning to those who did not call srun themselves. */
-export function withoutNoise(remarks: string): string {
-  return remarks
+export function withoutNoise(stderr: string): string {
+  return stderr
     .split('\n')
     .filter((line) => !NOISE.test(line))
     .join('\n');
 }
 
 /** The tasks' messages without srun's own. */
-export function messagesOfTasks(remarks: string): string {
-  return remarks
+export function messagesOfTasks(stderr: string): string {
+  return stderr
     .split('\n')
     .filter((line) => !line.startsWith('srun: '))
     .join('\n');
 }
 
 /** Status by host, of those whose task ended badly by itself. */
-export function statusByHost(remarks: string): ReadonlyMap<string, number> {
+export function statusByHost(stderr: string): ReadonlyMap<string, number> {
   const statuses = new Map<string, number>();
-  for (const line of remarks.split('\n')) {
+  for (const line of stderr.split('\n')) {
     const [, hosts, status] = ENDED_BADLY.exec(line) ?? [];
     if (hosts === undefined) continue;
     for (const name of namesIn(hosts)) statuses.set(name, Number(status));

@@ -5,18 +5,18 @@ import type { RemoteExit } from '../shell/shell.ts';
 import type { LateLink } from './late-link.ts';
 
 /** Maximum bytes kept of its stderr. */
-const REMARKS_BYTES = 4096;
+const STDERR_BYTES = 4096;
 
 export class RunningCommand {
   readonly #closed = Promise.withResolvers<void>();
   #status: number | null = null;
-  #remarks = '';
+  #stderr = '';
 
   constructor(channel: ClientChannel, link: LateLink) {
     channel.on('exit', (code: number | null) => (this.#status = code));
     channel.stderr.on(
       'data',
-      (bytes: Buffer) => (this.#remarks = (this.#remarks + bytes.toString('utf8')).slice(-REMARKS_BYTES)),
+      (bytes: Buffer) => (this.#stderr = (this.#stderr + bytes.toString('utf8')).slice(-STDERR_BYTES)),
     );
     channel.on('close', () => this.#closed.resolve());
     link.attach(new StreamLink(channel, channel));
@@ -29,6 +29,6 @@ export class RunningCommand {
 
   /** How it ended, as far as we know. */
   get end(): RemoteExit {
-    return { status: this.#status, remarks: this.#remarks };
+    return { status: this.#status, stderr: this.#stderr };
   }
 }

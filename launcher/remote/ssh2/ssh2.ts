@@ -101,6 +101,6 @@ function targetOf({ hops }: Route): HopSettings {
 }
 
 function failedExit(error: unknown): RemoteExit {
-  const remarks = messageOf(error);
-  return { status: null, remarks, ...(error instanceof ConnectionError ? { problem: error.problem } : {}) };
+  const stderr = messageOf(error);
+  return { status: null, stderr, ...(error instanceof ConnectionError ? { problem: error.problem } : {}) };
 }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { setImmediate as othersTurn } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import { cacheDirectory } from '../../../control/cache-directory.ts';
@@ -136,7 +136,7 @@ async function make(compression: Compression, { key }: InstallationIdentity): Pr
   const parts: Promise<Buffer>[] = [];
   for (const part of archivePieces(tarPieces(entries), PART_BYTES)) {
     parts.push(compress(part, compression));
-    await othersTurn();
+    await nextIteration();
   }
   return joined(await Promise.all(parts));
 }
@@ -147,7 +147,7 @@ async function joined(parts: readonly Buffer[]): Promise<Buffer> {
   let end = 0;
   for (const part of parts) {
     end += part.copy(whole, end);
-    await othersTurn();
+    await nextIteration();
   }
   return whole;
 }
@@ -183,7 +183,7 @@ async function sha256(bytes: Buffer): Promise<string> {
   const hash = createHash('sha256');
   for (let begin = 0; begin < bytes.length; begin += PART_BYTES) {
     hash.update(bytes.subarray(begin, begin + PART_BYTES));
-    await othersTurn();
+    await nextIteration();
   }
   return hash.digest('hex');
 }

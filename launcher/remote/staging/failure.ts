@@ -2,10 +2,10 @@
 import type { AgentFailure } from '../../model/failure.ts';
 import { StagingRefusal } from './protocol.ts';
 
-/** `remarks` is the stderr of the remote tools. */
-export function stagingFailure(host: string, refusal: number, remarks: string): AgentFailure {
+/** `stderr`: of the remote tools. */
+export function stagingFailure(host: string, refusal: number, stderr: string): AgentFailure {
   const base = { type: 'agent', host, phase: 'hello' } as const;
-  const reason = errorLine(remarks);
+  const reason = errorLine(stderr);
   switch (refusal) {
     case StagingRefusal.machine:
       return {
@@ -37,8 +37,8 @@ export function stagingFailure(host: string, refusal: number, remarks: string): 
 }
 
 /** The first line with an error of the system, else the last. */
-function errorLine(remarks: string): string {
-  const lines = remarks.split('\n').map((line) => line.trim());
+function errorLine(stderr: string): string {
+  const lines = stderr.split('\n').map((line) => line.trim());
   const reason = lines.find((line) => /no space left|quota|read-only|permission denied|not found|GLIBC/i.test(line));
   return reason ?? lines.findLast((line) => line !== '') ?? 'no reason given';
 }

@@ -58,10 +58,10 @@ export class StagingSession {
   }
 
   /** Why there is no agent, after the connection's end; null where staging is not to blame. */
-  async failure(remarks: string): Promise<AgentFailure | null> {
+  async failure(stderr: string): Promise<AgentFailure | null> {
     if (this.#ownFailure !== null || this.#refusal === null) return this.#ownFailure;
     const { stagingFailure } = await import('./failure.ts');
-    return stagingFailure(this.#options.host, this.#refusal, remarks);
+    return stagingFailure(this.#options.host, this.#refusal, stderr);
   }
 
   /** An agent from the cache that cannot serve; another copy may. */

@@ -1,8 +1,8 @@
-/** An agent at work that passes frames on to agents of other hosts, and these as remote processes. */
+/** A running agent that forwards frames to its child agents, and these as remote processes. */
 import { GatheredFrames } from '../../../control/link/gathered-frames.ts';
 import type { Link, LinkHandler } from '../../../control/link/link.ts';
-import { parseBranchEnd, parseBranchProblem } from '../../../control/link/validate.ts';
-import { BranchMessage, decodePassed } from '../../../control/messages/branch.ts';
+import { parseChildEnd, parseChildProblem } from '../../../control/link/validate.ts';
+import { ChildMessage, decodePassed } from '../../../control/messages/child-agent.ts';
 import { encodeJson, makeFrame } from '../../../control/messages/codec.ts';
 import { FrameKind, type Frame } from '../../../control/messages/frame.ts';
 import { ProtocolError } from '../../../control/messages/protocol-error.ts';
@@ -12,7 +12,7 @@ export class AgentMultiplexer {
   readonly #host: string;
   readonly #link: Link;
   readonly #gathered: GatheredFrames;
-  readonly #branches = new Map<number, Branch>();
+  readonly #children = new Map<number, ChildAgent>();
   #next = 0;
 
   /** `link`: to the agent of `host`. */
@@ -31,43 +31,43 @@ export class AgentMultiplexer {
     const subject = this.#next++;
     const send = (flags: number, payload: Uint8Array = new Uint8Array(0)): void => {
       this.settle();
-      this.#link.send(makeFrame(FrameKind.branch, { subject, flags, payload }));
+      this.#link.send(makeFrame(FrameKind.childAgent, { subject, flags, payload }));
     };
-    const branch = new Branch({
+    const child = new ChildAgent({
       send: (frame) => this.#gathered.add(subject, frame),
       flush: () => {
         this.settle();
         this.#link.flush();
       },
-      close: () => send(BranchMessage.close),
+      close: () => send(ChildMessage.close),
     });
-    this.#branches.set(subject, branch);
-    void branch.exit.then(() => this.#branches.delete(subject));
-    send(BranchMessage.begin, encodeJson({ words }));
-    const letGo = (lost: boolean): void => send(lost ? BranchMessage.kill : BranchMessage.letGo);
-    return { link: branch, exit: branch.exit, kill: () => send(BranchMessage.kill), letGo, isWatched: true };
+    this.#children.set(subject, child);
+    void child.exit.then(() => this.#children.delete(subject));
+    send(ChildMessage.begin, encodeJson({ words }));
+    const letGo = (lost: boolean): void => send(lost ? ChildMessage.kill : ChildMessage.letGo);
+    return { link: child, exit: child.exit, kill: () => send(ChildMessage.kill), letGo, isWatched: true };
   }
 
-  /** @throws ProtocolError for a frame of a branch that makes no sense */
+  /** @throws ProtocolError for a frame of a child agent that makes no sense */
   receive(frame: Frame): void {
-    if (frame.flags !== BranchMessage.passed) return this.#branches.get(frame.subject)?.receive(frame);
-    for (const { branches, frame: one } of decodePassed(frame.payload))
-      for (const branch of branches) this.#branches.get(branch)?.deliver(one);
+    if (frame.flags !== ChildMessage.passed) return this.#children.get(frame.subject)?.receive(frame);
+    for (const { children, frame: one } of decodePassed(frame.payload))
+      for (const child of children) this.#children.get(child)?.deliver(one);
     return undefined;
   }
 
-  /** Hands to the link what branches were given so far. */
+  /** Sends the frames that child agents were given so far. */
   settle(): void {
     this.#gathered.flush();
   }
 
   /** Nothing comes from it any more. */
   end(): void {
-    for (const branch of this.#branches.values()) branch.lose(`it was reached through ${this.#host}, which is gone`);
+    for (const child of this.#children.values()) child.lose(`it was reached through ${this.#host}, which is gone`);
   }
 }
 
-class Branch implements Link {
+class ChildAgent implements Link {
   readonly #far: Pick<Link, 'send' | 'flush' | 'close'>;
   readonly #exit = Promise.withResolvers<RemoteExit>();
   #handler: LinkHandler | null = null;
@@ -101,15 +101,15 @@ class Branch implements Link {
   }
 
   receive({ flags, payload }: Frame): void {
-    if (flags === BranchMessage.closed) return this.#closed(parseBranchProblem(payload).problem);
-    if (flags !== BranchMessage.gone) throw new ProtocolError(`a frame of a branch with flags ${flags}`);
+    if (flags === ChildMessage.closed) return this.#closed(parseChildProblem(payload).problem);
+    if (flags !== ChildMessage.gone) throw new ProtocolError(`a frame of a child agent with flags ${flags}`);
     this.#closed(null);
-    return this.#exit.resolve(parseBranchEnd(payload));
+    return this.#exit.resolve(parseChildEnd(payload));
   }
 
   lose(problem: string): void {
     this.#closed(problem);
-    this.#exit.resolve({ status: null, remarks: problem });
+    this.#exit.resolve({ status: null, stderr: problem });
   }
 
   deliver(frame: Frame): void {

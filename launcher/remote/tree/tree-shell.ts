@@ -9,13 +9,13 @@ import { ProtocolError } from '../../../control/messages/protocol-error.ts';
 import type { HostSlots } from '../../model/types.ts';
 import type { ConnectionProgress } from '../shell/connection.ts';
 import type { Limiter } from '../shell/limiter.ts';
-import type { BranchingShell, RemoteExit, RemoteProcess, RemoteShell } from '../shell/shell.ts';
+import type { PortableShell, RemoteExit, RemoteProcess, RemoteShell } from '../shell/shell.ts';
 import { lastLine } from '../shell/last-line.ts';
 import { parentOf } from './shape.ts';
 import { AgentMultiplexer } from './agent-multiplexer.ts';
 
 export class TreeShell implements RemoteShell {
-  readonly #direct: BranchingShell;
+  readonly #direct: PortableShell;
   readonly #radix: number;
   readonly #indexes: ReadonlyMap<string, number>;
   /** By index: it is known whether its agent can start others. */
@@ -28,7 +28,7 @@ export class TreeShell implements RemoteShell {
   #isTried = false;
   readonly #works = Promise.withResolvers<boolean>();
 
-  constructor(direct: BranchingShell, hosts: readonly HostSlots[], radix: number) {
+  constructor(direct: PortableShell, hosts: readonly HostSlots[], radix: number) {
     this.#direct = direct;
     this.#radix = radix;
     this.#indexes = new Map(hosts.map(({ name }, index) => [name, index]));
@@ -50,8 +50,8 @@ export class TreeShell implements RemoteShell {
     const multiplexer = this.#routes.get(host.name);
     if (multiplexer === undefined) return this.#asMultiplexer(host, await this.#direct.start(host, command, making));
     making.step(`through ${multiplexer.host}`);
-    const branch = multiplexer.grow(this.#direct.branchWords(host, command));
-    return this.#asMultiplexer(host, this.#watched(host, multiplexer, branch, making));
+    const child = multiplexer.grow(this.#direct.commandLine(host, command));
+    return this.#asMultiplexer(host, this.#watched(host, multiplexer, child, making));
   }
 
   trial(host: HostSlots, verbose: boolean): string {
@@ -86,7 +86,7 @@ export class TreeShell implements RemoteShell {
     void remote.exit.then(closed).then(() => setImmediate(() => multiplexer.end()));
     const link = tapped(remote.link, {
       frame: (frame) => {
-        if (frame.kind === FrameKind.branch) return receive(multiplexer, frame, remote);
+        if (frame.kind === FrameKind.childAgent) return receive(multiplexer, frame, remote);
         if (frame.kind !== FrameKind.staging && !this.#multiplexers.has(index)) {
           this.#multiplexers.set(index, multiplexer);
           this.#settled[index]?.resolve();
@@ -99,15 +99,15 @@ export class TreeShell implements RemoteShell {
     return { ...remote, link };
   }
 
-  /** Where no agent answers at the end of a branch, the launcher tries by itself. */
+  /** Where the child agent does not answer, the launcher tries by itself. */
   #watched(
     host: HostSlots,
     multiplexer: AgentMultiplexer,
-    branch: RemoteProcess,
+    child: RemoteProcess,
     making: ConnectionProgress,
   ): RemoteProcess {
     let answered = false;
-    const link = tapped(branch.link, {
+    const link = tapped(child.link, {
       frame: () => {
         answered = true;
         this.#works.resolve(true);
@@ -116,15 +116,15 @@ export class TreeShell implements RemoteShell {
       closed: () => undefined,
       closing: () => undefined,
     });
-    const exit = branch.exit.then((end): RemoteExit => {
+    const exit = child.exit.then((end): RemoteExit => {
       if (answered) return end;
       this.#works.resolve(false);
       this.#unreached.add(host.name);
-      const detail = lastLine(end.remarks) ?? `status ${end.status}`;
+      const detail = lastLine(end.stderr) ?? `status ${end.status}`;
       making.remoteShell(`reached from here, since ${multiplexer.host} could not reach it: ${detail}`);
       return { ...end, problem: { cause: 'other', detail, remedy: null, transient: true } };
     });
-    return { ...branch, link, exit };
+    return { ...child, link, exit };
   }
 }
 

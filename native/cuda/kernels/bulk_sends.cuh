@@ -33,7 +33,7 @@ class BulkSends {
  public:
   // True if bulk copies execute the move; all threads of all blocks agree.
   static __device__ __forceinline__ bool takes(const Launch& launch, const Move& move) {
-    if (!kHasBulkCopies || move.froms > 0 || move.tos != 1 || move.target != nullptr) return false;
+    if (!kHasBulkCopies || move.receiveCount > 0 || move.sendCount != 1 || move.target != nullptr) return false;
     const uint64_t bytes = move.count * launch.elementBytes;
     const bool isEven = (reinterpret_cast<uintptr_t>(move.own) | bytes) % 16 == 0;
     return isEven && bytes >= kMinPieces * kBulkBytes && launch.opIndex % kRedOps != uint8_t(RedOp::preMulSum);

@@ -22,7 +22,7 @@ class LL {
   __device__ void copy(const void* source, void* target, size_t bytes) {
     copyWords<Ops>(reduction_, source, target, bytes);
   }
-  __device__ void sent() {}  // each thread has loaded what it stores
+  __device__ void finishSends() {}  // each thread has loaded what it stores
   __device__ void finish() { steps_.finish(); }
 
   __device__ __forceinline__ void move(const Move& move) {
@@ -37,19 +37,19 @@ class LL {
       if (move.own != nullptr) word = i < whole ? loadWord(move.own, i) : loadPart(move.own, i, bytes);
       if (reduces) {
         word = reduced(move, contributions, i, word, spin);
-      } else if (move.froms > 0) {
+      } else if (move.receiveCount > 0) {
         uint64_t words[1];
         receive(contributions, 0, i, words, spin);
         word = words[0];
       }
 #pragma unroll 1  // unrolled code would cost more than it saves: the peer is far away
-      for (uint32_t k = move.to; k < move.to + move.tos; k++)
+      for (uint32_t k = move.to; k < move.to + move.sendCount; k++)
         storeLLLine(steps_.template sendSlot<uint4>(k) + i, word, steps_.sendFlag(k));
       if (move.target == nullptr) continue;
       if (i < whole) storeWord(move.target, i, word);
       if (i >= whole) storePart(move.target, i, bytes, word);
     }
-    for (uint32_t k = move.to; k < move.to + move.tos; k++) {
+    for (uint32_t k = move.to; k < move.to + move.sendCount; k++) {
       if (!steps_.isRenewalDue(k)) continue;
       for (uint32_t i = (bytes + 7) / 8 + threadIdx.x; i < steps_.slotBytes() / 16; i += blockDim.x)
         storeLLLine(steps_.template sendSlot<uint4>(k) + i, 0, steps_.sendFlag(k));

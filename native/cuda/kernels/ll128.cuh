@@ -23,7 +23,7 @@ class LL128 {
   __device__ void copy(const void* source, void* target, size_t bytes) {
     copyWords<Ops>(reduction_, source, target, bytes);
   }
-  __device__ void sent() {}  // each thread has loaded what it stores
+  __device__ void finishSends() {}  // each thread has loaded what it stores
   __device__ void finish() { steps_.finish(); }
 
   __device__ __forceinline__ void move(const Move& move) {
@@ -38,7 +38,7 @@ class LL128 {
     } else if constexpr (WordReduction<Ops>::kReduces) {
       // Sums are unrolled at full length; single-step messages of other operators are short.
       constexpr bool kShort = kSingleStep && WordReduction<Ops>::kChooses;
-      if (move.froms == 1) {
+      if (move.receiveCount == 1) {
         forEachGroup<kShort ? 1 : 4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
           reduce<2, kUnroll, kWhole>(move, span, group, spin);
         });
@@ -142,7 +142,7 @@ class LL128 {
   __device__ __forceinline__ void storeAndSend(const Move& move, const Span& span, uint32_t group,
                                                const Pair (&pairs)[kUnroll]) {
 #pragma unroll 1  // unrolled code would cost more than it saves: the peer is far away
-    for (uint32_t k = move.to; k < move.to + move.tos; k++) {
+    for (uint32_t k = move.to; k < move.to + move.sendCount; k++) {
       auto* const slot = steps_.template sendSlot<uint64_t>(k);
       const uint64_t flag = steps_.sendFlag(k);
       maybeDelay();
@@ -226,7 +226,7 @@ class LL128 {
     Pair pairs[1][kUnroll]{};
     if (move.own != nullptr) {
       loadOwn<kUnroll, kWhole>(move.own, span, group, pairs[0]);
-    } else if (move.froms > 0) {
+    } else if (move.receiveCount > 0) {
       receive<1, kUnroll, kWhole>(Contributions(move), 0, span, group, pairs, spin);
     }
     storeAndSend<kUnroll, kWhole>(move, span, group, pairs[0]);
@@ -274,14 +274,14 @@ class LL128 {
 
   __device__ __forceinline__ void renewSlots(const Move& move, uint32_t lines) {
     bool due = false;
-    for (uint32_t k = move.to; k < move.to + move.tos; k++) due = due || steps_.isRenewalDue(k);
-    if (due) renewSlotsNow(steps_, move.to, move.tos, lines);
+    for (uint32_t k = move.to; k < move.to + move.sendCount; k++) due = due || steps_.isRenewalDue(k);
+    if (due) renewSlotsNow(steps_, move.to, move.sendCount, lines);
   }
   // Fills the slot's remaining lines, so that no flag gets as old as the counter's period (isRenewed). Rare: not
   // inlined, so that it takes no registers from the common path.
-  static __device__ __noinline__ void renewSlotsNow(const Steps<kProtocol> steps, uint32_t to, uint32_t tos,
+  static __device__ __noinline__ void renewSlotsNow(const Steps<kProtocol> steps, uint32_t to, uint32_t sendCount,
                                                     uint32_t lines) {
-    for (uint32_t k = to; k < to + tos; k++) {
+    for (uint32_t k = to; k < to + sendCount; k++) {
       if (!steps.isRenewalDue(k)) continue;
       for (uint32_t line = lines + threadIdx.x / 8; line < steps.slotBytes() / 128; line += blockDim.x / 8) {
         storeLL128Line(steps.template sendSlot<uint64_t>(k) + line * 16 + threadIdx.x % 8 * 2, 0,

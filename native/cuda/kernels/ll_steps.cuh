@@ -44,15 +44,15 @@ class LLSteps {
   }
   __device__ __forceinline__ bool isRenewalDue(uint32_t i) const { return isRenewed(steps_.send(i), slots()); }
 
-  // Waits until all sends [to, +tos) have a free slot. All threads agree on whether there is one.
+  // Waits until all sends [to, +sendCount) have a free slot. All threads agree on whether there is one.
   __device__ __forceinline__ void awaitCredits(const Move& move) {
     bool all = true;
-    for (uint32_t i = move.to; i < move.to + move.tos; i++)
+    for (uint32_t i = move.to; i < move.to + move.sendCount; i++)
       all = all && reached(connections_.sends[i].freed + slots(), steps_.send(i) + 1);
     if (all) return;
     __syncthreads();
     if (threadIdx.x == 0) {
-      for (uint32_t i = move.to; i < move.to + move.tos; i++)
+      for (uint32_t i = move.to; i < move.to + move.sendCount; i++)
         awaitCreditSlowly(launch_, connections_, i, steps_.send(i));
     }
     __syncthreads();
@@ -62,14 +62,14 @@ class LLSteps {
   __device__ __forceinline__ void post(const Move& move, uint32_t bytes) {
     bool grantsCredit = false;
     const auto due = [&](uint32_t i) { return isCreditDue(steps_.receive(i) + 1, slots()); };
-    for (uint32_t i = move.from; i < move.from + move.froms; i++) grantsCredit = grantsCredit || due(i);
+    for (uint32_t i = move.from; i < move.from + move.receiveCount; i++) grantsCredit = grantsCredit || due(i);
     if (grantsCredit) __syncthreads();  // all threads have read
     if (threadIdx.x == 0) {
-      for (uint32_t i = move.from; i < move.from + move.froms; i++) {
+      for (uint32_t i = move.from; i < move.from + move.receiveCount; i++) {
         connections_.receives[i].bytes += bytes;
         if (due(i)) storeCredit(connections_.receives[i].head, steps_.receive(i) + 1);
       }
-      for (uint32_t i = move.to; i < move.to + move.tos; i++) connections_.sends[i].bytes += bytes;
+      for (uint32_t i = move.to; i < move.to + move.sendCount; i++) connections_.sends[i].bytes += bytes;
     }
     if (!steps_.advance(move)) finish();
   }

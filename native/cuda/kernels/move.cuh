@@ -5,10 +5,10 @@
 
 namespace ncclrun::cuda {
 
-// Reduces the slots of receives [from, +froms), with `own` (if not null) as number `ownIndex` of them, into the slots
-// of sends [to, +tos) and `target` (if not null).
+// Reduces the slots of receives [from, +receiveCount), with `own` (if not null) as number `ownIndex` of them, into the
+// slots of sends [to, +sendCount) and `target` (if not null).
 struct Move {
-  uint32_t from, froms, to, tos;
+  uint32_t from, receiveCount, to, sendCount;
   const void* own;
   uint32_t ownIndex;
   void* target;
@@ -21,10 +21,10 @@ class Contributions {
  public:
   __device__ __forceinline__ explicit Contributions(const Move& move)
       : from_(move.from),
-        own_(move.own == nullptr          ? ~0u
-             : move.ownIndex < move.froms ? move.ownIndex
-                                          : move.froms),
-        count_(move.froms + (move.own != nullptr ? 1 : 0)) {}
+        own_(move.own == nullptr                 ? ~0u
+             : move.ownIndex < move.receiveCount ? move.ownIndex
+                                                 : move.receiveCount),
+        count_(move.receiveCount + (move.own != nullptr ? 1 : 0)) {}
   __device__ __forceinline__ uint32_t count() const { return count_; }
   __device__ __forceinline__ bool has(uint32_t number) const { return number < count_; }
   __device__ __forceinline__ bool isOwn(uint32_t number) const { return number == own_; }
@@ -38,12 +38,12 @@ class Contributions {
 };
 // True if the move stores the final result, which is divided, into a user's buffer.
 __device__ __forceinline__ bool isResult(const Move& move) {
-  return move.own != nullptr && move.froms > 0 && move.target != nullptr;
+  return move.own != nullptr && move.receiveCount > 0 && move.target != nullptr;
 }
 // True if the move has anything to reduce by `reduction` (WordReduction).
 __device__ __forceinline__ bool isReduced(const Move& move, const auto& reduction) {
   const bool own = move.own != nullptr;
-  return move.froms + own > 1 || (own && reduction.scales());
+  return move.receiveCount + own > 1 || (own && reduction.scales());
 }
 
 template <class T, class Op>

@@ -72,22 +72,22 @@ class Primitives {
                                             size_t count) {
     move(0, receives_, 0, forward ? sends_ : 0, own, ownIndex, target, count);
   }
-  __device__ __forceinline__ void merge(uint32_t from, uint32_t froms, const void* own, void* target, uint32_t to,
-                                        uint32_t tos, size_t count) {
-    move(from, froms, to, tos, own, froms, target, count);
+  __device__ __forceinline__ void merge(uint32_t from, uint32_t receiveCount, const void* own, void* target,
+                                        uint32_t to, uint32_t sendCount, size_t count) {
+    move(from, receiveCount, to, sendCount, own, receiveCount, target, count);
   }
   // target = reduction of all ranks' elements where they lie, in rank order; protocol Simple only.
   __device__ void pull(const Work& w) {
     if constexpr (requires { protocol_.pull(w); }) protocol_.pull(w);
   }
-  __device__ void sent() { protocol_.sent(); }
+  __device__ void finishSends() { protocol_.finishSends(); }
   // After the last step.
   __device__ void finish() { protocol_.finish(); }
 
  private:
-  __device__ __forceinline__ void move(uint32_t from, uint32_t froms, uint32_t to, uint32_t tos, const void* own,
-                                       uint32_t ownIndex, void* target, size_t count) {
-    if (count > 0) execute({from, froms, to, tos, own, ownIndex, target, count});
+  __device__ __forceinline__ void move(uint32_t from, uint32_t receiveCount, uint32_t to, uint32_t sendCount,
+                                       const void* own, uint32_t ownIndex, void* target, size_t count) {
+    if (count > 0) execute({from, receiveCount, to, sendCount, own, ownIndex, target, count});
   }
   __device__ __forceinline__ void execute(const Move& move) {
     if constexpr (kInline) {

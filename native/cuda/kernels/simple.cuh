@@ -56,7 +56,7 @@ class Simple {
     }
   }
 
-  __device__ void sent() { finish(); }
+  __device__ void finishSends() { finish(); }
   __device__ void finish() {
     if (isBulkWarp()) {
       if (isCopyThread()) BulkSends::end(launch_, connections_, copies_);
@@ -109,12 +109,13 @@ class Simple {
     const T* sources[kMaxPeers + 1];
     T* targets[kMaxPeers + 1];
     uint32_t sourceCount = 0, targetCount = 0;
-    for (uint32_t i = 0; i < move.froms; i++) {
+    for (uint32_t i = 0; i < move.receiveCount; i++) {
       if (move.own != nullptr && sourceCount == move.ownIndex) sources[sourceCount++] = static_cast<const T*>(move.own);
       sources[sourceCount++] = slotOf<T>(connections_.receives[move.from + i], steps_.receive(move.from + i));
     }
-    if (move.own != nullptr && sourceCount == move.froms) sources[sourceCount++] = static_cast<const T*>(move.own);
-    for (uint32_t i = 0; i < move.tos; i++)
+    if (move.own != nullptr && sourceCount == move.receiveCount)
+      sources[sourceCount++] = static_cast<const T*>(move.own);
+    for (uint32_t i = 0; i < move.sendCount; i++)
       targets[targetCount++] = slotOf<T>(connections_.sends[move.to + i], steps_.send(move.to + i));
     if (move.target != nullptr) targets[targetCount++] = static_cast<T*>(move.target);
     const uint32_t scaled = move.own != nullptr ? move.ownIndex : kNoSource;
@@ -168,12 +169,12 @@ class Simple {
   __device__ void waitForSlots(const Move& move) {
     SpinWait spin(launch_, connections_);
     const uint32_t lane = threadIdx.x % 32;
-    if (lane < move.froms) {
+    if (lane < move.receiveCount) {
       const ConnectionState& connection = connections_.receives[move.from + lane];
       const uint32_t wanted = steps_.receive(move.from + lane) + 1;
       while (!reached(loadVolatile(connection.tail), wanted) && !spin.gaveUp()) continue;
       loadAcquire(connection.tail);
-    } else if (lane >= kMaxPeers && lane - kMaxPeers < move.tos) {
+    } else if (lane >= kMaxPeers && lane - kMaxPeers < move.sendCount) {
       const uint32_t i = move.to + lane - kMaxPeers;
       awaitCredit(connections_.sends[i], steps_.send(i), connections_.steps, spin);
     }
@@ -185,13 +186,13 @@ class Simple {
     if (connections_.aborted) return;
     const uint32_t lane = threadIdx.x % 32;
     const uint64_t bytes = move.count * launch_.elementBytes;
-    if (lane < move.froms) {
+    if (lane < move.receiveCount) {
       ConnectionState& connection = connections_.receives[move.from + lane];
       connection.bytes += bytes;
       storeCredit(connection.head, steps_.receive(move.from + lane) + 1);
     }
     __syncwarp();
-    if (lane >= kMaxPeers && lane - kMaxPeers < move.tos) {
+    if (lane >= kMaxPeers && lane - kMaxPeers < move.sendCount) {
       SpinWait spin(launch_, connections_);
       const uint32_t i = move.to + lane - kMaxPeers;
       postStep(connections_, connections_.sends[i], steps_.send(i), bytes, spin);

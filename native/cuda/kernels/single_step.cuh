@@ -87,10 +87,10 @@ class SingleStep {
 
   __device__ __forceinline__ void awaitCredits(const Move&) const {}
   __device__ __forceinline__ void post(const Move& move, uint32_t bytes) {
-    const uint32_t first = receives_ ? move.from : move.to, count = receives_ ? move.froms : move.tos;
+    const uint32_t first = receives_ ? move.from : move.to, count = receives_ ? move.receiveCount : move.sendCount;
     if (mine_ - first < count) state_.bytes += bytes;
-    received_.increment(move.from, move.froms);
-    sent_.increment(move.to, move.tos);
+    received_.increment(move.from, move.receiveCount);
+    sent_.increment(move.to, move.sendCount);
   }
 
   // Called after the last move. No other thread reads what this writes. All of it happens before what the first thread

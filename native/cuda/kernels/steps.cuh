@@ -31,11 +31,11 @@ class Steps {
   // Advances all connections of the move. Returns false if write() is due as soon as all threads are here.
   __device__ __forceinline__ bool advance(const Move& move) {
     bool fits = true;
-    for (uint32_t i = move.from; i < move.from + move.froms; i++) {
+    for (uint32_t i = move.from; i < move.from + move.receiveCount; i++) {
       received_.increment(i);
       fits = fits && received_[i] < kMax;
     }
-    for (uint32_t i = move.to; i < move.to + move.tos; i++) {
+    for (uint32_t i = move.to; i < move.to + move.sendCount; i++) {
       sent_.increment(i);
       fits = fits && sent_[i] < kMax;
     }

@@ -128,7 +128,7 @@ DeviceRing NetRegions::ringOf(uint32_t peer, uint32_t channel, bool sends) {
   return ring;
 }
 
-void NetRegions::tell(OnGone onGone, OnCall onCall) {
+void NetRegions::setHandlers(OnGone onGone, OnCall onCall) {
   std::lock_guard lock(mutex_);
   onGone_ = std::move(onGone);
   onCall_ = std::move(onCall);

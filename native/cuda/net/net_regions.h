@@ -48,7 +48,7 @@ class NetRegions final : public DeviceRings {
   // Receives lost peers, and what peers have called, from now on; null: nobody does, and no call is under way.
   using OnGone = std::function<void(uint32_t peer, const Status& why, bool hasAborted)>;
   using OnCall = std::function<void(uint32_t peer, const StepCall& call)>;
-  void tell(OnGone onGone, OnCall onCall);
+  void setHandlers(OnGone onGone, OnCall onCall);
   // Of a peer that has left in order, as Doorbell::left has it; 0: it is there. Any thread.
   uint64_t leftAt(uint32_t peer) const;
   bool anyLeft() const { return anyLeft_.load(std::memory_order_acquire); }

@@ -112,8 +112,8 @@ OobMessage OobNetwork::introduction() const {
   OobMessage message;
   message.kind = OobKind::introduction;
   message.from = setup_.rank;
-  message.collectives = setup_.timeoutNanoseconds;
-  setup_.network.copy(message.sentence.data(), message.sentence.size() - 1);
+  message.timeoutNanoseconds = setup_.timeoutNanoseconds;
+  setup_.network.copy(message.network.data(), message.network.size() - 1);
   return message;
 }
 
@@ -201,7 +201,7 @@ void OobNetwork::tick(std::vector<Event>& out) {
     }
     if (!peer.sockets.empty() &&
         now - peer.sockets.front().lastSent() > setup_.timeoutNanoseconds / kHeartbeatsPerTimeout)
-      send(rank, {.result = isTraced() ? 1u : 0u});
+      send(rank, {.isTraced = isTraced() ? 1u : 0u});
   }
 }
 
@@ -234,8 +234,8 @@ std::string OobNetwork::silenceOf(uint32_t rank, const Peer& peer, uint64_t now)
 }
 
 uint64_t OobNetwork::tickNanoseconds() const {
-  constexpr uint64_t kMostNanoseconds = 1'000'000'000;
-  return std::min(setup_.timeoutNanoseconds / (2 * kHeartbeatsPerTimeout), kMostNanoseconds);
+  constexpr uint64_t kMaxNanoseconds = 1'000'000'000;
+  return std::min(setup_.timeoutNanoseconds / (2 * kHeartbeatsPerTimeout), kMaxNanoseconds);
 }
 
 void OobNetwork::sendToAll(const OobMessage& message) {

@@ -62,13 +62,13 @@ bool OobSocket::receive(uint32_t ranks, std::vector<OobMessage>& out, std::strin
     received_ += size_t(got);
     if (received_ < sizeof incoming_) continue;
     received_ = 0;
-    incoming_.sentence.back() = '\0';
+    incoming_.network.back() = incoming_.sentence.back() = '\0';
     if (!accept(incoming_, ranks)) {
       why = "it sends what this protocol does not have";
       return false;
     }
-    if (incoming_.kind == OobKind::introduction) peerTimeout_ = incoming_.collectives;
-    if (incoming_.kind == OobKind::heartbeat) isPeerTraced_ = incoming_.result != 0;
+    if (incoming_.kind == OobKind::introduction) peerTimeout_ = incoming_.timeoutNanoseconds;
+    if (incoming_.kind == OobKind::heartbeat) isPeerTraced_ = incoming_.isTraced != 0;
     out.push_back(incoming_);
   }
 }

@@ -165,8 +165,8 @@ class Adapted final : public Calls {
     // A message never has more bytes than the version can express, so a capacity may be cut to that.
     abi::MessageSize<V> capacities[kMaxReceives];
     for (int i = 0; i < count; i++) {
-      const size_t most = std::in_range<abi::MessageSize<V>>(sizes[i]) ? sizes[i] : size_t(INT_MAX);
-      capacities[i] = static_cast<abi::MessageSize<V>>(most);
+      const size_t max = std::in_range<abi::MessageSize<V>>(sizes[i]) ? sizes[i] : size_t(INT_MAX);
+      capacities[i] = static_cast<abi::MessageSize<V>>(max);
     }
     [[maybe_unused]] void* profilers[kMaxReceives] = {};
     if constexpr (V <= 9) return table_->irecv(comm, count, data, capacities, tags, registrations, request);

@@ -24,15 +24,15 @@ constexpr int kMaxWidth = 256;
 // Reads memory that may not be there: the kernel copies it through a pipe, and reports EFAULT where we would crash.
 class Reader {
  public:
-  std::string read(const char* from, size_t most) {
+  std::string read(const char* from, size_t max) {
     std::string text;
     if (from == nullptr) return "(null)";
     if (!open()) return "(unreadable)";
-    most = std::min(most, kMaxString);
-    while (text.size() < most) {
+    max = std::min(max, kMaxString);
+    while (text.size() < max) {
       const auto at = reinterpret_cast<uintptr_t>(from) + text.size();
       std::array<char, kMaxString> piece;
-      const size_t bytes = std::min<size_t>(most - text.size(), kPage - at % kPage);
+      const size_t bytes = std::min<size_t>(max - text.size(), kPage - at % kPage);
       const long copied = syscall(SYS_write, in_.get(), at, bytes);
       if (copied <= 0) return text.empty() ? "(unreadable)" : text;
       const long got = syscall(SYS_read, out_.get(), piece.data(), size_t(copied));
@@ -145,8 +145,8 @@ class Formatter {
         return true;
       case 's': {
         if (!c.length.empty()) return false;  // wide characters
-        const size_t most = c.precision < 0 ? kMaxString : size_t(c.precision);
-        put(c, "", reader_.read(va_arg(arguments_, const char*), most).c_str());
+        const size_t max = c.precision < 0 ? kMaxString : size_t(c.precision);
+        put(c, "", reader_.read(va_arg(arguments_, const char*), max).c_str());
         return true;
       }
       case 'm':

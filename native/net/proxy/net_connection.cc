@@ -20,9 +20,9 @@ size_t strideOf(uint32_t stepBytes) { return sizeof(NetConnection::SlotHeader) +
 }  // namespace
 
 Status NetConnection::make(const Setup& setup, std::unique_ptr<NetConnection>& out) {
-  const uint64_t most = setup.network.devices()[setup.device].maxMessageBytes;
-  if (most < sizeof(SlotHeader) || (setup.stepBytes + sizeof(SlotHeader)) / most >= kMaxParts) {
-    return {ncclInvalidUsage, "the network " + setup.network.name() + " carries at most " + std::to_string(most) +
+  const uint64_t max = setup.network.devices()[setup.device].maxMessageBytes;
+  if (max < sizeof(SlotHeader) || (setup.stepBytes + sizeof(SlotHeader)) / max >= kMaxParts) {
+    return {ncclInvalidUsage, "the network " + setup.network.name() + " carries at most " + std::to_string(max) +
                                   " bytes in a message, too few for slots of " + std::to_string(setup.stepBytes)};
   }
   const size_t slots = setup.ring.has_value() ? 0 : setup.steps * strideOf(setup.stepBytes);

@@ -67,10 +67,10 @@ class NetEndpoint final : public Endpoint {
   bool isEndExpected() const { return endExpected_.load(std::memory_order_acquire); }
   std::atomic<bool> isEndTaken{false};  // the receiver has the last message, and has told the sender
   // The proxy's thread alone.
-  bool isEndSaid = false;   // sender: has told the receiver that it comes
+  bool isEndSent = false;   // sender: has told the receiver that it comes
   bool isStopped = false;   // sender: the receiver leaves, and waits for the last message
-  bool isOpenSaid = false;  // receiver: has told the sender how many receives are still open
-  bool isStopSaid = false;  // receiver: has told the sender that it leaves
+  bool isOpenSent = false;  // receiver: has told the sender how many receives are still open
+  bool isStopSent = false;  // receiver: has told the sender that it leaves
 
   void watch() override { owner_.watch(*this); }
   Status gone() override { return owner_.whyGone(*this); }

@@ -51,7 +51,7 @@ Status NetTransport::startNetworks() {
 
 Status NetTransport::start() {
   NCCLRUN_TRY(silenceTimeout(timeoutNanoseconds_));
-  prepareOpenFiles(mostConnections());
+  prepareOpenFiles(maxConnections());
   NCCLRUN_TRY(startNetworks());
   return proxy_.start({.outOfBand = outOfBand_->eventDescriptor(),
                        .network = network_->eventDescriptor(),

@@ -45,7 +45,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   // Of the network, which carries the connection.
   uint32_t deviceOf(uint32_t peer, uint32_t channel, bool sends) const;
   // Tells a rank of another host which collective this one has called. Any thread.
-  void tellCall(uint32_t peer, const StepCall& call);
+  void sendCall(uint32_t peer, const StepCall& call);
   // The program has destroyed the communicator; its graphs may still run.
   void endAtExit() { proxy_.endAtExit(); }
   // This rank leaves in order, as Doorbell::left has it.
@@ -88,7 +88,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   void onGone(uint32_t peer, PeerState state);
   // The peer of a failed connection is there: after a moment, in which its goodbye may still come, it is lost.
   void judgeFailures();
-  void tellDevice(uint32_t peer, const PeerState& state);
+  void notifyDevice(uint32_t peer, const PeerState& state);
   // Ends the communicator, because what this rank has sent may be lost.
   void failSender(const NetEndpoint& endpoint, const PeerState& state);
   // Nothing more comes from, or goes to, that peer.
@@ -96,7 +96,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   Status statusOf(const NetEndpoint& endpoint, const PeerState& state) const;
   // Of a peer that has not left in order. where: of which connection it is said.
   Status lossOf(uint32_t peer, const PeerState& state, const std::string& where = {}) const;
-  void sayGoodbye();
+  void sendGoodbye();
   // Without blocking. True once all that this rank has sent there has arrived, or is not wanted.
   bool hasSentAll(NetEndpoint& endpoint);
   // The same of a receiver: it has no open receives, or nobody completes them.
@@ -112,7 +112,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
 
   Status addressOf(uint32_t rank, net::Address& out) const;
   // At most, of this rank: with each peer a connection each way, and those of the rings.
-  uint32_t mostConnections() const;
+  uint32_t maxConnections() const;
   // A connection from `from` on `channel` is one the plan knows.
   bool planned(uint32_t from, uint32_t channel) const;
 

@@ -32,8 +32,8 @@ void NetTransport::onEndMessage(uint32_t peer, const net::OobMessage& message) {
     } else if (message.kind == OobKind::stop) {
       each.isStopped = true;
       each.connection().watched.store(true, std::memory_order_seq_cst);
-    } else if (message.collectives > 0) {
-      each.connection().fill(message.collectives);
+    } else if (message.openReceives > 0) {
+      each.connection().fill(message.openReceives);
     } else {
       each.isEndTaken = true;
     }
@@ -44,10 +44,10 @@ void NetTransport::onEndMessage(uint32_t peer, const net::OobMessage& message) {
 void NetTransport::confirmEnd(NetEndpoint& endpoint) {
   if (endpoint.facts().sends || endpoint.isEndTaken || !endpoint.connection().hasEnded()) return;
   const uint64_t open = network_->deliversAfterClose() ? 0 : endpoint.connection().openReceives();
-  if (open > 0 && std::exchange(endpoint.isOpenSaid, true)) return;
+  if (open > 0 && std::exchange(endpoint.isOpenSent, true)) return;
   if (open == 0) endpoint.isEndTaken = true;
   send(endpoint.facts().peer,
-       {.kind = net::OobKind::endTaken, .channel = endpoint.facts().channel, .collectives = open});
+       {.kind = net::OobKind::endTaken, .channel = endpoint.facts().channel, .openReceives = uint32_t(open)});
 }
 
 bool NetTransport::isEnding(const NetEndpoint& endpoint) const {
@@ -68,7 +68,7 @@ bool NetTransport::hasSentAll(NetEndpoint& endpoint) {
   if (!connection.hasEnded() || endpoint.isEndTaken) return true;
   const bool isAwaited = endpoint.isStopped && isDraining_;  // by a peer that has all but left
   if (!isAwaited && peerStates_.of(facts.peer).has_value()) return true;
-  if (!std::exchange(endpoint.isEndSaid, true)) send(facts.peer, {.kind = net::OobKind::end, .channel = facts.channel});
+  if (!std::exchange(endpoint.isEndSent, true)) send(facts.peer, {.kind = net::OobKind::end, .channel = facts.channel});
   return network_->deliversAfterClose();
 }
 
@@ -79,7 +79,7 @@ bool NetTransport::isDrained(NetEndpoint& endpoint) {
   const auto& facts = endpoint.facts();
   if (facts.sends || network_->deliversAfterClose() || endpoint.isEndTaken) return true;
   if (!connection.isOpen() || connection.hasFailed() || peerStates_.of(facts.peer).has_value()) return true;
-  if (std::exchange(endpoint.isStopSaid, true)) return false;
+  if (std::exchange(endpoint.isStopSent, true)) return false;
   net::OobMessage stop = ownGoodbye();
   stop.kind = net::OobKind::stop;
   stop.channel = facts.channel;
@@ -95,10 +95,10 @@ net::OobMessage NetTransport::ownGoodbye() const {
 
 // A peer takes a connection that ends without a goodbye for a death of this rank. A slow peer has not made room for
 // everything yet.
-void NetTransport::sayGoodbye() {
+void NetTransport::sendGoodbye() {
   const uint64_t begun = nowNanoseconds();
   uint64_t sentAt = 0;
-  bool said = false;
+  bool isGoodbyeSent = false;
   for (;;) {
     takeLastMessages();
     const uint64_t now = nowNanoseconds();
@@ -110,8 +110,8 @@ void NetTransport::sayGoodbye() {
     const bool isLast = interrupt_.raised() || now - begun > kGoodbyeTimeoutNanoseconds;
     {
       std::lock_guard lock(outOfBandMutex_);
-      if ((isSent || isLast) && !std::exchange(said, true)) outOfBand_->sendToAll(ownGoodbye());
-      if (isLast || (said && !outOfBand_->hasUnsent())) return;
+      if ((isSent || isLast) && !std::exchange(isGoodbyeSent, true)) outOfBand_->sendToAll(ownGoodbye());
+      if (isLast || (isGoodbyeSent && !outOfBand_->hasUnsent())) return;
     }
     std::array<pollfd, 2> events{{{.fd = outOfBand_->eventDescriptor(), .events = POLLIN, .revents = 0},
                                   {.fd = network_->eventDescriptor(), .events = POLLIN, .revents = 0}}};
@@ -135,7 +135,7 @@ void NetTransport::takeLastMessages() {
 }
 
 void NetTransport::onEnd() {
-  sayGoodbye();
+  sendGoodbye();
   for (NetEndpoint& each : list_) each.connection().close();
 }
 

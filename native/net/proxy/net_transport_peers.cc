@@ -84,7 +84,7 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
   }
   onEndMessage(peer, message);
   if (message.kind == net::OobKind::introduction) {
-    if (!usesOtherNetwork(peer, message.sentence.data())) return;
+    if (!usesOtherNetwork(peer, message.network.data())) return;
     std::lock_guard lock(mutex_);
     foreign_.insert(peer);
     return;
@@ -96,9 +96,7 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
     return;
   }
   if (message.kind == net::OobKind::call && device_ != nullptr) {
-    std::array<std::byte, sizeof(StepCall)> call;
-    std::copy_n(message.handle.begin(), call.size(), call.begin());
-    device_->onCall(peer, std::bit_cast<StepCall>(call));
+    device_->onCall(peer, std::bit_cast<StepCall>(message.call));
   }
   if (message.kind != net::OobKind::offer) return;
   NetEndpoint* sender = nullptr;
@@ -116,12 +114,9 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
   proxy_.wake();
 }
 
-void NetTransport::tellCall(uint32_t peer, const StepCall& call) {
-  net::OobMessage message{.kind = net::OobKind::call};
-  const auto bytes = std::bit_cast<std::array<std::byte, sizeof call>>(call);
-  static_assert(bytes.size() <= std::tuple_size_v<net::Handle>);
-  std::copy(bytes.begin(), bytes.end(), message.handle.begin());
-  send(peer, message);
+void NetTransport::sendCall(uint32_t peer, const StepCall& call) {
+  static_assert(sizeof call == net::kCallBytes);
+  send(peer, {.kind = net::OobKind::call, .call = std::bit_cast<std::array<std::byte, net::kCallBytes>>(call)});
 }
 
 bool NetTransport::isForeign(uint32_t peer) const {
@@ -130,9 +125,10 @@ bool NetTransport::isForeign(uint32_t peer) const {
 }
 
 bool NetTransport::usesOtherNetwork(uint32_t peer, const std::string& theirs) {
-  if (theirs == network_->name()) return false;
+  const std::string ours = network_->name();
+  if (theirs == ours.substr(0, std::tuple_size_v<decltype(net::OobMessage::network)> - 1)) return false;
   const Status differ{ncclInvalidUsage,
-                      "the hosts' networks differ: " + plan_.describe(rank_) + " uses " + network_->name() + ", and " +
+                      "the hosts' networks differ: " + plan_.describe(rank_) + " uses " + ours + ", and " +
                           plan_.describe(peer) + " uses " + theirs +
                           ". Give all hosts the same NCCL_NET and NCCL_NET_PLUGIN, and the same plugin"};
   interrupt_.raise(differ);
@@ -153,14 +149,14 @@ void NetTransport::onGone(uint32_t peer, PeerState state) {
     const bool isMissing = !connection.isOpen() && !isPair(each.facts().channel);
     if (state.lost || !isIdle || isMissing) failSender(each, state);
   }
-  if (device_ != nullptr) tellDevice(peer, state);
+  if (device_ != nullptr) notifyDevice(peer, state);
   // Wakes a block that sleeps until the next slot, which will not come; once more when all that was on its way has
   // come.
   ringAt_.store(nowNanoseconds() + kGoodbyeBehindNanoseconds, std::memory_order_relaxed);
   ring(own_);
 }
 
-void NetTransport::tellDevice(uint32_t peer, const PeerState& state) {
+void NetTransport::notifyDevice(uint32_t peer, const PeerState& state) {
   if (!state.lost && state.result == ncclSuccess) return device_->onLeft(peer, state.collectives);
   if (state.lost || state.result == ncclInvalidUsage) return device_->onGone(peer, lossOf(peer, state));
   device_->onAborted(peer, lossOf(peer, state));
@@ -259,7 +255,7 @@ void NetTransport::judgeFailures() {
 
 // --- The plan
 
-uint32_t NetTransport::mostConnections() const {
+uint32_t NetTransport::maxConnections() const {
   const auto& header = plan_.header();
   const bool localToo = isNetwork(header.sameHostTransport);
   const uint32_t peers = header.ranks - (localToo ? 1 : header.localRanks);

@@ -185,10 +185,10 @@ void Acceptor::acceptAll(uint64_t now, uint64_t polled) {
 
 Acceptor::Outcome Acceptor::advance(Stranger& stranger) {
   for (;;) {
-    const bool hello = !stranger.challenged;
-    const size_t due = hello ? sizeof(Hello) : sizeof(Sha256Digest);
+    const bool isHello = !stranger.challenged;
+    const size_t due = isHello ? sizeof(Hello) : sizeof(Sha256Digest);
     char* const into =
-        hello ? reinterpret_cast<char*>(&stranger.socket.hello) : reinterpret_cast<char*>(stranger.proof.data());
+        isHello ? reinterpret_cast<char*>(&stranger.socket.hello) : reinterpret_cast<char*>(stranger.proof.data());
     const ssize_t got =
         recv(stranger.socket.descriptor.get(), into + stranger.received, due - stranger.received, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
@@ -197,20 +197,21 @@ Acceptor::Outcome Acceptor::advance(Stranger& stranger) {
     stranger.received += size_t(got);
     if (stranger.received < due) continue;
     stranger.received = 0;
-    const Hello& said = stranger.socket.hello;
-    const auto found = listeners_.find(said.listener);
-    if (said.magic != kHelloMagic || said.version != kWireVersion || found == listeners_.end()) return Outcome::leaves;
+    const Hello& hello = stranger.socket.hello;
+    const auto found = listeners_.find(hello.listener);
+    if (hello.magic != kHelloMagic || hello.version != kWireVersion || found == listeners_.end())
+      return Outcome::leaves;
     const Token& token = found->second.token;
-    if (!hello) {
-      const Sha256Digest right = proofOf(ProofOf::connect, token, said, stranger.challenge.nonce);
+    if (!isHello) {
+      const Sha256Digest right = proofOf(ProofOf::connect, token, hello, stranger.challenge.nonce);
       if (!equalDigests(stranger.proof, right)) return Outcome::leaves;
       const ssize_t sent = send(stranger.socket.descriptor.get(), &kAdmitted, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
       return sent == 1 ? Outcome::proved : Outcome::leaves;
     }
-    if (said.sockets == 0 || said.sockets > kMaxSockets || said.socket >= said.sockets) return Outcome::leaves;
+    if (hello.sockets == 0 || hello.sockets > kMaxSockets || hello.socket >= hello.sockets) return Outcome::leaves;
     Challenge& challenge = stranger.challenge;
     if (!fillRandom(challenge.nonce.data(), challenge.nonce.size())) return Outcome::leaves;
-    challenge.proof = proofOf(ProofOf::accept, token, said, challenge.nonce);
+    challenge.proof = proofOf(ProofOf::accept, token, hello, challenge.nonce);
     // The first bytes on a fresh connection always fit into its buffer.
     const ssize_t sent =
         send(stranger.socket.descriptor.get(), &challenge, sizeof challenge, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -28,7 +28,11 @@ bool mayPass(int error) {
 }  // namespace
 
 SocketConnector::SocketConnector(SocketNetwork& network, uint32_t device, const ListenerAddress& peer)
-    : network_(network), device_(device), turn_(network.nextTurn(true)), peer_(peer), begunAt_(nowNanoseconds()) {
+    : network_(network),
+      device_(device),
+      helperOffset_(network.nextHelperOffset(true)),
+      peer_(peer),
+      begunAt_(nowNanoseconds()) {
   attempts_.resize(network.socketsPerConnection());
 }
 
@@ -171,8 +175,8 @@ Status SocketConnector::connect(std::unique_ptr<Sender>& out) {
   NCCLRUN_TRY(connectSockets(sockets));
   if (sockets.empty()) return {};
   std::unique_ptr<SocketSender> sender;
-  if (Status status =
-          SocketSender::make(network_, device_, turn_, std::move(sockets), peer_.address.textWithPort(), sender);
+  if (Status status = SocketSender::make(network_, device_, helperOffset_, std::move(sockets),
+                                         peer_.address.textWithPort(), sender);
       !status.ok())
     return status;
   out = std::move(sender);

@@ -40,7 +40,7 @@ class SocketConnector final : public Connector {
   Status failed(ncclResult_t code, const std::string& why) const;
 
   SocketNetwork& network_;
-  const uint32_t device_, turn_;
+  const uint32_t device_, helperOffset_;
   const ListenerAddress peer_;
   const uint64_t begunAt_;  // nanoseconds
   std::vector<Attempt> attempts_;

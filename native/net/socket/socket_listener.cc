@@ -10,7 +10,7 @@ SocketListener::SocketListener(SocketNetwork& network, std::shared_ptr<Acceptor>
     : network_(network),
       acceptor_(std::move(acceptor)),
       device_(device),
-      turn_(network.nextTurn(false)),
+      helperOffset_(network.nextHelperOffset(false)),
       number_(acceptor_->open(network.config().token, [&network] { network.notify(); })) {}
 
 SocketListener::~SocketListener() {
@@ -45,7 +45,7 @@ Status SocketListener::accept(std::unique_ptr<Receiver>& out) {
   std::vector<AcceptedSocket> sockets = std::move(complete_.front());
   complete_.pop_front();
   std::unique_ptr<SocketReceiver> receiver;
-  if (Status made = SocketReceiver::make(network_, device_, turn_, std::move(sockets), receiver); !made.ok())
+  if (Status made = SocketReceiver::make(network_, device_, helperOffset_, std::move(sockets), receiver); !made.ok())
     return made;
   out = std::move(receiver);
   return {};

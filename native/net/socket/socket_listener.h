@@ -28,7 +28,7 @@ class SocketListener final : public Listener {
 
   SocketNetwork& network_;
   const std::shared_ptr<Acceptor> acceptor_;
-  const uint32_t device_, turn_;
+  const uint32_t device_, helperOffset_;
   const uint64_t number_;
   std::map<uint64_t, Half> halves_;  // by connection
   std::deque<std::vector<AcceptedSocket>> complete_;

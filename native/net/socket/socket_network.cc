@@ -74,11 +74,11 @@ Status SocketNetwork::start() {
   return {};
 }
 
-Helper* SocketNetwork::helperOf(uint32_t socket, uint32_t turn) {
-  return helpers_.empty() || socket == 0 ? nullptr : helpers_[(socket - 1 + turn) % helpers_.size()].get();
+Helper* SocketNetwork::helperOf(uint32_t socket, uint32_t helperOffset) {
+  return helpers_.empty() || socket == 0 ? nullptr : helpers_[(socket - 1 + helperOffset) % helpers_.size()].get();
 }
 
-uint32_t SocketNetwork::nextTurn(bool sends) {
+uint32_t SocketNetwork::nextHelperOffset(bool sends) {
   if (sends) return senders_.fetch_add(1, std::memory_order_relaxed);
   return receivers_.fetch_add(1, std::memory_order_relaxed) + uint32_t(helpers_.size() / 2);
 }

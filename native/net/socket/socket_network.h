@@ -57,12 +57,12 @@ class SocketNetwork final : public Network {
   const SocketConfig& config() const { return config_; }
   const Address& address(uint32_t device) const { return addresses_[device]; }
   uint32_t socketsPerConnection() const { return config_.sockets + (config_.helpers > 0 ? 1 : 0); }
-  // The helper of a connection's socket; null: the caller moves it. turn: the connection's, so that the helpers share
-  // connections that have fewer sockets than there are helpers.
-  Helper* helperOf(uint32_t socket, uint32_t turn);
+  // The helper of a connection's socket; null: the caller moves it. helperOffset: the connection's, so that the helpers
+  // share connections that have fewer sockets than there are helpers.
+  Helper* helperOf(uint32_t socket, uint32_t helperOffset);
   // Of a connection that is about to be made: in the order of listen() and connect(), not in that in which they are
   // complete, and those of the two directions apart, so that every helper has as much to send and to receive.
-  uint32_t nextTurn(bool sends);
+  uint32_t nextHelperOffset(bool sends);
   // The event descriptor reports this descriptor's edges from now on; until it is closed.
   Status watch(int descriptor, bool edgeTriggered = true);
   void unwatch(int descriptor);

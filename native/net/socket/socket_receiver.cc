@@ -10,15 +10,15 @@
 
 namespace ncclrun::net {
 
-Status SocketReceiver::make(SocketNetwork& network, uint32_t device, uint32_t turn, std::vector<AcceptedSocket> sockets,
-                            std::unique_ptr<SocketReceiver>& out) {
+Status SocketReceiver::make(SocketNetwork& network, uint32_t device, uint32_t helperOffset,
+                            std::vector<AcceptedSocket> sockets, std::unique_ptr<SocketReceiver>& out) {
   const std::string where = describeConnection(network, device, sockets[0].peer);
   std::unique_ptr<SocketReceiver> receiver(new SocketReceiver(network, where));
   for (uint32_t i = 0; i < sockets.size(); i++) {
     Descriptor& socket = sockets[i].descriptor;
     network.prepare(socket.get());
     // The other side decides how many sockets there are; one alone is this side's caller's, whatever it has of helpers.
-    Helper* const helper = sockets.size() > 1 ? network.helperOf(i, turn) : nullptr;
+    Helper* const helper = sockets.size() > 1 ? network.helperOf(i, helperOffset) : nullptr;
     receiver->tasks_.add(std::make_unique<Task>(*receiver, network, std::move(socket), helper));
   }
   NCCLRUN_TRY(receiver->tasks_.start());

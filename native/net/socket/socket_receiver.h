@@ -16,8 +16,8 @@ class SocketReceiver final : public Receiver {
  public:
   static constexpr uint32_t kMaxReceives = 8;
 
-  static Status make(SocketNetwork& network, uint32_t device, uint32_t turn, std::vector<AcceptedSocket> sockets,
-                     std::unique_ptr<SocketReceiver>& out);
+  static Status make(SocketNetwork& network, uint32_t device, uint32_t helperOffset,
+                     std::vector<AcceptedSocket> sockets, std::unique_ptr<SocketReceiver>& out);
   ~SocketReceiver() override;
 
   Status registerMemory(const Region& region, Registration& out) override { return registerForSockets(region, out); }

@@ -10,11 +10,12 @@
 
 namespace ncclrun::net {
 
-Status SocketSender::make(SocketNetwork& network, uint32_t device, uint32_t turn, std::vector<Descriptor> sockets,
-                          const std::string& peer, std::unique_ptr<SocketSender>& out) {
+Status SocketSender::make(SocketNetwork& network, uint32_t device, uint32_t helperOffset,
+                          std::vector<Descriptor> sockets, const std::string& peer,
+                          std::unique_ptr<SocketSender>& out) {
   std::unique_ptr<SocketSender> sender(new SocketSender(network, describeConnection(network, device, peer)));
   for (uint32_t i = 0; i < sockets.size(); i++) {
-    Helper* const helper = network.helperOf(i, turn);
+    Helper* const helper = network.helperOf(i, helperOffset);
     // What is not sent yet stays with the message, where a faster socket can take it.
     if (sockets.size() > 1)
       setsockopt(sockets[i].get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof kUnsentBytes);
@@ -104,7 +105,7 @@ void SocketSender::completed(Message& message, size_t bytes, bool byHelper) {
 void SocketSender::Task::advance() {
   for (size_t moved = 0;;) {
     // Other tasks of the thread have their turn.
-    if (moved >= kBytesPerTurn && helper() != nullptr) return helper()->wake();
+    if (moved >= kBytesPerCall && helper() != nullptr) return helper()->wake();
     if (chunk_.message == nullptr && (sender_.failure_.failed() || !sender_.takeChunk(helper() == nullptr, chunk_)))
       return;
     const ChunkHeader& header = chunk_.header;

@@ -13,7 +13,7 @@ namespace ncclrun::net {
 
 class SocketSender final : public Sender {
  public:
-  static Status make(SocketNetwork& network, uint32_t device, uint32_t turn, std::vector<Descriptor> sockets,
+  static Status make(SocketNetwork& network, uint32_t device, uint32_t helperOffset, std::vector<Descriptor> sockets,
                      const std::string& peer, std::unique_ptr<SocketSender>& out);
   ~SocketSender() override;
 
@@ -31,7 +31,7 @@ class SocketSender final : public Sender {
   // What one of several sockets keeps in the kernel beyond what is on its way.
   static constexpr int kUnsentBytes = 128 * 1024;
   // What a helper moves over a socket before others have their turn.
-  static constexpr size_t kBytesPerTurn = 8u << 20;
+  static constexpr size_t kBytesPerCall = 8u << 20;
   static constexpr size_t kMaxChunkBytes = size_t(1) << 30;
 
   struct Message {

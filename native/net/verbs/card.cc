@@ -106,9 +106,22 @@ int Card::gidIndex(uint8_t port, const verbs::Gid& gid) const {
   return -1;
 }
 
+// A descriptor that is none is refused as such only where dma-bufs are known.
+bool Card::hasDmaBuf() const {
+  if (library_.regDmaBufMr == nullptr) return false;
+  constexpr int kNone = -1;
+  errno = 0;
+  verbs::MemoryRegion* const made =
+      library_.regDmaBufMr(domain_, 0, 0, 0, kNone, verbs::access::kLocalWrite | verbs::access::kRemoteWrite);
+  if (made != nullptr) library_.deregMr(made);
+  return errno == EBADF;
+}
+
 std::string Card::defect(uint8_t port) const {
   if (isDead_.load(std::memory_order_acquire)) return "the device has failed; look at the kernel's log (dmesg)";
-  if (isDown_[port].load(std::memory_order_acquire)) return "the port is down: look at its cable and its switch";
+  // The event that it has come back may be on its way.
+  if (isDown_[port].load(std::memory_order_acquire) && this->port(port).state != verbs::kPortActive)
+    return "the port is down: look at its cable and its switch";
   return {};
 }
 

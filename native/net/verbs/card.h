@@ -37,6 +37,8 @@ class Card {
   // Of a GID of the port, as text; -1: it has none of these. The index may change while the port is down.
   int gidIndex(uint8_t port, const verbs::Gid& gid) const;
 
+  // The kernel and the card register memory by dma-bufs.
+  bool hasDmaBuf() const;
   // Why connections over this port cannot go on, in words; empty: they can.
   std::string defect(uint8_t port) const;
   // It will not come back, unlike a port.

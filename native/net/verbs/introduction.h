@@ -11,7 +11,11 @@
 //   either → other      ready          the new queue pairs receive and send
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
 
 #include "dl/verbs_types.h"
 #include "net/verbs/tuning.h"
@@ -68,6 +72,11 @@ struct Move {
   Progress progress = {};
   Introduction introduction = {};
 };
+
+// What the other side has sent, where it is one. Else `why` says what is wrong with it, in a sentence without its end.
+std::optional<Introduction> readIntroduction(std::span<const std::byte> bytes, std::string& why);
+// `devices`: NICs of either host; `most`: moves that a connection makes.
+std::optional<Move> readMove(std::span<const std::byte> bytes, uint32_t devices, uint32_t most, std::string& why);
 
 // One buffer of a group, in the sender's area: slot (group modulo kGroupSlots), place in the group. The receiver's
 // immediate, the number of groups that it has advertised so far, says that it is there.

@@ -1,5 +1,6 @@
 #include "net/verbs/verbs_link.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -12,7 +13,9 @@
 namespace ncclrun::net {
 namespace {
 
-constexpr size_t kAreaBytes = kGroupSlots * (sizeof(AdvertisementSlot) + sizeof(SizesSlot));
+// Behind the slots a cache line, into which flushes read.
+constexpr size_t kAreaBytes = kGroupSlots * (sizeof(AdvertisementSlot) + sizeof(SizesSlot)) + 64;
+
 // Failures that another path would not have. rdma_rxe ends what it has to send with a local operation error when its
 // interface goes down.
 bool isOfPath(int status) {
@@ -58,6 +61,7 @@ Status VerbsLink::openPath(uint32_t device) {
     if (memory == MAP_FAILED) return {ncclSystemError, std::string("mmap: ") + std::strerror(errno)};
     area_ = Mapping(memory, kAreaBytes);
   }
+  pathNumber_++;
   return VerbsPath::make(network_, device, {area(), kAreaBytes}, path_);
 }
 
@@ -102,13 +106,10 @@ Status VerbsLink::introduce() {
 
 Status VerbsLink::meet(const Introduction& peer) {
   peer_ = peer;
-  peer_.where.back() = '\0';
   const auto refused = [this](const std::string& why) { return fail(ncclRemoteError, why); };
-  if (peer_.magic != kIntroductionMagic || peer_.version != kVerbsWireVersion)
-    return refused("the other side's introduction is not one of this protocol: do all hosts have the same version?");
-  const bool isKnown = peer_.queuePairs >= 1 && peer_.queuePairs <= kMaxQueuePairs && peer_.port.mtu >= 1 &&
-                       peer_.port.mtu <= 5 && (!sends_ || peer_.queuePairs == queuePairs());
-  if (!isKnown) return refused("the other side's introduction is not valid");
+  // The sender's number is the receiver's too, from the first introduction on.
+  if (!path_->queuePairs().empty() && peer_.queuePairs != queuePairs())
+    return refused("the other side's introduction is not valid");
   const uint8_t layer = path_->own().linkLayer;
   if (peer_.port.linkLayer == layer) return {};
   const auto name = [](uint8_t which) { return which == verbs::kLinkEthernet ? "Ethernet (RoCE)" : "InfiniBand"; };
@@ -133,9 +134,10 @@ Status VerbsLink::establish(bool& ready) {
   if (stage_ == Stage::introduces) {
     NCCLRUN_TRY(hear(ControlKind::introduction, heard));
     if (!heard.has_value()) return {};
-    Introduction peer = {};
-    std::memcpy(&peer, heard->body.data(), std::min(heard->body.size(), sizeof peer));
-    NCCLRUN_TRY(meet(peer));
+    std::string why;
+    const std::optional<Introduction> peer = readIntroduction(heard->body, why);
+    if (!peer.has_value()) return fail(ncclRemoteError, why);
+    NCCLRUN_TRY(meet(*peer));
     if (!sends_) {
       splits_ = peer_.splits != 0;
       if (const Status status = createQueuePairs(peer_.queuePairs); !status.ok()) return failWith(status);
@@ -158,8 +160,14 @@ Status VerbsLink::registerMemory(const Region& region, Registration& out) {
   const std::shared_ptr<Card>& card = path_->card();
   RegisteredRegion* here = nullptr;
   NCCLRUN_TRY(card->registrations().take(region, here));
-  registered_.push_back(std::make_unique<Registered>(Registered{region, here, card}));
-  out.opaque = registered_.back().get();
+  auto registered = std::make_unique<Registered>(Registered{region, {}, here, card});
+  // The caller may close it, but another card needs it after a move.
+  if (region.dmaBufDescriptor >= 0) {
+    registered->dmaBuf.reset(fcntl(region.dmaBufDescriptor, F_DUPFD_CLOEXEC, 0));
+    registered->region.dmaBufDescriptor = registered->dmaBuf.get();
+  }
+  out.opaque = registered.get();
+  registered_.push_back(std::move(registered));
   return {};
 }
 

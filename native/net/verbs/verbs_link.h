@@ -19,6 +19,8 @@ namespace ncclrun::net {
 inline constexpr size_t kCompletionsAtOnce = 16;  // that a poll takes
 // In ids of work requests: a receive.
 inline constexpr uint64_t kReceiveId = uint64_t(1) << 63;
+// A read that flushes.
+inline constexpr uint64_t kFlushId = uint64_t(1) << 62;
 
 class VerbsLink {
  public:
@@ -32,6 +34,7 @@ class VerbsLink {
   // Memory that the owner has registered, wherever the connection is.
   struct Registered {
     Region region;
+    Descriptor dmaBuf;  // of the region; a copy of the caller's
     RegisteredRegion* here;
     std::shared_ptr<Card> card;
 
@@ -61,6 +64,11 @@ class VerbsLink {
     return *static_cast<const Registered*>(registration.opaque);
   }
 
+  VerbsPath& path() { return *path_; }
+  // Grows with every new path.
+  uint32_t pathNumber() const { return pathNumber_; }
+  // There is a path that has not failed, whether or not the other side knows it.
+  bool hasPath() const { return !isMoving_ || isMoveTold_; }
   // A receive for an immediate on the queue pair.
   Status postReceive(uint32_t pair, uint64_t id);
   // Completions that have come; 0: none. One of a failure is remembered and not among them.
@@ -112,6 +120,7 @@ class VerbsLink {
   ControlSocket control_;
   Mapping area_;
   std::unique_ptr<VerbsPath> path_;
+  uint32_t pathNumber_ = 0;
   std::vector<std::unique_ptr<Registered>> registered_;
   bool splits_ = false;
   Introduction peer_ = {};

@@ -58,11 +58,11 @@ Status VerbsLink::hearMove(const ControlSocket::Message& heard) {
     isPeerReady_ = isPeerReady_ || (isMoving_ && number == move_);
     return {};
   }
-  Move move;
-  if (heard.kind != ControlKind::move || heard.body.size() != sizeof move) return refuse(heard);
-  std::memcpy(&move, heard.body.data(), sizeof move);
-  if (move.device >= network_.devices().size() || move.number == 0 || move.number > kMaxMoves)
-    return fail(ncclRemoteError, "the other side moves to a port that does not exist");
+  if (heard.kind != ControlKind::move) return refuse(heard);
+  std::string why;
+  const std::optional<Move> read = readMove(heard.body, uint32_t(network_.devices().size()), kMaxMoves, why);
+  if (!read.has_value()) return fail(ncclRemoteError, why);
+  const Move& move = *read;
   if (move.number < move_ || (!isMoving_ && move.number == move_)) return {};  // given up since
   if (!isMoving_) {
     NCCLRUN_TRY(pathFailed("the other side's path has failed"));
@@ -105,6 +105,8 @@ Status VerbsLink::makeNewPath() {
   if (!device.has_value()) return fail(ncclRemoteError, cause_ + "; this host has no other port to go on with");
   const uint32_t count = queuePairs();
   path_.reset();
+  broken_.clear();
+  brokenByFlush_ = isDefect_ = false;
   NCCLRUN_TRY(openPath(*device));
   NCCLRUN_TRY(createQueuePairs(count));
   return reregister();
@@ -116,9 +118,16 @@ Status VerbsLink::advanceMove(Progress& progress, bool& resumed) {
   if (control_.isGone()) return fail(ncclRemoteError, "the other side has closed it, or its process is gone");
   if (sends_ && nowNanoseconds() - movingSince_ > kMoveTimeout)
     return fail(ncclRemoteError, cause_ + "; the other side does not go on over another port");
+  // The new path may fail as well before the other side has come to it.
+  const std::string defect = isMoveTold_ ? path_->defect() : "";
+  if (isMoveTold_ && (!defect.empty() || !broken_.empty())) {
+    const std::string why = defect.empty() ? broken_ : defect;
+    isMoving_ = false;
+    NCCLRUN_TRY(pathFailed(why));
+  }
   if (!isMoveTold_) {
     const std::string before = network_.describe(path_->device());
-    if (const Status status = makeNewPath(); !status.ok()) return failWith(status);
+    if (const Status status = makeNewPath(); !status.ok()) return fail(status.code, cause_ + "; " + status.sentence);
     const Move mine{
         .number = move_, .device = path_->device(), .progress = progress, .introduction = path_->introduction(splits_)};
     NCCLRUN_TRY(tell(ControlKind::move, std::as_bytes(std::span(&mine, 1))));
@@ -134,8 +143,7 @@ Status VerbsLink::advanceMove(Progress& progress, bool& resumed) {
   }
   if (!isConnected_ || !isPeerReady_) return {};
   progress = peerMove_->progress;
-  isMoving_ = isDefect_ = brokenByFlush_ = false;
-  broken_.clear();
+  isMoving_ = false;
   resumed = true;
   return {};
 }

@@ -1,6 +1,7 @@
 #include "net/verbs/verbs_network.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +14,19 @@
 #include "net/verbs/verbs_listener.h"
 
 namespace ncclrun::net {
+
+namespace {
+
+// A module of the kernel by which cards register GPU memory by its address: nvidia-peermem, and Mellanox' older ones.
+bool hasPeerMemory() {
+  for (const char* const path : {"/sys/module/nvidia_peermem", "/sys/kernel/mm/memory_peers/nv_mem",
+                                 "/sys/kernel/mm/memory_peers/nv_mem_nc", "/sys/module/nv_peer_mem"}) {
+    if (access(path, F_OK) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 Status VerbsNetwork::make(VerbsConfig config, std::unique_ptr<VerbsNetwork>& out) {
   std::unique_ptr<VerbsNetwork> made(new VerbsNetwork(std::move(config)));
@@ -60,6 +74,8 @@ Status VerbsNetwork::openPort(const VerbsPort& port) {
   device.maxConnections = uint32_t(std::max(attributes.maxQueuePairs, 1));
   device.maxReceives = kMaxGroup;
   device.globalRegistrations = true;
+  device.dmaBuf = card->hasDmaBuf();
+  device.deviceMemory = device.dmaBuf || hasPeerMemory();
   gids_.push_back(gid);
   cards_.push_back(std::move(card));
   return {};

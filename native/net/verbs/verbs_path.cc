@@ -48,6 +48,7 @@ Status VerbsPath::open() {
 
 VerbsPath::~VerbsPath() {
   pairs_.clear();
+  loop_.reset();
   if (completions_ != nullptr) network_.destroyCompletionQueue(device_, completions_);
   if (areaRegion_ != nullptr) card_->registrations().release(areaRegion_);
 }
@@ -95,6 +96,27 @@ Status VerbsPath::connect(const Introduction& peer) {
 
 void VerbsPath::stop() {
   for (const auto& pair : pairs_) pair->stop();
+  if (loop_ != nullptr) loop_->stop();
+}
+
+Status VerbsPath::readBack(uint64_t id, uint64_t address, uint32_t remoteKey) {
+  if (loop_ == nullptr) {
+    NCCLRUN_TRY(
+        QueuePairHandle::make(*card_, network_.port(device_).port, *completions_, network_.config().tuning, loop_));
+    NCCLRUN_TRY(
+        loop_->connect({.port = own_, .number = loop_->number(), .psn = firstPsn_}, own_, gidIndex_, firstPsn_));
+  }
+  verbs::ScatterGather into{
+      .address = reinterpret_cast<uint64_t>(area_.data() + area_.size() - 1), .bytes = 1, .localKey = areaKey()};
+  verbs::SendWorkRequest request = {};
+  request.id = id;
+  request.entries = &into;
+  request.entryCount = 1;
+  request.opcode = verbs::send_opcode::kRead;
+  request.flags = verbs::send_flag::kSignaled;
+  request.remoteAddress = address;
+  request.remoteKey = remoteKey;
+  return loop_->postSends(request, 1);
 }
 
 bool VerbsPath::mayRecover() const {

@@ -29,6 +29,11 @@ class VerbsPath {
   // Nothing more is sent or received: what is posted completes with an error.
   void stop();
 
+  // Reads a byte of registered memory through the card, into the end of the area: what the card had written there
+  // before has arrived when the completion with this id comes.
+  Status readBack(uint64_t id, uint64_t address, uint32_t remoteKey);
+  void readBackComplete() { loop_->sendsComplete(1); }
+
   uint32_t device() const { return device_; }
   const std::shared_ptr<Card>& card() const { return card_; }
   const PortAddress& own() const { return own_; }
@@ -52,6 +57,7 @@ class VerbsPath {
   RegisteredRegion* areaRegion_ = nullptr;
   verbs::CompletionQueue* completions_ = nullptr;
   std::vector<std::unique_ptr<QueuePairHandle>> pairs_;
+  std::unique_ptr<QueuePairHandle> loop_;  // connected to itself; made when it is first needed
   PortAddress own_ = {};
   int gidIndex_ = 0;
   uint32_t maxWrite_ = 0;

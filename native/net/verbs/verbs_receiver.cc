@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace ncclrun::net {
 namespace {
@@ -94,6 +95,11 @@ void VerbsReceiver::arrived(const verbs::Completion& completion) {
   } else if (group.waitsFor == 1) {
     group.bytes = reinterpret_cast<const SizesSlot*>(link_->area())[number % kGroupSlots];
   }
+  for (uint32_t i = 0; i < group.count; i++) {
+    if (group.bytes[i] <= ownSlot(number)[i].bytes) continue;
+    link_->fail(ncclInternalError, "a message was announced that is larger than its buffer");
+    return;
+  }
   group.waitsFor--;
 }
 
@@ -105,6 +111,11 @@ Status VerbsReceiver::poll() {
     for (const verbs::Completion& one : std::span(completions).first(got)) {
       if (one.opcode == verbs::kReceivedWithImmediate) {
         arrived(one);
+        continue;
+      }
+      if ((one.id & kFlushId) != 0) {
+        flushes_[one.id & ~kFlushId].stage = Flush::Stage::done;
+        link_->path().readBackComplete();
         continue;
       }
       link_->queuePair(0).sendsComplete(1);
@@ -128,11 +139,12 @@ Progress VerbsReceiver::progressSoFar() const {
 
 Status VerbsReceiver::move(bool& resumed) {
   resumed = false;
-  if (!link_->isDrained()) NCCLRUN_TRY(poll());
+  NCCLRUN_TRY(poll());
   if (!link_->isDrained()) return {};
   const Progress mine = progressSoFar();
   Progress theirs = mine;
   NCCLRUN_TRY(link_->advanceMove(theirs, resumed));
+  NCCLRUN_TRY(readBack());
   if (!resumed) return {};
   // What has not arrived is advertised once more, with the keys of the other card.
   for (uint64_t number = mine.first; number < posted_; number++) {
@@ -161,14 +173,49 @@ Status VerbsReceiver::progress() {
   return {};
 }
 
-Status VerbsReceiver::iflush(std::span<const Buffer>, Request*& out) {
-  out = nullptr;
+Status VerbsReceiver::readBack() {
+  if (flushesOpen_ == 0 || !link_->hasPath()) return {};
+  const bool isNew = std::exchange(flushPath_, link_->pathNumber()) != link_->pathNumber();
+  for (size_t i = 0; i < flushes_.size(); i++) {
+    Flush& flush = flushes_[i];
+    if (flush.stage != Flush::Stage::waits && !(isNew && flush.stage == Flush::Stage::underWay)) continue;
+    NCCLRUN_TRY(link_->path().readBack(kFlushId | i, flush.address, flush.memory->remoteKey()));
+    flush.stage = Flush::Stage::underWay;
+  }
   return {};
 }
 
+// A card's read of GPU memory does not overtake what it has written there before, so one for all buffers is enough.
+Status VerbsReceiver::iflush(std::span<const Buffer> group, Request*& out) {
+  out = nullptr;
+  NCCLRUN_TRY(link_->failure());
+  const auto last = std::find_if(group.rbegin(), group.rend(), [](const Buffer& buffer) { return buffer.bytes > 0; });
+  if (last == group.rend()) return {};
+  const auto free = std::find_if(flushes_.begin(), flushes_.end(),
+                                 [](const Flush& flush) { return flush.stage == Flush::Stage::free; });
+  if (free == flushes_.end()) return {ncclInternalError, "more flushes than receives are under way"};
+  *free = {.stage = Flush::Stage::waits,
+           .address = reinterpret_cast<uint64_t>(last->address),
+           .memory = &VerbsLink::registeredOf(last->registration)};
+  out = reinterpret_cast<Request*>(&*free);
+  flushesOpen_++;
+  return readBack();
+}
+
 Status VerbsReceiver::test(Request* request, bool& done, std::span<size_t> sizes) {
-  auto& group = *reinterpret_cast<Group*>(request);
+  auto* const flush = reinterpret_cast<Flush*>(request);
   done = false;
+  if (flush >= flushes_.begin() && flush < flushes_.end()) {
+    if (flush->stage != Flush::Stage::done) {
+      const Status status = progress();
+      if (flush->stage != Flush::Stage::done) return status;
+    }
+    flush->stage = Flush::Stage::free;
+    flushesOpen_--;
+    done = true;
+    return {};
+  }
+  auto& group = *reinterpret_cast<Group*>(request);
   if (group.waitsFor > 0) {
     const Status status = progress();
     if (group.waitsFor > 0) return status;

@@ -26,6 +26,12 @@ class VerbsReceiver final : public Receiver {
     std::array<const VerbsLink::Registered*, kMaxGroup> memory = {};
   };
 
+  struct Flush {
+    enum class Stage { free, waits, underWay, done } stage = Stage::free;
+    uint64_t address = 0;
+    const VerbsLink::Registered* memory = nullptr;
+  };
+
   AdvertisementSlot& ownSlot(uint64_t number) const;
   // Moves what can be moved.
   Status progress();
@@ -37,9 +43,15 @@ class VerbsReceiver final : public Receiver {
   // Tells the sender of the groups that it does not know yet.
   Status advertise();
   void arrived(const verbs::Completion& completion);
+  // Reads for the flushes that wait, and once more for those of a path that has failed. It takes no word of the other
+  // side, which may be idle.
+  Status readBack();
 
   const std::unique_ptr<VerbsLink> link_;
   std::array<Group, kGroupSlots> groups_;
+  std::array<Flush, kGroupSlots> flushes_;
+  uint32_t flushesOpen_ = 0;
+  uint32_t flushPath_ = 0;   // number of the path that has been asked
   uint64_t posted_ = 0;      // groups that irecv has taken
   uint64_t advertised_ = 0;  // of these, those that the sender is told of
   uint32_t underWay_ = 0;    // advertisements that have not arrived

@@ -163,12 +163,12 @@ void Primitives::finish() {
 bool Primitives::awaitSlots(const Move& move) {
   if (aborted_) return false;
   const bool ready = block_.await(launch_, [&] {
-    for (uint32_t i = move.from; i < move.from + move.froms; i++) {
+    for (uint32_t i = move.from; i < move.from + move.receiveCount; i++) {
       const ConnectionState& connection = receives_[i];
       const uint32_t flag = load(flagOf(connection));
       if (int32_t(flag - (connection.step + 1)) < 0 || (protocol_ != 0 && flag != connection.step + 1)) return false;
     }
-    for (uint32_t i = move.to; i < move.to + move.tos; i++) {
+    for (uint32_t i = move.to; i < move.to + move.sendCount; i++) {
       if (int32_t(load(sends_[i].head) + uint32_t(steps_) - (sends_[i].step + 1)) < 0) return false;
     }
     return true;
@@ -189,13 +189,13 @@ void Primitives::move(const Move& move) {
     own = scaled.data();
   }
   std::vector<const void*> sources;
-  for (uint32_t i = 0; i < move.froms; i++) {
+  for (uint32_t i = 0; i < move.receiveCount; i++) {
     if (own != nullptr && sources.size() == move.ownIndex) sources.push_back(own);
     sources.push_back(slotOf(receives_[move.from + i]) + skip);
   }
-  if (own != nullptr && sources.size() == move.froms) sources.push_back(own);
+  if (own != nullptr && sources.size() == move.receiveCount) sources.push_back(own);
   std::vector<void*> targets;
-  for (uint32_t i = 0; i < move.tos; i++) targets.push_back(slotOf(sends_[move.to + i]) + skip);
+  for (uint32_t i = 0; i < move.sendCount; i++) targets.push_back(slotOf(sends_[move.to + i]) + skip);
   if (move.target != nullptr) targets.push_back(move.target);
   reduce(sources, targets, move.count, move.target != nullptr);
   post(move);
@@ -235,12 +235,12 @@ void Primitives::pull(const Work& w) {
 
 void Primitives::post(const Move& move) {
   const uint64_t bytes = move.count * launch_.elementBytes;
-  for (uint32_t i = move.from; i < move.from + move.froms; i++) {
+  for (uint32_t i = move.from; i < move.from + move.receiveCount; i++) {
     ConnectionState& connection = receives_[i];
     connection.bytes += bytes;
     store(connection.head, ++connection.step);
   }
-  for (uint32_t i = move.to; i < move.to + move.tos; i++) {
+  for (uint32_t i = move.to; i < move.to + move.sendCount; i++) {
     ConnectionState& connection = sends_[i];
     connection.bytes += bytes;
     if (connection.stepBytes != nullptr) store(connection.stepBytes + connection.step % kMaxNetSteps, uint32_t(bytes));

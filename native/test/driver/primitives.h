@@ -79,11 +79,12 @@ class Primitives {
   void reduceAll(const void* own, uint32_t ownIndex, void* target, bool forward, size_t n) {
     move({0, uint32_t(receives_.size()), 0, forward ? uint32_t(sends_.size()) : 0, own, ownIndex, target, n});
   }
-  void merge(uint32_t from, uint32_t froms, const void* own, void* target, uint32_t to, uint32_t tos, size_t n) {
-    move({from, froms, to, tos, own, froms, target, n});
+  void merge(uint32_t from, uint32_t receiveCount, const void* own, void* target, uint32_t to, uint32_t sendCount,
+             size_t n) {
+    move({from, receiveCount, to, sendCount, own, receiveCount, target, n});
   }
   void pull(const ncclrun::Work& w);
-  void sent() {}
+  void finishSends() {}
   void signalAll();
   void awaitAll();
   // Keeps where the connections are.
@@ -91,7 +92,7 @@ class Primitives {
 
  private:
   struct Move {
-    uint32_t from, froms, to, tos;
+    uint32_t from, receiveCount, to, sendCount;
     const void* own;
     uint32_t ownIndex;
     void* target;

@@ -8,14 +8,14 @@
 namespace stand_in {
 namespace {
 
-struct Multiprocessors {
+struct SmsOfDevice {
   uint32_t free = kSms;
   std::deque<const Residency*> waiting;  // launches that have blocks to begin, the first one first
 };
 
 std::mutex mutex;
-Multiprocessors& of(int device) {
-  static auto& all = *new std::map<int, Multiprocessors>;
+SmsOfDevice& of(int device) {
+  static auto& all = *new std::map<int, SmsOfDevice>;
   return all[device];
 }
 
@@ -35,7 +35,7 @@ Residency::~Residency() {
 uint32_t Residency::admit() {
   if (waiting_ == 0) return 0;
   std::lock_guard lock(mutex);
-  Multiprocessors& own = of(device_);
+  SmsOfDevice& own = of(device_);
   if (own.waiting.front() != this) return 0;
   const uint32_t blocks = std::min(waiting_, own.free);
   own.free -= blocks;

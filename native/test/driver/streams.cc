@@ -130,8 +130,8 @@ std::shared_ptr<Queue> nextQueue() {
   const char* const channels = std::getenv("NCCLRUN_STAND_IN_CHANNELS");
   if (channels == nullptr) return newQueue();
   std::lock_guard lock(mutex);
-  const auto most = size_t(std::max(1, std::atoi(channels)));
-  if (shared.size() < most) shared.push_back(newQueue());
+  const auto max = size_t(std::max(1, std::atoi(channels)));
+  if (shared.size() < max) shared.push_back(newQueue());
   return shared[turn++ % shared.size()];
 }
 

@@ -19,7 +19,8 @@ constexpr uint32_t kRanks = 4;
 // What the transport relies on.
 bool isSound(const net::OobMessage& message, uint32_t peer) {
   return message.from == peer && peer < kRanks && message.kind >= net::OobKind::introduction &&
-         message.kind <= net::kLastOobKind && memchr(message.sentence.data(), '\0', message.sentence.size()) != nullptr;
+         message.kind <= net::kLastOobKind && memchr(message.network.data(), '\0', message.network.size()) != nullptr &&
+         memchr(message.sentence.data(), '\0', message.sentence.size()) != nullptr;
 }
 
 }  // namespace

@@ -8,9 +8,9 @@ using ncclrun::guardian::RankOrder;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ncclrun::guardian::SpawnOrder order;
   size_t offset = 0;
-  const char* complaint = parseSpawnOrder({reinterpret_cast<const char*>(data), size}, order, &offset);
+  const char* problem = parseSpawnOrder({reinterpret_cast<const char*>(data), size}, order, &offset);
   if (offset > size) abort();
-  if (complaint != nullptr) return 0;
+  if (problem != nullptr) return 0;
   // What was accepted is whole: every string can be read to its end.
   size_t bytes = strlen(order.runtimeDirectory);
   for (const RankOrder& rank : order.ranks) {

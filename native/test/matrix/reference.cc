@@ -79,10 +79,10 @@ Expected product(const Type& type, const std::vector<uint64_t>& inputs) {
 }
 
 size_t subnormals(const Type& type, const std::vector<uint64_t>& inputs) {
-  const double leastNormal = smallestStep(type) * std::ldexp(1.0, type.mantissaBits);
+  const double minNormal = smallestStep(type) * std::ldexp(1.0, type.mantissaBits);
   return size_t(std::count_if(inputs.begin(), inputs.end(), [&](uint64_t bits) {
     const double value = std::fabs(toDouble(type, bits));
-    return value > 0 && value < leastNormal;
+    return value > 0 && value < minNormal;
   }));
 }
 
@@ -125,8 +125,8 @@ std::string judge(const Type& type, ncclRedOp_t op, const std::vector<uint64_t>&
   // 8-bit floats end at their largest value, the others in infinity.
   const double limit = largestFinite(type);
   if (std::fabs(expected.value) + expected.tolerance > limit) {
-    const double least = std::min(std::fabs(expected.value) - expected.tolerance, limit);
-    return std::fabs(value) >= least && !std::isnan(value) ? "" : wrong;
+    const double min = std::min(std::fabs(expected.value) - expected.tolerance, limit);
+    return std::fabs(value) >= min && !std::isnan(value) ? "" : wrong;
   }
   const bool zeros = expected.value == 0 && value == 0 && isExtreme;
   if (zeros && std::signbit(value) != std::signbit(expected.value)) return wrong + " (sign of zero)";

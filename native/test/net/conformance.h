@@ -20,7 +20,7 @@ namespace ncclrun::test {
 struct BackendTraits {
   bool reportsSizes = true;       // test() of a receive reports what has come
   bool refusesTruncation = true;  // a message larger than its buffer is an error
-  bool detectsDeath = true;       // an open request fails when the peer's process is gone
+  bool detectsExit = true;        // an open request fails when the peer's process is gone
   bool acceptsMany = true;        // several connections through one listener
   uint32_t outstanding = 256;     // requests that a connection takes before one is tested
   uint32_t connections = 64;      // at once

@@ -15,7 +15,7 @@ constexpr size_t kBytes = 64u << 20;  // more than the system keeps on its way
 }
 
 // What a backend reports of a peer that is gone.
-void expectDeath(const Status& status) {
+void expectLoss(const Status& status) {
   EXPECT_MORE(status.code == ncclRemoteError || status.code == ncclSystemError,
               std::to_string(status.code) + " " + status.sentence);
   EXPECT(!status.sentence.empty());
@@ -38,7 +38,7 @@ void connectToNobody(Side& side) {
       },
       8);
   // A backend may go on trying, but must not block; most learn it from a refused connection.
-  if (ended && sender == nullptr) expectDeath(status);
+  if (ended && sender == nullptr) expectLoss(status);
 }
 void dieListening(Side& side) {
   auto listener = side.listen();
@@ -57,7 +57,7 @@ void sendToTheDead(Side& side) {
     status = side.send(*sender, memory.data(), large(side), 0, request);
     if (status.ok()) status = side.wait(*sender, request, {}, 10);
   }
-  expectDeath(status);
+  expectLoss(status);
 }
 void dieAccepted(Side& side) {
   auto receiver = side.listenAndAccept();
@@ -106,7 +106,7 @@ void sendHalf(Side& side) {
     status = side.send(*sender, memory.data(), large(side), 0, request);
     if (status.ok()) status = side.wait(*sender, request, {}, 10);
   }
-  expectDeath(status);
+  expectLoss(status);
 }
 
 // --- the sending side dies
@@ -136,7 +136,7 @@ void receiveFromTheDead(Side& side) {
   net::Request* request = nullptr;
   Status status = side.receive(*receiver, {&buffer, 1}, request);
   if (status.ok()) status = side.wait(*receiver, request, {}, 10);
-  expectDeath(status);
+  expectLoss(status);
 }
 void dieConnected(Side& side) {
   auto sender = side.connect();
@@ -155,7 +155,7 @@ void dieSending(Side& side) {
 
 }  // namespace
 
-std::vector<Scenario> deathScenarios() {
+std::vector<Scenario> exitScenarios() {
   std::vector<Scenario> all = {
       {"connect does not block when the receiving side is killed while it listens", connectToNobody, dieListening},
       {"a send fails when the receiving side is killed after it has accepted", sendToTheDead, dieAccepted},
@@ -167,7 +167,7 @@ std::vector<Scenario> deathScenarios() {
   };
   for (Scenario& one : all) {
     one.kills = true;
-    one.concerns = [](const BackendTraits& traits) { return traits.detectsDeath; };
+    one.concerns = [](const BackendTraits& traits) { return traits.detectsExit; };
   }
   return all;
 }

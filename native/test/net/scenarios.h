@@ -21,11 +21,11 @@ struct Scenario {
 
 std::vector<Scenario> transferScenarios();
 std::vector<Scenario> connectionScenarios();
-std::vector<Scenario> deathScenarios();
+std::vector<Scenario> exitScenarios();
 
 inline std::vector<Scenario> scenarios() {
   std::vector<Scenario> all = transferScenarios();
-  for (auto* const more : {connectionScenarios, deathScenarios}) {
+  for (auto* const more : {connectionScenarios, exitScenarios}) {
     for (Scenario& one : more()) all.push_back(std::move(one));
   }
   return all;

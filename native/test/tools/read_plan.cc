@@ -29,7 +29,7 @@ static void printGpus(const PlanView& view) {
   const plan::Header& h = view.header();
   if (h.device != uint8_t(plan::Device::cuda)) return;
   std::printf("gpus %u %u %u %u %u\n", h.wideChannels, h.narrowStepBytes, h.lineSteps, h.llStepBytes, h.ll128StepBytes);
-  const cuda::MemoryUse use = cuda::memoryUse(view.slots(), h.ranks, view.mostRanksOfAHost());
+  const cuda::MemoryUse use = cuda::memoryUse(view.slots(), h.ranks, view.maxRanksOfAHost());
   std::printf("memory %llu %llu %llu %llu %llu %llu %llu\n", ull(use.total()), ull(use.rings), ull(use.ll),
               ull(use.ll128), ull(use.simple), ull(use.counters), ull(use.tables));
 }

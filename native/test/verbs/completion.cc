@@ -122,6 +122,13 @@ void completeReceive(QueuePair& pair, const PostedReceive& receive, int status, 
   push(pair.receiveQueue, {completion, pair.places, receive.index + 1, true}, isSolicited);
 }
 
+void cleanQueue(CompletionQueueHandle* handle, const QueuePair& pair) {
+  auto& queue = *static_cast<CompletionQueue*>(handle);
+  const std::lock_guard<std::mutex> lock(queue.mutex);
+  std::erase_if(queue.queued, [&](const QueuedCompletion& one) { return one.completion.number == pair.number; });
+  queue.count.store(queue.queued.size(), std::memory_order_release);
+}
+
 // Without the world's mutex.
 int pollCompletions(CompletionQueueHandle* handle, int wanted, Completion* completions) {
   auto& queue = *static_cast<CompletionQueue*>(handle);

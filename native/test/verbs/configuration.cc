@@ -77,6 +77,8 @@ bool readLibraryWord(const Word& word, Configuration& all) {
   if (key == "fork") return readInto(value, all.fork);
   if (key == "memlock") return readInto(value, all.lockedBytes);
   if (key == "dmabuf") return readInto(value, all.hasDmaBuf);
+  if (key == "clean") return readInto(value, all.cleansQueues);
+  if (key == "access-event") return readInto(value, all.hasAccessEvent);
   if (key == "reorder") return readInto(value, all.reorders);
   if (key == "delay") return readRange(value, all.delay);
   if (key == "retry7") return all.retriesForever = value == "forever";

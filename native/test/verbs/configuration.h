@@ -41,6 +41,8 @@ struct Configuration {
   bool hasDmaBuf = false;
   bool retriesForever = false;
   bool reorders = false;
+  bool cleansQueues = false;
+  bool hasAccessEvent = false;
   std::pair<int, int> delay = {0, 0};  // microseconds
   std::vector<DeviceConfiguration> devices;
 };

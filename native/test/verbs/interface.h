@@ -250,6 +250,7 @@ enum Status {
 enum Event {
   kCompletionQueueError = 0,
   kQueuePairFatal = 1,
+  kQueuePairAccess = 3,
   kDeviceFatal = 8,
   kPortActive = 9,
   kPortError = 10,

@@ -199,6 +199,10 @@ STAND_IN_EXPORT int ibv_destroy_qp(QueuePairHandle* handle) {
   disarm(*pair);
   all.pairs.erase(pair->number);
   all.acknowledged.wait(lock, [pair] { return pair->asyncTaken == pair->asyncAcknowledged; });
+  if (all.configuration.cleansQueues) {
+    cleanQueue(pair->sendQueue, *pair);
+    cleanQueue(pair->receiveQueue, *pair);
+  }
   all.live.erase(pair);
   --pair->adapter->queuePairs;
   --static_cast<Domain*>(pair->QueuePairHandle::domain)->users;

@@ -46,6 +46,7 @@ Answer refuseAccess(QueuePair& pair, const Message& message) {
   } else {
     breakPair(pair);
   }
+  if (world().configuration.hasAccessEvent) raisePair(pair, kQueuePairAccess);
   return refuse(kRemoteAccess);
 }
 

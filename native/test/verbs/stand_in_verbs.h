@@ -19,6 +19,8 @@
 //     delay=LOW-HIGH  microseconds that each send takes, drawn at random (0-0: sends end within ibv_post_send)
 //     reorder=1       completions of different queue pairs are polled in random order (0)
 //     retry7=forever  a retry count of 7 has no end, as with rdma_rxe (7 retries)
+//     clean=1         ibv_destroy_qp takes the pair's completions out of its queues, as mlx5 does (0: they stay there)
+//     access-event=1  a receiver that refuses an access gets the event QP_ACCESS_ERR, as with mlx5 (0)
 //     devices=0       no device at all
 //   device=NAME begins a device; until the next one:
 //     open=ERRNO  ibv_open_device fails so · inline=BYTES (512) · wr=N max_qp_wr (16384) · cqe=N (65536) · sge=N (32)

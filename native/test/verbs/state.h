@@ -233,6 +233,8 @@ void setPort(Adapter& adapter, int number, bool isUp);
 
 void complete(QueuePair& pair, const Work& work, int status);
 void completeReceive(QueuePair& pair, const PostedReceive& receive, int status, const Message* message);
+// Takes its completions out of a queue.
+void cleanQueue(CompletionQueueHandle* handle, const QueuePair& pair);
 // Puts it into the error state: everything posted ends as flushed.
 void breakPair(QueuePair& pair);
 // Its first request ends with this status, the others as flushed.

@@ -46,7 +46,7 @@ static void replay(void* argument) {
 
 static void messages(void* argument) {
   const Scene* scene = argument;
-  const size_t part = scene->bytes / 2 / mostRanks;
+  const size_t part = scene->bytes / 2 / maxRanks;
   MUST(ncclGroupStart());
   for (int peer = 0; peer < ranks; peer++) {
     char* const own = scene->memory + (size_t)peer * part;

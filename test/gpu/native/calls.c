@@ -15,7 +15,7 @@
 #include "device.h"
 #include "rank.h"
 
-enum { count = 64, alike = 20, most = 200000, groups = 3 };
+enum { count = 64, alike = 20, max = 200000, groups = 3 };
 
 static const char* what;
 static ncclComm_t comm;
@@ -57,7 +57,7 @@ static void expectSentence(void) {
 static void steady(void) {
   ncclResult_t result = ncclSuccess;
   int calls = 0;
-  for (; result == ncclSuccess && calls < most; calls++) {
+  for (; result == ncclSuccess && calls < max; calls++) {
     at("call %d", calls);
     result = sum(1);
     if (result == ncclSuccess && ended(stream) != ncclSuccess) result = told(comm);
@@ -86,10 +86,10 @@ static void once(int together) {
   if (before != ncclSuccess || result != ncclSuccess) {
     SAME(before == ncclSuccess ? result : before, ncclInvalidUsage);
     expectSentence();
-    atomic_fetch_add(&page->made[mostIds - 1], 1);
+    atomic_fetch_add(&page->made[maxIds - 1], 1);
   }
   meet();
-  HOLDS(atomic_load(&page->made[mostIds - 1]) > 0);
+  HOLDS(atomic_load(&page->made[maxIds - 1]) > 0);
 }
 
 static void body(void) {

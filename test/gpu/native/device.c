@@ -31,7 +31,7 @@ typedef struct {
   size_t bytes;
   atomic_int* gate;
   Event* event;
-  long least;
+  long min;
 } Step;
 
 int onGpus(void) {
@@ -59,7 +59,7 @@ void useDevice(int number) {
 }
 
 void joinAllHere(ncclComm_t* comms, int count) {
-  int numbers[mostRanks];
+  int numbers[maxRanks];
   for (int i = 0; i < count; i++) numbers[i] = onGpus() ? gpuOf(i) : i;
   const int ownsOne = numbers[count - 1] == count - 1;
   MUST(ncclCommInitAll(comms, count, ownsOne ? NULL : numbers));
@@ -78,7 +78,7 @@ static void doStep(void* argument, ncclResult_t before) {
   if (step->what == doCopy) memcpy(step->to, step->from, step->bytes);
   if (step->what == doRecord) atomic_fetch_add(&step->event->recorded, 1);
   while (step->what == doHold && atomic_load(step->gate) == 0) usleep(50);
-  while (step->what == doFollow && atomic_load(&step->event->recorded) < step->least) usleep(50);
+  while (step->what == doFollow && atomic_load(&step->event->recorded) < step->min) usleep(50);
   free(step);
 }
 
@@ -186,7 +186,7 @@ void follow(cudaStream_t stream, Event* event) {
   if (onGpus()) {
     MUST(ncclrunGpuEventWait(stream, event->onGpu));
   } else {
-    queue((Step){.what = doFollow, .event = event, .least = event->asked}, stream);
+    queue((Step){.what = doFollow, .event = event, .min = event->asked}, stream);
   }
 }
 

@@ -9,7 +9,7 @@
 #include "device.h"
 #include "rank.h"
 
-enum { mostBuffers = 64, seconds = 20 };
+enum { maxBuffers = 64, seconds = 20 };
 
 static int buffers;
 static size_t bytes;
@@ -39,7 +39,7 @@ static void body(void) {
   const size_t before = freeGpuMemory();
   meet();
   for (int round = 0; round < 2; round++) {
-    char* memory[mostBuffers];
+    char* memory[maxBuffers];
     for (int i = 0; i < buffers; i++) {
       at("round %d, buffer %d", round, i);
       memory[i] = makeMemory(bytes * (size_t)ranks);
@@ -66,8 +66,8 @@ static void body(void) {
 int main(int argc, char** argv) {
   buffers = argc == 4 ? atoi(argv[2]) : 0;
   bytes = argc == 4 ? (size_t)atoll(argv[3]) : 0;
-  if (buffers < 1 || buffers > mostBuffers || bytes < 1) {
-    fprintf(stderr, "usage: freed RANKS BUFFERS BYTES   (up to %d buffers)\n", mostBuffers);
+  if (buffers < 1 || buffers > maxBuffers || bytes < 1) {
+    fprintf(stderr, "usage: freed RANKS BUFFERS BYTES   (up to %d buffers)\n", maxBuffers);
     return 2;
   }
   const int status = startProcesses(atoi(argv[1]), 90, body);

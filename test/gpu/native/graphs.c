@@ -9,10 +9,10 @@
 #include "rank.h"
 #include "work.h"
 
-enum { mostWorks = 40, several = 3 };
+enum { maxWorks = 40, several = 3 };
 
 static int replays;
-static size_t mostBytes;
+static size_t maxBytes;
 
 /* What a graph does: works, a counter, or works on two streams. */
 typedef struct {
@@ -47,12 +47,12 @@ static void doOnTwoStreams(void* argument) {
 static int placeAll(Arena* arena, Work* works, uint64_t seed) {
   int count = 0;
   clearArena(arena);
-  for (size_t bytes = 8; bytes <= mostBytes && count < mostWorks - workKinds; bytes *= 2) {
+  for (size_t bytes = 8; bytes <= maxBytes && count < maxWorks - workKinds; bytes *= 2) {
     works[count] = (Work){.kind = workAllReduce, .count = bytes / 4, .seed = draw(&seed), .rank = rank, .ranks = ranks};
     HOLDS(place(arena, &works[count++]));
   }
   for (int kind = 0; kind < workKinds; kind++) {
-    works[count] = drawWork(&seed, mostBytes / 64 / (size_t)ranks + 1, rank, ranks);
+    works[count] = drawWork(&seed, maxBytes / 64 / (size_t)ranks + 1, rank, ranks);
     works[count].kind = (WorkKind)kind;
     HOLDS(place(arena, &works[count++]));
   }
@@ -68,8 +68,8 @@ static void checkAll(Recipe* recipe, Arena* arena) {
 
 /* Replayed with fresh numbers, before and behind the same operations without a graph. */
 static void mixed(ncclComm_t comm, cudaStream_t stream, cudaStream_t other, int forked) {
-  Work works[mostWorks];
-  Arena arena = makeArena(mostBytes * 8 + ((size_t)1 << 20));
+  Work works[maxWorks];
+  Arena arena = makeArena(maxBytes * 8 + ((size_t)1 << 20));
   Counter counter = makeCounter(1000, 5);
   Recipe recipe = {comm, stream, other, makeEvent(), makeEvent(), &arena, works, 0, &counter};
   recipe.count = placeAll(&arena, works, 1);
@@ -252,13 +252,13 @@ static void body(void) {
 
 int main(int argc, char** argv) {
   replays = argc == 4 ? atoi(argv[2]) : 0;
-  mostBytes = argc == 4 ? (size_t)atoll(argv[3]) : 0;
-  if (replays < 1 || mostBytes < 4096) {
+  maxBytes = argc == 4 ? (size_t)atoll(argv[3]) : 0;
+  if (replays < 1 || maxBytes < 4096) {
     fprintf(stderr, "usage: graphs RANKS REPLAYS MOST   (4096 bytes at least)\n");
     return 2;
   }
   const int count = atoi(argv[1]);
   const int status = startProcesses(count, 120, body);
-  if (status == 0) printf("graphs: %d ranks, %d replays, up to %zu bytes: right\n", count, replays, mostBytes);
+  if (status == 0) printf("graphs: %d ranks, %d replays, up to %zu bytes: right\n", count, replays, maxBytes);
   return status;
 }

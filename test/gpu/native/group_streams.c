@@ -10,7 +10,7 @@
 #include "rank.h"
 
 static int rounds;
-static size_t most;
+static size_t max;
 
 static char valueOf(int from, int round) { return (char)(from * 31 + round * 7 + 1); }
 
@@ -24,12 +24,12 @@ static void body(void) {
   at("joining");
   ncclComm_t comm = joinAll();
   const cudaStream_t sending = makeStream(), receiving = makeStream();
-  char *send = makeMemory(most), *receive = makeMemory(most);
-  char *source = malloc(most), *bySender = malloc(most), *byReceiver = malloc(most);
+  char *send = makeMemory(max), *receive = makeMemory(max);
+  char *source = malloc(max), *bySender = malloc(max), *byReceiver = malloc(max);
   HOLDS(source != NULL && bySender != NULL && byReceiver != NULL);
   const int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
   for (int round = 0; round < rounds; round++) {
-    const size_t bytes = round % 3 == 0 ? 8 : most >> (round % 3 - 1) * 4;
+    const size_t bytes = round % 3 == 0 ? 8 : max >> (round % 3 - 1) * 4;
     at("round %d of %zu bytes", round, bytes);
     memset(source, valueOf(rank, round), bytes);
     copy(send, source, bytes, sending);
@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   rounds = atoi(argv[2]);
-  most = (size_t)atoll(argv[3]);
+  max = (size_t)atoll(argv[3]);
   const int status = startProcesses(atoi(argv[1]), 60, body);
   if (status == 0) printf("group_streams: %s ranks, %d rounds: right\n", argv[1], rounds);
   return status;

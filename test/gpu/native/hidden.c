@@ -12,7 +12,7 @@
 
 enum { hostMemory = 0 /* native/plan/plan_format.h, Transport::shm */ };
 
-static size_t mostBytes;
+static size_t maxBytes;
 
 static void expectHostMemory(ncclComm_t comm) {
   ncclrunEdge edges[256];
@@ -30,9 +30,9 @@ static void body(void) {
   at("joining");
   ncclComm_t comm = joinAll();
   const cudaStream_t stream = makeStream();
-  Arena arena = makeArena(2 * mostBytes + ((size_t)1 << 20));
+  Arena arena = makeArena(2 * maxBytes + ((size_t)1 << 20));
   uint64_t seed = 60;
-  for (size_t bytes = 4; bytes <= mostBytes; bytes *= 2) {
+  for (size_t bytes = 4; bytes <= maxBytes; bytes *= 2) {
     for (int kind = 0; kind < workKinds; kind++) {
       Work work = drawWork(&seed, 1, rank, ranks);
       work.kind = (WorkKind)kind;
@@ -58,13 +58,13 @@ static void body(void) {
 
 int main(int argc, char** argv) {
   const int count = argc == 4 ? atoi(argv[1]) : 0;
-  mostBytes = argc == 4 ? (size_t)atoll(argv[3]) : 0;
-  if (count < 2 || mostBytes < 4) {
+  maxBytes = argc == 4 ? (size_t)atoll(argv[3]) : 0;
+  if (count < 2 || maxBytes < 4) {
     fprintf(stderr, "usage: hidden RANKS alone|all MOST   (2 ranks at least)\n");
     return 2;
   }
   eachSeesItsGpuAlone = strcmp(argv[2], "alone") == 0;
   const int status = startProcesses(count, 170, body);
-  if (status == 0) printf("hidden: %d ranks, up to %zu bytes through memory of the host: right\n", count, mostBytes);
+  if (status == 0) printf("hidden: %d ranks, up to %zu bytes through memory of the host: right\n", count, maxBytes);
   return status;
 }

@@ -13,7 +13,7 @@
 enum { seconds = 20 };
 
 static int replays;
-static size_t most;
+static size_t max;
 
 typedef struct {
   Arena arena;
@@ -31,9 +31,9 @@ static void postBoth(void* argument) {
 static void body(void) {
   at("joining");
   const ncclComm_t first = joinAll();
-  Captured all = {.arena = makeArena((most + 4096) * 4 * (size_t)(ranks + 4)), .stream = makeStream(), .comm = first};
+  Captured all = {.arena = makeArena((max + 4096) * 4 * (size_t)(ranks + 4)), .stream = makeStream(), .comm = first};
   all.small = (Work){.kind = workAllReduce, .count = 100, .seed = 7, .rank = rank, .ranks = ranks};
-  all.large = (Work){.kind = workAllGather, .count = most, .seed = 11, .rank = rank, .ranks = ranks};
+  all.large = (Work){.kind = workAllGather, .count = max, .seed = 11, .rank = rank, .ranks = ranks};
   HOLDS(place(&all.arena, &all.small) && place(&all.arena, &all.large));
   upload(&all.arena);
   /* What the process and the driver keep for all communicators and graphs is there from then on: kernels' code, say. */
@@ -74,8 +74,8 @@ static void body(void) {
 
 int main(int argc, char** argv) {
   replays = argc == 4 ? atoi(argv[2]) : 0;
-  most = argc == 4 ? (size_t)atoll(argv[3]) : 0;
-  if (replays < 1 || most < 1) {
+  max = argc == 4 ? (size_t)atoll(argv[3]) : 0;
+  if (replays < 1 || max < 1) {
     fprintf(stderr, "usage: kept_graphs RANKS REPLAYS MOST\n");
     return 2;
   }

@@ -10,10 +10,10 @@
 #include "work.h"
 
 static int rounds;
-static size_t most;
+static size_t max;
 
 static Work workOn(Arena* arena, int round) {
-  const size_t count = round % 3 == 0 ? most : most / (size_t)(round % 7 + 1) + 1;
+  const size_t count = round % 3 == 0 ? max : max / (size_t)(round % 7 + 1) + 1;
   Work work = {.kind = round % 2 == 0 ? workAllReduce : workAllGather,
                .count = count,
                .seed = (uint32_t)round * 131 + 7,
@@ -70,7 +70,7 @@ static void afterFailure(const ncclComm_t* comms, Arena* arenas, cudaStream_t st
 static void body(void) {
   at("joining");
   ncclComm_t comms[2] = {joinAll(), joinAll()};
-  const size_t bytes = (most + 64) * 4 * (size_t)(ranks + 2) + 4096;
+  const size_t bytes = (max + 64) * 4 * (size_t)(ranks + 2) + 4096;
   Arena arenas[2] = {makeArena(bytes), makeArena(bytes)};
   const cudaStream_t stream = makeStream();
   for (int round = 0; round < rounds; round++) {
@@ -87,8 +87,8 @@ static void body(void) {
 
 int main(int argc, char** argv) {
   rounds = argc == 4 ? atoi(argv[2]) : 0;
-  most = argc == 4 ? (size_t)atoll(argv[3]) : 0;
-  if (rounds < 1 || most < 1 || atoi(argv[1]) < 2) {
+  max = argc == 4 ? (size_t)atoll(argv[3]) : 0;
+  if (rounds < 1 || max < 1 || atoi(argv[1]) < 2) {
     fprintf(stderr, "usage: left_over RANKS ROUNDS MOST   (2 ranks at least)\n");
     return 2;
   }

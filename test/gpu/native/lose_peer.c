@@ -44,7 +44,7 @@ static void large(Scene* scene) { reduce(scene, scene->bytes); }
 static void gather(Scene* scene) {
   if (scene->answer != ncclSuccess) return;
   scene->answer =
-      ncclAllGather(scene->send, scene->receive, scene->bytes / mostRanks, ncclInt8, scene->comm, scene->stream);
+      ncclAllGather(scene->send, scene->receive, scene->bytes / maxRanks, ncclInt8, scene->comm, scene->stream);
 }
 static void replay(Scene* scene) { launch(scene->graph, scene->stream); }
 
@@ -84,7 +84,7 @@ static void receiveSmall(Scene* scene) {
 }
 
 static void group(Scene* scene) {
-  const size_t part = scene->bytes / mostRanks;
+  const size_t part = scene->bytes / maxRanks;
   MUST(ncclGroupStart());
   for (int peer = 0; peer < ranks; peer++) {
     const size_t from = (size_t)peer * part;

@@ -11,7 +11,7 @@
 #include "rank.h"
 #include "work.h"
 
-enum { kinds = 16, counters = 4, looks = 20, mostElements = 64 };
+enum { kinds = 16, counters = 4, looks = 20, maxElements = 64 };
 enum { hostSlack = 1 << 20, gpuSlack = 8 << 20 }; /* the driver keeps lists of its own */
 
 static int operations, grouped;
@@ -61,7 +61,7 @@ typedef struct {
 static void prepare(State* state, uint64_t seed) {
   clearArena(&state->arena);
   for (int i = counters; i < kinds; i++) {
-    state->works[i] = drawWork(&seed, mostElements, rank, ranks);
+    state->works[i] = drawWork(&seed, maxElements, rank, ranks);
     state->works[i].kind = (WorkKind)(i % workKinds);
     HOLDS(place(&state->arena, &state->works[i]));
   }

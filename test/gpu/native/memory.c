@@ -12,8 +12,8 @@
 /* Of a newer version than nccl.h. */
 ncclResult_t ncclCommMemStats(ncclComm_t comm, int stat, uint64_t* value);
 
-enum { mostCommunicators = 64, mostElements = 300000, total = 3 };
-static const uint64_t mostOfOne = 100000000, mostOf64 = 2000000000;
+enum { maxCommunicators = 64, maxElements = 300000, total = 3 };
+static const uint64_t maxBytesOfOne = 100000000, maxBytesOf64 = 2000000000;
 /* What the driver keeps for itself; and of each communicator, the rest of the two pages of 2 MiB where its memory ends.
  */
 static const uint64_t slack = 64 << 20, slackOfOne = 4 << 20;
@@ -26,12 +26,12 @@ static uint64_t bytesOf(ncclComm_t comm) {
 }
 
 static void body(void) {
-  ncclComm_t comms[mostCommunicators];
+  ncclComm_t comms[maxCommunicators];
   const cudaStream_t stream = makeStream();
   uint64_t sum = 0;
   at("the first communicator");
   comms[0] = joinAll();
-  tryOut(comms[0], stream, mostElements, 1);
+  tryOut(comms[0], stream, maxElements, 1);
   const size_t before = freeGpuMemory();
   for (int i = 1; i < count; i++) {
     at("communicator %d", i);
@@ -42,20 +42,20 @@ static void body(void) {
     at("the memory of communicator %d", i);
     const uint64_t bytes = bytesOf(comms[i]);
     HOLDS(onGpus() ? bytes > 0 : bytes == 0);
-    HOLDS(ranks > 4 || bytes < mostOfOne);
+    HOLDS(ranks > 4 || bytes < maxBytesOfOne);
     HOLDS(bytes <= bytesOf(comms[0]));
     sum += bytes;
   }
   at("the memory of all");
-  HOLDS(ranks > 4 || sum < mostOf64);
+  HOLDS(ranks > 4 || sum < maxBytesOf64);
   const uint64_t taken = (before > after ? before - after : 0) / (uint64_t)ranksOfGpu();
   const uint64_t said = sum - bytesOf(comms[0]);
   if (taken > said + slack + (uint64_t)count * slackOfOne)
     failed("%.1f MB of the GPU are gone for each rank, the communicators say %.1f", (double)taken / 1e6,
            (double)said / 1e6);
-  HOLDS(ranks > 4 || taken + bytesOf(comms[0]) < mostOf64);
+  HOLDS(ranks > 4 || taken + bytesOf(comms[0]) < maxBytesOf64);
   at("the last communicator");
-  tryOut(comms[count - 1], stream, mostElements, 2);
+  tryOut(comms[count - 1], stream, maxElements, 2);
   at("the end");
   for (int i = 0; i < count; i++) MUST(ncclCommDestroy(comms[i]));
   endStream(stream);
@@ -66,8 +66,8 @@ static void body(void) {
 
 int main(int argc, char** argv) {
   count = argc == 3 ? atoi(argv[2]) : 0;
-  if (count < 1 || count > mostCommunicators) {
-    fprintf(stderr, "usage: memory RANKS COMMUNICATORS   (up to %d)\n", mostCommunicators);
+  if (count < 1 || count > maxCommunicators) {
+    fprintf(stderr, "usage: memory RANKS COMMUNICATORS   (up to %d)\n", maxCommunicators);
     return 2;
   }
   const int status = startProcesses(atoi(argv[1]), 280, body);

@@ -38,8 +38,8 @@ static void check(const One* one) {
 }
 
 static void body(void) {
-  ncclComm_t comms[mostRanks];
-  One all[mostRanks];
+  ncclComm_t comms[maxRanks];
+  One all[maxRanks];
   for (int i = 0; i < count; i++) all[i] = begin(i);
   at("joining");
   useDevice(0);
@@ -66,7 +66,7 @@ static void body(void) {
 int main(int argc, char** argv) {
   count = argc == 3 ? atoi(argv[1]) : 0;
   bytes = argc == 3 ? (size_t)atol(argv[2]) : 0;
-  if (count < 1 || count > mostRanks || bytes == 0) {
+  if (count < 1 || count > maxRanks || bytes == 0) {
     fprintf(stderr, "usage: one_thread RANKS BYTES\n");
     return 2;
   }

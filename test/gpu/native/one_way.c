@@ -13,7 +13,7 @@
 enum { communicators = 5, operations = 100, longest = 20 };
 
 static int rounds;
-static size_t most;
+static size_t max;
 
 static const WorkKind oneWay[] = {workPass, workPass, workBroadcast, workReduce, workGather, workScatter};
 static const WorkKind others[] = {workAllReduce, workAllGather, workAllToAll, workReduceScatter, workShift};
@@ -35,7 +35,7 @@ static void prepare(Arena* arena, Work* works, uint64_t* seed) {
     } else if (alternates) {
       kind = kind == workAllReduce ? PICK(oneWay) : workAllReduce;
     }
-    const size_t count = kind == workAllReduce ? most - draw(seed) % (most / 4 + 1) : drawCount(seed, most);
+    const size_t count = kind == workAllReduce ? max - draw(seed) % (max / 4 + 1) : drawCount(seed, max);
     works[i] = (Work){.kind = kind, .count = count, .root = root, .seed = draw(seed), .rank = rank, .ranks = ranks};
     HOLDS(place(arena, &works[i]));
   }
@@ -51,7 +51,7 @@ static void body(void) {
   ncclComm_t comms[communicators];
   for (int i = 0; i < communicators; i++) comms[i] = joinAll();
   const cudaStream_t stream = makeStream();
-  const size_t bytes = (size_t)operations * 2 * (size_t)(ranks + 1) * (most * sizeof(int32_t) + 512);
+  const size_t bytes = (size_t)operations * 2 * (size_t)(ranks + 1) * (max * sizeof(int32_t) + 512);
   Arena arena = makeArena(bytes);
   Work works[operations];
   uint64_t seed = 1, own = (uint64_t)rank + 2;
@@ -78,13 +78,13 @@ static void body(void) {
 
 int main(int argc, char** argv) {
   rounds = argc == 4 ? atoi(argv[2]) : 0;
-  most = argc == 4 ? (size_t)atoll(argv[3]) : 0;
-  if (rounds < 1 || most < 1 || atoi(argv[1]) < 2) {
+  max = argc == 4 ? (size_t)atoll(argv[3]) : 0;
+  if (rounds < 1 || max < 1 || atoi(argv[1]) < 2) {
     fprintf(stderr, "usage: one_way RANKS ROUNDS MOST   (2 ranks at least)\n");
     return 2;
   }
   const int count = atoi(argv[1]);
   const int status = startProcesses(count, 120, body);
-  if (status == 0) printf("one_way: %d ranks, %d rounds, up to %zu elements: right\n", count, rounds, most);
+  if (status == 0) printf("one_way: %d ranks, %d rounds, up to %zu elements: right\n", count, rounds, max);
   return status;
 }

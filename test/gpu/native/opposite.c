@@ -10,7 +10,7 @@
 #include "rank.h"
 #include "work.h"
 
-enum { mostCommunicators = 64, worksOfRound = 3, repeats = 4, alignmentOfBuffers = 1024 };
+enum { maxCommunicators = 64, worksOfRound = 3, repeats = 4, alignmentOfBuffers = 1024 };
 
 static int communicators, rounds;
 static size_t bytes;
@@ -21,14 +21,14 @@ typedef struct {
   Arena arena;
   Work works[worksOfRound];
 } Team;
-static Team teams[mostCommunicators];
+static Team teams[maxCommunicators];
 
 static void prepare(Team* team, int round, uint64_t seed) {
-  const size_t most = bytes / sizeof(int32_t) / (size_t)ranks;
+  const size_t max = bytes / sizeof(int32_t) / (size_t)ranks;
   clearArena(&team->arena);
   for (int i = 0; i < worksOfRound; i++) {
-    team->works[i] = drawWork(&seed, most, rank, ranks);
-    if (round % 2 == 0) team->works[i].count = most - draw(&seed) % 64; /* all of them want many blocks */
+    team->works[i] = drawWork(&seed, max, rank, ranks);
+    if (round % 2 == 0) team->works[i].count = max - draw(&seed) % 64; /* all of them want many blocks */
     HOLDS(place(&team->arena, &team->works[i]));
   }
   upload(&team->arena);
@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
   rounds = argc > 4 ? atoi(argv[3]) : 0;
   bytes = argc > 4 ? (size_t)atoll(argv[4]) : 0;
   const int seconds = argc > 5 ? atoi(argv[5]) : 120;
-  if (communicators < 1 || communicators > mostCommunicators || rounds < 1 || bytes < 1024 || seconds < 1) {
+  if (communicators < 1 || communicators > maxCommunicators || rounds < 1 || bytes < 1024 || seconds < 1) {
     fprintf(stderr,
             "usage: opposite RANKS COMMUNICATORS ROUNDS BYTES [SECONDS]   (64 communicators, 1 KiB at least)\n");
     return 2;

@@ -17,7 +17,7 @@ ncclResult_t ncclCommResume(ncclComm_t comm);
 ncclResult_t ncclCommMemStats(ncclComm_t comm, int stat, uint64_t* value);
 ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqueId);
 
-enum { mostCount = 5000 };
+enum { maxCount = 5000 };
 static cudaStream_t stream;
 
 /* The call succeeded, or does in a while. */
@@ -32,17 +32,17 @@ static void nonBlocking(void) {
   ncclComm_t comm = NULL, part = NULL, rest = NULL;
   REFUSED(ncclCommInitRankConfig(&comm, ranks, nextId(), rank, &config), ncclInProgress);
   MUST(settled(comm));
-  tryOut(comm, stream, mostCount, 70);
+  tryOut(comm, stream, maxCount, 70);
   at("a non-blocking split");
   finish("ncclCommSplit", part, ncclCommSplit(comm, 0, -rank, &part, NULL)); /* as its parent */
   MUST(settled(part));
-  tryOut(part, stream, mostCount, 71);
-  tryOut(comm, stream, mostCount, 72);
+  tryOut(part, stream, maxCount, 71);
+  tryOut(comm, stream, maxCount, 72);
   at("a blocking split of a non-blocking communicator");
   config.blocking = 1;
   MUST(ncclCommSplit(comm, rank == 0 ? NCCL_SPLIT_NOCOLOR : 0, 0, &rest, &config));
   HOLDS((rest == NULL) == (rank == 0));
-  if (rest != NULL) tryOut(rest, stream, mostCount, 73);
+  if (rest != NULL) tryOut(rest, stream, maxCount, 73);
   if (rest != NULL) MUST(ncclCommDestroy(rest));
   meet();
   at("a non-blocking shrink");
@@ -50,7 +50,7 @@ static void nonBlocking(void) {
   if (rank > 0) {
     REFUSED(ncclCommShrink(comm, &first, 1, &rest, NULL, NCCL_SHRINK_DEFAULT), ncclInProgress);
     MUST(settled(rest));
-    tryOut(rest, stream, mostCount, 74);
+    tryOut(rest, stream, maxCount, 74);
     finish("ncclCommFinalize", rest, ncclCommFinalize(rest));
     MUST(ncclCommDestroy(rest));
   }
@@ -61,7 +61,7 @@ static void nonBlocking(void) {
   MUST(ncclCommInitRankConfig(&rest, ranks, id, rank, &config));
   REFUSED(ncclGroupEnd(), ncclInProgress);
   MUST(settled(rest));
-  tryOut(rest, stream, mostCount, 75);
+  tryOut(rest, stream, maxCount, 75);
   at("the end of non-blocking communicators");
   finish("ncclCommFinalize", rest, ncclCommFinalize(rest));
   finish("ncclCommFinalize", part, ncclCommFinalize(part));
@@ -121,7 +121,7 @@ static void preMulSum(ncclComm_t comm, const ScalarType* type, ncclScalarResiden
 static void registered(ncclComm_t comm) {
   at("registered memory");
   Arena arena = makeArena((size_t)4 << 20);
-  Work work = {.kind = workAllReduce, .count = mostCount, .seed = 76, .rank = rank, .ranks = ranks};
+  Work work = {.kind = workAllReduce, .count = maxCount, .seed = 76, .rank = rank, .ranks = ranks};
   HOLDS(place(&arena, &work));
   upload(&arena);
   void *handle = NULL, *nothing = &arena;
@@ -161,7 +161,7 @@ static void olderSettings(void) {
   const ncclResult_t begun = ncclCommInitRankConfig(&comm, ranks, nextId(), rank, &config);
   must("ncclCommInitRankConfig", begun, ncclInProgress);
   MUST(settled(comm));
-  tryOut(comm, stream, mostCount, 77);
+  tryOut(comm, stream, maxCount, 77);
   MUST(ncclCommDestroy(comm));
   config.magic = 1;
   REFUSED(ncclCommInitRankConfig(&comm, ranks, nextId(), rank, &config), ncclInvalidArgument);
@@ -171,7 +171,7 @@ static void olderSettings(void) {
 static void simulated(ncclComm_t comm) {
   at("a simulated group");
   Arena arena = makeArena((size_t)1 << 20);
-  Work work = {.kind = workAllReduce, .count = mostCount, .seed = 78, .rank = rank, .ranks = ranks};
+  Work work = {.kind = workAllReduce, .count = maxCount, .seed = 78, .rank = rank, .ranks = ranks};
   HOLDS(place(&arena, &work));
   upload(&arena);
   ncclSimInfo_t simulation = NCCL_SIM_INFO_INITIALIZER;
@@ -209,14 +209,14 @@ static void inVain(ncclComm_t comm) {
   REFUSED(ncclCommCuDevice(comm, &device), onGpus() ? ncclSuccess : ncclInvalidUsage);
   SAME(device, onGpus() ? gpuOf(rank) : -1);
   freeMemory(memory);
-  tryOut(comm, stream, mostCount, 79); /* none of it did harm */
+  tryOut(comm, stream, maxCount, 79); /* none of it did harm */
 }
 
 static void body(void) {
   stream = makeStream();
   at("joining");
   ncclComm_t comm = joinAll();
-  tryOut(comm, stream, mostCount, 80);
+  tryOut(comm, stream, maxCount, 80);
   for (int i = 0; i < scalarTypes; i++) {
     preMulSum(comm, &scalars[i], ncclScalarHostImmediate);
     preMulSum(comm, &scalars[i], ncclScalarDevice);

@@ -57,8 +57,8 @@ void same(const char* what, long long seen, long long expected) {
   if (seen != expected) failed("%s is %lld, expected %lld", what, seen, expected);
 }
 
-static void await(atomic_int* counter, int least) {
-  while (atomic_load(counter) < least) usleep(50);
+static void await(atomic_int* counter, int min) {
+  while (atomic_load(counter) < min) usleep(50);
 }
 
 void meet(void) {
@@ -73,7 +73,7 @@ void meetOf(int count) {
 
 ncclUniqueId nextId(void) {
   const int which = idsTaken++;
-  if (which == mostIds) failed("more than %d ids", mostIds);
+  if (which == maxIds) failed("more than %d ids", maxIds);
   if (rank == 0) {
     MUST(ncclGetUniqueId(&page->ids[which]));
     atomic_store(&page->made[which], 1);
@@ -126,8 +126,8 @@ static void* threadMain(void* number) {
 }
 
 static void beThreads(void) {
-  pthread_t threads[mostRanks];
-  int numbers[mostRanks];
+  pthread_t threads[maxRanks];
+  int numbers[maxRanks];
   for (int i = 0; i < ranks; i++) {
     numbers[i] = i;
     if (pthread_create(&threads[i], NULL, threadMain, &numbers[i]) != 0) failed("a thread cannot be started");
@@ -184,8 +184,8 @@ static int beRankOfJob(const char* file, unsigned seconds) {
 }
 
 static int start(int count, int children, unsigned seconds, void (*body)(void), void (*inChild)(void)) {
-  if (count < 1 || count > mostRanks) {
-    fprintf(stderr, "%d ranks; there are 1 to %d\n", count, mostRanks);
+  if (count < 1 || count > maxRanks) {
+    fprintf(stderr, "%d ranks; there are 1 to %d\n", count, maxRanks);
     return 2;
   }
   ranks = count;
@@ -195,7 +195,7 @@ static int start(int count, int children, unsigned seconds, void (*body)(void), 
   page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return 2;
   fflush(NULL);
-  pid_t made[mostRanks];
+  pid_t made[maxRanks];
   for (int i = 0; i < children; i++) {
     made[i] = fork();
     if (made[i] != 0) continue;

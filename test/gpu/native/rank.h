@@ -9,17 +9,17 @@
 
 #include "ncclrun.h"
 
-enum { mostRanks = 16, mostIds = 1024 };
+enum { maxRanks = 16, maxIds = 1024 };
 
 /* Shared by all ranks and the process that watches. */
 typedef struct {
-  ncclUniqueId ids[mostIds];
-  atomic_int made[mostIds];
+  ncclUniqueId ids[maxIds];
+  atomic_int made[maxIds];
   atomic_int arrived, others; /* how often ranks have come to meet() and meetOf() */
-  atomic_int dies[mostRanks]; /* the rank is about to kill itself: no failure */
-  atomic_int done[mostRanks];
+  atomic_int dies[maxRanks]; /* the rank is about to kill itself: no failure */
+  atomic_int done[maxRanks];
   _Atomic double lostAt; /* now() of the kill; 0 before */
-  char places[mostRanks][160];
+  char places[maxRanks][160];
 } Page;
 extern Page* page;
 

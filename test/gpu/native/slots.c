@@ -11,7 +11,7 @@
 #include "device.h"
 #include "rank.h"
 
-enum { mostComms = 512, mostPages = 64, seconds = 30 };
+enum { maxComms = 512, maxPages = 64, seconds = 30 };
 
 static int commCount, aborts;
 
@@ -21,7 +21,7 @@ static int pagesHere(const ncclrunTelemetryPage** pages) {
   HOLDS(maps != NULL);
   char line[512];
   int found = 0;
-  while (found < mostPages && fgets(line, sizeof line, maps) != NULL) {
+  while (found < maxPages && fgets(line, sizeof line, maps) != NULL) {
     uintptr_t first = 0, end = 0;
     if (strstr(line, "ncclrun-telemetry") == NULL || sscanf(line, "%lx-%lx", &first, &end) != 2) continue;
     for (; first < end; first += NCCLRUN_TELEMETRY_BYTES) pages[found++] = (const ncclrunTelemetryPage*)first;
@@ -32,7 +32,7 @@ static int pagesHere(const ncclrunTelemetryPage** pages) {
 
 /* Slots that are not free, those that were left too; `waiting`: whose rank waits. */
 static int taken(int* waiting) {
-  const ncclrunTelemetryPage* pages[mostPages];
+  const ncclrunTelemetryPage* pages[maxPages];
   const int pageCount = pagesHere(pages);
   int all = 0;
   *waiting = 0;
@@ -54,7 +54,7 @@ static void awaitTaken(int expected) {
 }
 
 static void tryMany(cudaStream_t stream, int* memory) {
-  static ncclComm_t comms[mostComms];
+  static ncclComm_t comms[maxComms];
   for (int i = 0; i < commCount; i++) {
     at("joining communicator %d", i);
     comms[i] = joinAll();
@@ -109,9 +109,8 @@ static void body(void) {
 int main(int argc, char** argv) {
   commCount = argc == 4 ? atoi(argv[2]) : 0;
   aborts = argc == 4 ? atoi(argv[3]) : 0;
-  if (commCount < 1 || commCount > mostComms || commCount + aborts > mostIds || atoi(argv[1]) < 2) {
-    fprintf(stderr, "usage: slots RANKS COMMUNICATORS ABORTS   (2 ranks at least, up to %d communicators)\n",
-            mostComms);
+  if (commCount < 1 || commCount > maxComms || commCount + aborts > maxIds || atoi(argv[1]) < 2) {
+    fprintf(stderr, "usage: slots RANKS COMMUNICATORS ABORTS   (2 ranks at least, up to %d communicators)\n", maxComms);
     return 2;
   }
   const int status = startProcesses(atoi(argv[1]), 200, body);

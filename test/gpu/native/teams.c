@@ -10,7 +10,7 @@
 #include "rank.h"
 #include "work.h"
 
-enum { mostCount = 20000 };
+enum { maxCount = 20000 };
 
 static int shares;
 static cudaStream_t streams[2];
@@ -38,7 +38,7 @@ static ncclComm_t shrink(ncclComm_t comm, int without, int flags) {
 
 /* Our place in the communicator, and who has the places: by rank in the job. */
 static void expectMembers(ncclComm_t comm, const int* members, int count) {
-  int size = 0, own = 0, seen[mostRanks];
+  int size = 0, own = 0, seen[maxRanks];
   MUST(ncclCommCount(comm, &size));
   MUST(ncclCommUserRank(comm, &own));
   SAME(size, count);
@@ -50,7 +50,7 @@ static void expectMembers(ncclComm_t comm, const int* members, int count) {
   MUST(ended(streams[0]));
   for (int i = 0; i < count; i++) SAME(seen[i], members[i]);
   freeMemory(memory);
-  tryOut(comm, streams[0], mostCount, 8);
+  tryOut(comm, streams[0], maxCount, 8);
 }
 
 /* Works of two communicators at the same time: called in turn, each on its own stream. */
@@ -65,7 +65,7 @@ static void tryBoth(ncclComm_t one, ncclComm_t other) {
     MUST(ncclCommCount(comms[which], &size));
     MUST(ncclCommUserRank(comms[which], &own));
     for (int i = 0; i < rounds; i++) {
-      works[which][i] = drawWork(&seed, mostCount, own, size);
+      works[which][i] = drawWork(&seed, maxCount, own, size);
       HOLDS(place(&arena, &works[which][i]));
     }
   }
@@ -88,7 +88,7 @@ static int list(int* members, int from, int to, int step) {
 }
 
 static void splits(ncclComm_t world) {
-  int members[mostRanks];
+  int members[maxRanks];
   at("split into odd and even, resources shared: %d", shares);
   ncclComm_t half = split(world, rank % 2, 0);
   expectMembers(half, members, list(members, rank % 2, ranks, 2));
@@ -116,7 +116,7 @@ static void splits(ncclComm_t world) {
 }
 
 static void shrinksOfTheLiving(ncclComm_t world) {
-  int members[mostRanks];
+  int members[maxRanks];
   at("shrink, resources shared: %d", shares);
   ncclComm_t whole = split(world, 0, 0);
   meet();
@@ -132,7 +132,7 @@ static void shrinksOfTheLiving(ncclComm_t world) {
 }
 
 static void shrinkThatEndsOperations(ncclComm_t world) {
-  int members[mostRanks];
+  int members[maxRanks];
   at("shrink that ends operations, resources shared: %d", shares);
   ncclComm_t whole = split(world, 0, 0);
   float* const memory = makeMemory(64);
@@ -153,7 +153,7 @@ static void shrinkThatEndsOperations(ncclComm_t world) {
 
 /* The others wait for the last rank in an operation. */
 static void shrinkOfTheDead(ncclComm_t world) {
-  int members[mostRanks];
+  int members[maxRanks];
   const int last = ranks - 1;
   at("shrink without a rank that was killed, resources shared: %d", shares);
   float* const memory = makeMemory(64);

@@ -9,7 +9,7 @@
 #include "rank.h"
 #include "work.h"
 
-enum { several = 3, mostInARow = 200, mostInAGroup = 40, mostCount = 30000 };
+enum { several = 3, maxInARow = 200, maxInAGroup = 40, maxCount = 30000 };
 
 static int rounds;
 
@@ -19,13 +19,13 @@ typedef struct {
   ncclComm_t comms[several];
   cudaStream_t streams[several];
   Arena arena;
-  Work works[several][mostInARow];
+  Work works[several][maxInARow];
 } Member;
 
 static void begin(Member* member, int number) {
   member->rank = number;
   useDevice(number);
-  member->arena = makeArena((size_t)several * mostInARow * (1 << 18));
+  member->arena = makeArena((size_t)several * maxInARow * (1 << 18));
   for (int i = 0; i < several; i++) member->streams[i] = makeStream();
 }
 
@@ -33,7 +33,7 @@ static void placeRow(Member* member, uint64_t seed, int count) {
   clearArena(&member->arena);
   for (int i = 0; i < several; i++) {
     for (int k = 0; k < count; k++) {
-      Work work = drawWork(&seed, mostCount, member->rank, ranks);
+      Work work = drawWork(&seed, maxCount, member->rank, ranks);
       work.count = (work.count + (size_t)ranks - 1) / (size_t)ranks;
       member->works[i][k] = work;
       HOLDS(place(&member->arena, &member->works[i][k]));
@@ -62,12 +62,12 @@ static void end(Member* member) {
   endArena(&member->arena);
 }
 
-static int rowFrom(int done, int most) { return rounds - done < most ? rounds - done : most; }
+static int rowFrom(int done, int max) { return rounds - done < max ? rounds - done : max; }
 
 /* order 0: all threads in the same order; 1: odd ranks backwards; 2: each begins with another one. */
 static void rows(Member* member, int order) {
-  for (int done = 0; done < rounds; done += mostInARow) {
-    const int count = rowFrom(done, mostInARow);
+  for (int done = 0; done < rounds; done += maxInARow) {
+    const int count = rowFrom(done, maxInARow);
     at("rounds from %d on, order %d", done, order);
     placeRow(member, (uint64_t)done + 40, count);
     for (int k = 0; k < count; k++) {
@@ -81,7 +81,7 @@ static void rows(Member* member, int order) {
 }
 
 static void threadBody(void) {
-  static Member members[mostRanks];
+  static Member members[maxRanks];
   Member* member = &members[rank];
   begin(member, rank);
   at("joining one after the other");
@@ -112,9 +112,9 @@ static int inOneThread; /* how many ranks */
 
 /* One operation of every rank in a group; or all that a row has. */
 static void groupedRows(int whole) {
-  const int most = whole ? mostInAGroup : mostInARow;
-  for (int done = 0; done < rounds; done += most) {
-    const int count = rowFrom(done, most);
+  const int max = whole ? maxInAGroup : maxInARow;
+  for (int done = 0; done < rounds; done += max) {
+    const int count = rowFrom(done, max);
     at("one thread, rounds from %d on, %s", done, whole ? "in one group" : "a group each");
     for (int r = 0; r < inOneThread; r++) placeRow(&all[r], (uint64_t)done + 50, count);
     if (whole) MUST(ncclGroupStart());
@@ -131,7 +131,7 @@ static void groupedRows(int whole) {
 }
 
 static void oneThreadBody(void) {
-  ncclComm_t comms[mostRanks];
+  ncclComm_t comms[maxRanks];
   ranks = inOneThread; /* of the communicators */
   all = calloc((size_t)inOneThread, sizeof *all);
   HOLDS(all != NULL);

@@ -12,7 +12,7 @@
 #include "rank.h"
 #include "work.h"
 
-enum { communicators = 3, mostInARow = 4096, mostCount = 1 << 20 };
+enum { communicators = 3, maxInARow = 4096, maxCount = 1 << 20 };
 
 static int rounds, messages;
 static size_t bytesInARow;
@@ -35,7 +35,7 @@ static void postRound(const Arena* arena, const Work* works, const Lane* lanes) 
 static int placeRound(Arena* arena, Work* works, const Lane* lanes, uint64_t* state) {
   const size_t used = arena->used;
   for (int which = 0; which < communicators; which++) {
-    Work work = drawWork(state, mostCount, lanes[which].rank, lanes[which].size);
+    Work work = drawWork(state, maxCount, lanes[which].rank, lanes[which].size);
     if (messages) work.kind = work.seed % 2 ? workExchange : workShift;
     work.count = (work.count + (size_t)work.ranks - 1) / (size_t)work.ranks;
     works[which] = work;
@@ -47,7 +47,7 @@ static int placeRound(Arena* arena, Work* works, const Lane* lanes, uint64_t* st
 }
 
 static void body(void) {
-  static Work works[mostInARow][communicators];
+  static Work works[maxInARow][communicators];
   Lane lanes[communicators];
   at("making the communicators");
   lanes[0].comm = joinAll();
@@ -65,7 +65,7 @@ static void body(void) {
     const int first = done;
     uint64_t next = state;
     clearArena(&arena);
-    while (done < rounds && done - first < mostInARow && placeRound(&arena, works[done - first], lanes, &next)) {
+    while (done < rounds && done - first < maxInARow && placeRound(&arena, works[done - first], lanes, &next)) {
       state = next;
       done++;
     }

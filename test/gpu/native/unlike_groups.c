@@ -11,7 +11,7 @@
 
 enum { perPeer = 2, sizeCount = 5 };
 
-static size_t most;
+static size_t max;
 
 /* One message between rank 0 and `peer`: number 0 or 1 of the pair. */
 typedef struct {
@@ -26,7 +26,7 @@ static char valueOf(const Message* message, int round) {
 /* Rank 0 has a place for each message of each peer, the others for theirs. */
 static char* placeIn(char* memory, const Message* message) {
   const int pair = rank == 0 ? message->peer - 1 : 0;
-  return memory + (size_t)(pair * perPeer + message->number) * most;
+  return memory + (size_t)(pair * perPeer + message->number) * max;
 }
 
 /* Number i of those that the calling rank has part in. */
@@ -67,10 +67,10 @@ static void body(void) {
   ncclComm_t comm = joinAll();
   const cudaStream_t stream = makeStream();
   const int peers = rank == 0 ? ranks - 1 : 1;
-  const size_t bytes = most * perPeer * (size_t)peers;
+  const size_t bytes = max * perPeer * (size_t)peers;
   char *device = makeMemory(bytes), *host = malloc(bytes);
   HOLDS(host != NULL);
-  const size_t sizes[sizeCount] = {0, 8, most / 4096 + 1, most / 8 - 3, most};
+  const size_t sizes[sizeCount] = {0, 8, max / 4096 + 1, max / 8 - 3, max};
   for (int round = 0; round < sizeCount * sizeCount * 4; round++) {
     const int ways = round % 4;
     const size_t pair[perPeer] = {sizes[round / 4 % sizeCount], sizes[round / 4 / sizeCount]};
@@ -99,12 +99,12 @@ static void body(void) {
 }
 
 int main(int argc, char** argv) {
-  most = argc == 3 ? (size_t)atoll(argv[2]) : 0;
-  if (most < 4096 || atoi(argv[1]) < 2) {
+  max = argc == 3 ? (size_t)atoll(argv[2]) : 0;
+  if (max < 4096 || atoi(argv[1]) < 2) {
     fprintf(stderr, "usage: unlike_groups RANKS MOST   (2 ranks and 4096 bytes at least)\n");
     return 2;
   }
   const int status = startProcesses(atoi(argv[1]), 60, body);
-  if (status == 0) printf("unlike_groups: %s ranks, up to %zu bytes: right\n", argv[1], most);
+  if (status == 0) printf("unlike_groups: %s ranks, up to %zu bytes: right\n", argv[1], max);
   return status;
 }

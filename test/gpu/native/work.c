@@ -190,30 +190,30 @@ uint32_t draw(uint64_t* state) {
   return (uint32_t)(mixed >> 32);
 }
 
-size_t drawCount(uint64_t* state, size_t most) {
+size_t drawCount(uint64_t* state, size_t max) {
   unsigned bits = 0;
-  while (most >> bits > 1) bits++;
-  const size_t below = most >> draw(state) % (bits + 1);
+  while (max >> bits > 1) bits++;
+  const size_t below = max >> draw(state) % (bits + 1);
   return below / 2 + draw(state) % (below - below / 2) + 1;
 }
 
-Work drawWork(uint64_t* state, size_t mostCount, int ownRank, int all) {
+Work drawWork(uint64_t* state, size_t maxCount, int ownRank, int all) {
   Work work = {.rank = ownRank, .ranks = all};
   work.kind = draw(state) % workKinds;
   work.root = (int)(draw(state) % (unsigned)all);
   work.seed = draw(state);
-  work.count = drawCount(state, mostCount);
+  work.count = drawCount(state, maxCount);
   return work;
 }
 
-void tryOut(ncclComm_t comm, cudaStream_t stream, size_t most, uint64_t seed) {
+void tryOut(ncclComm_t comm, cudaStream_t stream, size_t max, uint64_t seed) {
   Work works[workKinds];
   int size, own;
   MUST(ncclCommCount(comm, &size));
   MUST(ncclCommUserRank(comm, &own));
-  Arena arena = makeArena(2 * workKinds * (size_t)size * (most * sizeof(int32_t) + 2 * alignment));
+  Arena arena = makeArena(2 * workKinds * (size_t)size * (max * sizeof(int32_t) + 2 * alignment));
   for (int kind = 0; kind < workKinds; kind++) {
-    works[kind] = drawWork(&seed, most, own, size);
+    works[kind] = drawWork(&seed, max, own, size);
     works[kind].kind = (WorkKind)kind;
     HOLDS(place(&arena, &works[kind]));
   }

@@ -54,9 +54,9 @@ void check(const Arena* arena, const Work* work);
 /* The same numbers at all ranks that begin with the same state. */
 uint32_t draw(uint64_t* state);
 /* One to `most` elements; each power of two as often as the others. */
-size_t drawCount(uint64_t* state, size_t most);
+size_t drawCount(uint64_t* state, size_t max);
 /* A work of any kind, with `rank` and `ranks` of the communicator. */
-Work drawWork(uint64_t* state, size_t mostCount, int rank, int ranks);
+Work drawWork(uint64_t* state, size_t maxCount, int rank, int ranks);
 
 /* Each kind with random counts up to `most` elements, one after the other on the stream, and checks all. */
-void tryOut(ncclComm_t comm, cudaStream_t stream, size_t most, uint64_t seed);
+void tryOut(ncclComm_t comm, cudaStream_t stream, size_t max, uint64_t seed);

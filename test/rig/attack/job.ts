@@ -94,7 +94,7 @@ function linkTo(handler: ConnectionHandler): Pick<HostileAgent, 'arrive' | 'hang
   };
 }
 
-/** Does what agents do, each thing in a turn of its own. */
+/** Does what agents do, each thing in a tick of its own. */
 class PlayedAgent {
   readonly #host: ScriptedHost;
   readonly #rank: number;

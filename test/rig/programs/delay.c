@@ -20,7 +20,7 @@
 
 /* With what the kernel says of its checksum and segments before it (PACKET_VNET_HDR): it leaves both to the receiver.
  */
-enum { mostBytes = 10 + 14 + 65536, mostQueued = 4096 };
+enum { maxBytes = 10 + 14 + 65536, maxQueued = 4096 };
 
 typedef struct Frame {
   struct Frame* next;
@@ -63,9 +63,9 @@ static int openInterface(const char* name) {
 
 /* What has come is queued until it is due; a full queue drops it, as a switch would. */
 static void take(int fd, Queue* queue, double ms, double jitter) {
-  static char data[mostBytes];
+  static char data[maxBytes];
   for (ssize_t bytes; (bytes = recv(fd, data, sizeof data, 0)) > 0;) {
-    if (queue->length == mostQueued) continue;
+    if (queue->length == maxQueued) continue;
     Frame* frame = malloc(sizeof *frame + (size_t)bytes);
     must(frame != NULL, "memory");
     *frame = (Frame){.due = now() + ms + jitter * drand48(), .bytes = (size_t)bytes};

@@ -9,14 +9,14 @@
 
 #include "must.h"
 
-enum { bytes = 8192, mostDescriptors = 1024 };
+enum { bytes = 8192, maxDescriptors = 1024 };
 
 static char message[bytes];
 
 /* What is on its way already fills it. */
 static void leaveNoRoom(void) {
   int found = 0;
-  for (int fd = 3; fd < mostDescriptors; fd++) {
+  for (int fd = 3; fd < maxDescriptors; fd++) {
     struct sockaddr_storage name;
     socklen_t size = sizeof name;
     int queued = 0;

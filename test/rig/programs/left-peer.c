@@ -5,8 +5,8 @@
 
 #include "must.h"
 
-enum { count = 1000, most = 16 };
-static int from[most * count], to[most * count];
+enum { count = 1000, max = 16 };
+static int from[max * count], to[max * count];
 
 static int is(const char* call, const char* name) { return strcmp(call, name) == 0; }
 
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
   CHECK(argc == 4);
   alarm(40);
   const Job job = joinJob();
-  CHECK(job.size <= most);
+  CHECK(job.size <= max);
   if (is(argv[2], "before")) talkToAll(&job);
   say("talked", job.rank, argv[3]);
   if (job.rank == job.size - 1) {

@@ -4,10 +4,10 @@
 
 #include "must.h"
 
-enum { mostElements = 200000, mostRanks = 16, kinds = 7 };
+enum { maxElements = 200000, maxRanks = 16, kinds = 7 };
 
 static Job job;
-static int send[mostElements * mostRanks], receive[mostElements * mostRanks];
+static int send[maxElements * maxRanks], receive[maxElements * maxRanks];
 
 static unsigned next(unsigned* state) {
   *state = *state * 1664525u + 1013904223u;
@@ -66,14 +66,14 @@ static int expected(unsigned kind, int part, int i, int count, int root, int rou
 int main(int argc, char** argv) {
   CHECK(argc == 3);
   job = joinJob();
-  CHECK(job.size <= mostRanks);
+  CHECK(job.size <= maxRanks);
   unsigned shared = (unsigned)atoi(argv[2]), own = shared + (unsigned)job.rank + 1;
   const double until = milliseconds() + 1e3 * atoi(argv[1]);
   int round = 0, isOver = 0;
   for (; !isOver; round++) {
     const unsigned kind = next(&shared) % kinds;
     /* As many small ones as large ones. */
-    const size_t count = 1 + next(&shared) % (next(&shared) % 2 == 0 ? 2000u : (unsigned)mostElements);
+    const size_t count = 1 + next(&shared) % (next(&shared) % 2 == 0 ? 2000u : (unsigned)maxElements);
     const int root = (int)(next(&shared) % (unsigned)job.size);
     const int parts = kind == 1 || kind == 4 ? job.size : 1;
     const size_t sent = kind == 2 || kind == 4 ? count * (size_t)job.size : count;

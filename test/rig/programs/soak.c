@@ -5,11 +5,11 @@
 
 #include "must.h"
 
-enum { elements = 8, kinds = 10, mostRanks = 8, madeAgainEvery = 5000 };
+enum { elements = 8, kinds = 10, maxRanks = 8, madeAgainEvery = 5000 };
 
 static Job job;
 static ncclComm_t comms[2];
-static int from[2][mostRanks * elements], to[2][mostRanks * elements];
+static int from[2][maxRanks * elements], to[2][maxRanks * elements];
 
 static int value(int rank, int i, int round) { return rank * 1000 + i + round % 997; }
 
@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const int operations = atoi(argv[1]);
   job = joinJob();
-  CHECK(job.size <= mostRanks);
+  CHECK(job.size <= maxRanks);
   comms[0] = job.comm;
   MUST(ncclCommSplit(job.comm, 0, job.rank, &comms[1], NULL));
   long early = 0;

@@ -4,7 +4,7 @@
  *
  * Rank 0 says "streaming" in the directory once the stream flows; it ends when there is a file "enough" there. Then
  * the ranks leave one after the other and rank 0 prints what it has come to. The RANK does its DEED before it joins
- * (MOMENT "start"), after so many operations ("stream"), or when it has left ("end"), and says "deed" just before. */
+ * (MOMENT "start"), after so many operations ("stream"), or when it has left ("end"), and says "act" just before. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,15 +16,15 @@
 
 #include "must.h"
 
-enum { mostElements = 1 << 16, flows = 10, pauseUs = 2000, leaveUs = 20000, line = 100 };
+enum { maxElements = 1 << 16, flows = 10, pauseUs = 2000, leaveUs = 20000, line = 100 };
 
-static int from[mostElements], to[mostElements];
+static int from[maxElements], to[maxElements];
 static const char* directory;
 static Job job;
 
 /* Small ones mostly, now and then one that takes several chunks. */
 static int elementsOf(int operation) {
-  if (operation % 50 == 49) return mostElements;
+  if (operation % 50 == 49) return maxElements;
   return operation % 10 == 9 ? 4096 : 16;
 }
 
@@ -112,17 +112,17 @@ static void stay(void) {
   CHECK(atexit(sleepOn) == 0);
 }
 
-static void perform(const char* deed, long number) {
-  say("deed", job.rank, directory);
-  if (strcmp(deed, "exit") == 0) exit((int)number);
-  if (strcmp(deed, "signal") == 0) raise((int)number);
-  if (strcmp(deed, "hide") == 0) hide();
-  if (strcmp(deed, "thread") == 0) hideThread();
-  if (strcmp(deed, "dig") == 0) dig(number);
-  if (strcmp(deed, "fill") == 0) fill();
-  if (strcmp(deed, "exhaust") == 0) exhaust();
-  if (strcmp(deed, "flood") == 0) flood(number);
-  if (strcmp(deed, "stay") == 0) stay();
+static void perform(const char* act, long number) {
+  say("act", job.rank, directory);
+  if (strcmp(act, "exit") == 0) exit((int)number);
+  if (strcmp(act, "signal") == 0) raise((int)number);
+  if (strcmp(act, "hide") == 0) hide();
+  if (strcmp(act, "thread") == 0) hideThread();
+  if (strcmp(act, "dig") == 0) dig(number);
+  if (strcmp(act, "fill") == 0) fill();
+  if (strcmp(act, "exhaust") == 0) exhaust();
+  if (strcmp(act, "flood") == 0) flood(number);
+  if (strcmp(act, "stay") == 0) stay();
 }
 
 /* True when this was the last. */
@@ -144,15 +144,15 @@ int main(int argc, char** argv) {
   directory = argv[1];
   job.rank = atoi(getenv("RANK"));
   const int mine = argc > 2 && (strcmp(argv[2], "all") == 0 || atoi(argv[2]) == job.rank);
-  const char *moment = mine ? argv[3] : "never", *deed = mine ? argv[5] : "";
+  const char *moment = mine ? argv[3] : "never", *act = mine ? argv[5] : "";
   const int at = mine ? atoi(argv[4]) : 0;
   const long number = argc > 6 ? atol(argv[6]) : 0;
 
-  if (strcmp(moment, "start") == 0) perform(deed, number);
+  if (strcmp(moment, "start") == 0) perform(act, number);
   job = joinJob();
   int operation = 0;
   for (int last = 0; !last; operation++) {
-    if (strcmp(moment, "stream") == 0 && operation == at) perform(deed, number);
+    if (strcmp(moment, "stream") == 0 && operation == at) perform(act, number);
     last = reduce(operation);
     if (operation == flows) say("streaming", job.rank, directory);
     usleep(pauseUs);
@@ -160,6 +160,6 @@ int main(int argc, char** argv) {
   MUST(ncclCommDestroy(job.comm));
   usleep((useconds_t)(job.rank * leaveUs));
   if (job.rank == 0) printf("all right\n");
-  if (strcmp(moment, "end") == 0) perform(deed, number);
+  if (strcmp(moment, "end") == 0) perform(act, number);
   return 0;
 }

@@ -50,7 +50,7 @@ async function withLimit<Value>(seconds: number, machine: Machine, lines: string
 async function boot(kernel: Kernel, out: string, snapshot: string): Promise<void> {
   const lines: string[] = [];
   const { promise: ready, resolve: onReady } = Promise.withResolvers<void>();
-  const machine = await Machine.start({ kernel, out, ...sizes, snapshot: null }, (line) => {
+  const machine = await Machine.start({ kernel, out, ...sizes, cable: null, snapshot: null }, (line) => {
     lines.push(line);
     if (line.includes('guest: ready')) onReady();
   });
@@ -58,25 +58,23 @@ async function boot(kernel: Kernel, out: string, snapshot: string): Promise<void
   const bad = lines.find((line) => line.startsWith('guest: ') && line !== 'guest: ready');
   machine.command('migrate-set-capabilities', { capabilities: [{ capability: 'events', state: true }] });
   machine.command('migrate-set-parameters', { 'max-bandwidth': 2 ** 34 });
-  machine.command('migrate', { uri: `exec:cat >${snapshot}.new` });
+  machine.command('migrate', { uri: `exec:cat >${snapshot}.${process.pid}` });
   const { data } = await withLimit(120, machine, lines, machine.event(isCompleted));
   await machine.kill();
   if (bad !== undefined) throw new Error(`the guest did not come up: ${bad}`);
   if (data?.status !== 'completed') throw new Error('qemu wrote no snapshot');
-  renameSync(`${snapshot}.new`, snapshot);
+  renameSync(`${snapshot}.${process.pid}`, snapshot);
 }
 
-/** The snapshot, made where there is none of this script, kernel and qemu yet. */
+/** The snapshot, made where there is none of this kernel and qemu yet. The oldest go: other checkouts have their own. */
 async function snapshotOf(kernel: Kernel, out: string): Promise<string> {
-  const parts = ['init.sh', 'links.sh', 'kernel.ts', 'machine.ts'].map((name) => join(import.meta.dirname, name));
-  const qemu = findProgram('qemu-system-x86_64') ?? '';
-  const key = [...parts, kernel.image, qemu].map((path) => Math.trunc(statSync(path).mtimeMs).toString(36)).join('-');
-  const path = join(directory, `snapshot-${key}`);
+  const qemu = Math.trunc(statSync(findProgram('qemu-system-x86_64') ?? '').mtimeMs).toString(36);
+  const path = join(directory, `snapshot-${kernel.key}-${qemu}`);
   if (existsSync(path)) return path;
-  for (const name of readdirSync(directory)) {
-    if (name.startsWith('snapshot-')) rmSync(join(directory, name));
-  }
   await boot(kernel, out, path);
+  const age = (name: string) => statSync(join(directory, name)).mtimeMs;
+  const finished = readdirSync(directory).filter((name) => /^snapshot-[-0-9a-z]+$/.test(name));
+  for (const old of finished.toSorted((one, other) => age(other) - age(one)).slice(4)) rmSync(join(directory, old));
   return path;
 }
 
@@ -85,8 +83,9 @@ export interface GuestResult {
   readonly lines: readonly string[];
 }
 
-/** Runs a command line of bash in the guest; in /run/out it finds and leaves the files of `out`. */
-export async function runInGuest(command: string, out: string, seconds = 120): Promise<GuestResult> {
+type Cable = { readonly own: string; readonly other: string } | null;
+
+async function runOne(command: string, out: string, seconds: number, guest: 0 | 1 | 2, cable: Cable) {
   mkdirSync(out, { recursive: true });
   const kernel = prepareKernel(directory);
   const snapshot = await snapshotOf(kernel, out);
@@ -94,10 +93,10 @@ export async function runInGuest(command: string, out: string, seconds = 120): P
   const path = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
   writeFileSync(join(out, 'command.sh'), `export ${path} HOME=/root\nulimit -l unlimited\n${command}\n`);
   const lines: string[] = [];
-  const machine = await Machine.start({ kernel, out, ...sizes, snapshot }, (line) => lines.push(line));
+  const machine = await Machine.start({ kernel, out, ...sizes, cable, snapshot }, (line) => lines.push(line));
   const run = async () => {
     await machine.event(({ event }) => event === 'RESUME');
-    machine.write(String(Math.floor(Date.now() / 1000))); // what the console gets before that is lost
+    machine.write(`${Math.floor(Date.now() / 1000)} ${guest}`); // what the console gets before that is lost
     await machine.ended();
   };
   await withLimit(seconds, machine, lines, run());
@@ -105,4 +104,20 @@ export async function runInGuest(command: string, out: string, seconds = 120): P
   if (!existsSync(status)) throw new Error(`the guest ended without a status:\n${lines.join('\n')}`);
   const [first, last] = [lines.indexOf('guest: begins'), lines.indexOf('guest: ends')];
   return { status: Number(readFileSync(status, 'utf8')), lines: lines.slice(first + 1, last) };
+}
+
+/** Runs a command line of bash in the guest; in /run/out it finds and leaves the files of `out`. */
+export function runInGuest(command: string, out: string, seconds = 120): Promise<GuestResult> {
+  return runOne(command, out, seconds, 0, null);
+}
+
+/** Two guests at once, with a device rxn each (10.9.0.1, 10.9.0.2), and a cable between them; `out` has a directory of each. */
+export async function runInTwoGuests(commands: readonly [string, string], out: string, seconds = 120) {
+  mkdirSync(out, { recursive: true });
+  await snapshotOf(prepareKernel(directory), out); // once, before both want it
+  const [first, second] = [join(out, 'cable-1'), join(out, 'cable-2')];
+  return await Promise.all([
+    runOne(commands[0], join(out, '1'), seconds, 1, { own: first, other: second }),
+    runOne(commands[1], join(out, '2'), seconds, 2, { own: second, other: first }),
+  ]);
 }

@@ -1,14 +1,15 @@
 /** The guest's kernel, from Debian's package, and an initramfs with what it needs before it sees the host's files. */
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import {
   chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -24,6 +25,7 @@ const modules = [
   'rdma_ucm',
   'veth',
   'virtio_pci',
+  'virtio_net',
   '9pnet_virtio',
   '9p',
   'sch_ingress',
@@ -32,6 +34,8 @@ const modules = [
 ];
 
 export interface Kernel {
+  /** Of the kernel and all that it does before it waits for a command. */
+  readonly key: string;
   readonly image: string;
   readonly initramfs: string;
 }
@@ -47,8 +51,7 @@ export function kernelPackage(): string | null {
 }
 
 function unpackKernel(name: string, directory: string): void {
-  const work = join(directory, 'unpacking');
-  rmSync(work, { recursive: true, force: true });
+  const work = join(directory, `unpacking-${process.pid}`);
   mkdirSync(work, { recursive: true });
   execFileSync('apt-get', ['download', '-qq', name], { cwd: work, stdio: 'pipe' });
   const archive = readdirSync(work).find((file) => file.endsWith('.deb'));
@@ -57,7 +60,9 @@ function unpackKernel(name: string, directory: string): void {
   rmSync(join(work, archive));
   const [version = ''] = readdirSync(join(work, 'root/lib/modules'));
   execFileSync(findProgram('depmod') ?? 'depmod', ['--basedir', join(work, 'root'), version]);
-  renameSync(join(work, 'root'), join(directory, 'root'));
+  // Another process may have been quicker.
+  if (!existsSync(join(directory, 'root'))) renameSync(join(work, 'root'), join(directory, 'root'));
+  rmSync(work, { recursive: true });
 }
 
 /** A program of this machine, with the shared objects that it needs, under `root`/tools. */
@@ -74,12 +79,10 @@ function addTool(name: string, root: string): void {
   }
 }
 
-function makeInitramfs(kernel: string, directory: string): string {
-  const output = join(directory, 'initramfs.cpio');
-  const sources = ['init.sh', 'links.sh', 'kernel.ts'].map((name) => statSync(join(here, name)).mtimeMs);
-  if (existsSync(output) && statSync(output).mtimeMs > Math.max(...sources)) return output;
-  const root = join(directory, 'initramfs');
-  rmSync(root, { recursive: true, force: true });
+function makeInitramfs(kernel: string, directory: string, key: string): string {
+  const output = join(directory, `initramfs-${key}`);
+  if (existsSync(output)) return output;
+  const root = join(directory, `initramfs-${process.pid}.files`);
   for (const name of ['bin', 'proc', 'sys', 'dev', 'host', 'modules']) mkdirSync(join(root, name), { recursive: true });
   const busybox = findProgram('busybox');
   if (busybox === null) throw new Error('no program busybox');
@@ -99,8 +102,11 @@ function makeInitramfs(kernel: string, directory: string): string {
   copyFileSync(join(here, 'links.sh'), join(root, 'links.sh'));
   copyFileSync(join(here, 'init.sh'), join(root, 'init'));
   chmodSync(join(root, 'init'), 0o755);
-  execFileSync('sh', ['-c', 'find . | cpio --create --format=newc --quiet >"$0"', `${output}.new`], { cwd: root });
-  renameSync(`${output}.new`, output);
+  execFileSync('sh', ['-c', 'find . | cpio --create --format=newc --quiet >"$0"', `${output}.${process.pid}`], {
+    cwd: root,
+  });
+  renameSync(`${output}.${process.pid}`, output);
+  rmSync(root, { recursive: true });
   return output;
 }
 
@@ -115,5 +121,8 @@ export function prepareKernel(directory: string): Kernel {
   }
   const image = readdirSync(join(root, 'boot')).find((file) => file.startsWith('vmlinuz-'));
   if (image === undefined) throw new Error(`no kernel in ${root}/boot`);
-  return { image: join(root, 'boot', image), initramfs: makeInitramfs(root, directory) };
+  const digest = createHash('sha256').update(image);
+  for (const file of ['init.sh', 'links.sh', 'kernel.ts', 'machine.ts']) digest.update(readFileSync(join(here, file)));
+  const key = digest.digest('hex').slice(0, 16);
+  return { key, image: join(root, 'boot', image), initramfs: makeInitramfs(root, directory, key) };
 }

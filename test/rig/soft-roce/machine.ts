@@ -14,6 +14,8 @@ export interface MachineOptions {
   readonly out: string;
   readonly processors: number;
   readonly memoryMiB: number;
+  /** The cable to another guest; null: it leads nowhere. */
+  readonly cable: { readonly own: string; readonly other: string } | null;
   /** A snapshot to start from. */
   readonly snapshot: string | null;
 }
@@ -24,7 +26,8 @@ const kernelWords = 'console=ttyS0 quiet panic=-1 mitigations=off no_timer_check
  * Never with KVM, which the machine may have for other guests only. The processor is without fast string operations, which
  * emulation does byte by byte; clearcpuid takes them from the kernel, too.
  */
-function argumentsOf({ kernel, out, processors, memoryMiB, snapshot }: MachineOptions, sockets: string): string[] {
+function argumentsOf(options: MachineOptions, sockets: string): string[] {
+  const { kernel, out, processors, memoryMiB, cable, snapshot } = options;
   const argv = ['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot', '-accel', 'tcg,thread=multi'];
   argv.push('-cpu', 'max,-erms,-fsrm', '-smp', String(processors), '-m', String(memoryMiB));
   argv.push('-kernel', kernel.image, '-initrd', kernel.initramfs, '-append', kernelWords);
@@ -33,6 +36,9 @@ function argumentsOf({ kernel, out, processors, memoryMiB, snapshot }: MachineOp
   const share = 'security_model=none,multidevs=remap';
   argv.push('-virtfs', `local,path=/,mount_tag=root,readonly=on,${share}`);
   argv.push('-virtfs', `local,path=${out},mount_tag=out,${share}`);
+  const ends = `local.type=unix,local.path=${cable?.own},remote.type=unix,remote.path=${cable?.other}`;
+  const wire = cable === null ? 'hubport,hubid=0' : `dgram,${ends}`;
+  argv.push('-netdev', `${wire},id=cable`, '-device', 'virtio-net-pci,netdev=cable,romfile=,mac=52:54:00:00:00:01');
   if (snapshot !== null) argv.push('-incoming', `exec:cat ${snapshot}`);
   return argv;
 }

@@ -1,12 +1,13 @@
 // What a libibverbs and its devices do, asked of them: a line for each question. The lines of the stand-in must be
 // those of rdma_rxe (test/native/soft-roce.test.ts).
 //
-//   verbs_probe LIBRARY DEVICE DEVICE
+//   verbs_probe LIBRARY DEVICE DEVICE [CUT JOIN]      commands that cut the cable between the devices, and join it
 #include <poll.h>
 #include <sys/mman.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 
@@ -18,6 +19,7 @@ namespace {
 
 constexpr size_t kBytes = 1u << 20;
 constexpr uint32_t kSmall = 64;
+constexpr Terms kPatient = {.timeout = 17, .retries = 6};
 constexpr Terms kQuick = {.timeout = 14, .retries = 1};  // 0.13 s until a peer is gone
 
 // The numbers of a list are asked for in its order, those of a call in any.
@@ -31,7 +33,7 @@ struct Probe {
   const Library& verbs;
   End &a, &b;
 
-  void connect(const Terms& terms = kQuick) {
+  void connect(const Terms& terms = kPatient) {
     for (End* const end : {&a, &b}) {
       end->destroyPair();
       end->drain();
@@ -43,12 +45,12 @@ struct Probe {
   void report(const char* what, int sender, int receiver) {
     std::printf("%s: sender %d, receiver %d, states %d and %d\n", what, sender, receiver, a.state(), b.state());
   }
-  void write(const char* what, int opcode, const Peer& peer, bool hasReceiver = true) {
+  void write(const char* what, int opcode, const Peer& peer) {
     b.want();
     const int posted = a.post(opcode, peer, kSmall);
     if (posted != 0) std::printf("%s: posting: error %d\n", what, posted);
     const int sender = a.status();
-    report(what, sender, hasReceiver ? b.status(1000) : b.status(100));
+    report(what, sender, b.status());
   }
 };
 
@@ -94,13 +96,13 @@ void refusals(Probe& probe) {
   };
   probe.write("wrong key, with immediate", kWriteImmediate, other([](Peer& peer) { peer.key ^= 0x5500; }));
   print("then a post, its status, events of both",
-        {probe.a.post(kWrite, probe.b.self(), kSmall, 0), probe.a.status(1000), probe.a.event(50), probe.b.event(50)});
+        {probe.a.post(kWrite, probe.b.self(), kSmall, 0), probe.a.status(), probe.a.event(50), probe.b.event(50)});
   probe.write("wrong key", kWrite, other([](Peer& peer) { peer.key ^= 0x5500; }));
   probe.write("behind the end", kWrite, other([](Peer& peer) { peer.address += kBytes - kSmall + 1; }));
   probe.write("before the start, read", kRead, other([](Peer& peer) { peer.address -= 4096; }));
-  probe.connect({.timeout = 14, .retries = 1, .access = kRemoteRead});
+  probe.connect({.timeout = 17, .retries = 6, .access = kRemoteRead});
   probe.write("pair without the right to write", kWrite, probe.b.self());
-  probe.connect({.timeout = 14, .retries = 1, .access = kRemoteWrite});
+  probe.connect({.timeout = 17, .retries = 6, .access = kRemoteWrite});
   probe.write("pair without the right to read", kRead, probe.b.self());
   probe.connect();
   Piece piece = {reinterpret_cast<uint64_t>(probe.a.data.data()), kSmall, probe.a.region->localKey ^ 0x5500};
@@ -109,27 +111,27 @@ void refusals(Probe& probe) {
   request.pieceCount = 1;
   request.remoteAddress = probe.b.self().address;
   request.remoteKey = probe.b.self().key;
-  print("wrong local key: error, status, state", {probe.a.postRaw(request), probe.a.status(2000), probe.a.state()});
+  print("wrong local key: error, status, state", {probe.a.postRaw(request), probe.a.status(), probe.a.state()});
 }
 
 void lengths(Probe& probe) {
   probe.connect();
   probe.b.want(kSmall);
   print("send that is too long: error, status, states",
-        {probe.a.post(kSend, probe.b.self(), kSmall + 1), probe.a.status(2000), probe.a.state(), probe.b.state()});
+        {probe.a.post(kSend, probe.b.self(), kSmall + 1), probe.a.status(), probe.a.state(), probe.b.state()});
 }
 
 void waiting(Probe& probe) {
-  probe.connect({.timeout = 14, .retries = 7});  // rdma_rxe counts retries while it waits for a receive
+  probe.connect({.timeout = 17, .retries = 7});  // rdma_rxe counts retries while it waits for a receive
   print("no receive, then one", {probe.a.post(kWriteImmediate, probe.b.self(), kSmall), probe.a.status(200),
                                  probe.b.want(), probe.a.status(), probe.b.status()});
-  probe.connect({.timeout = 14, .retries = 1, .receiverRetries = 1});
+  probe.connect({.timeout = 17, .retries = 7, .receiverRetries = 1});
   print("no receive and one retry: error, status, states",
         {probe.a.post(kWriteImmediate, probe.b.self(), kSmall), probe.a.status(), probe.a.state(), probe.b.state()});
 }
 
 void gone(Probe& probe) {
-  probe.connect();
+  probe.connect(kQuick);
   End& a = probe.a;
   const Peer peer = probe.b.self();
   probe.b.destroyPair();
@@ -163,15 +165,15 @@ void states(Probe& probe) {
         {probe.verbs.modifyPair(a.pair, &attributes, kMaskState | kMaskPeer), a.toReceive(peer, {})});
   print("no such timeout, to send", {a.toSend({.timeout = 32}), a.toSend({}), a.state()});
   attributes.state = kError;
-  print("to error: receive, post, status", {probe.verbs.modifyPair(a.pair, &attributes, kMaskState), a.status(1000),
-                                            a.post(kWrite, peer, kSmall, 0), a.status(1000)});
+  print("to error: receive, post, status", {probe.verbs.modifyPair(a.pair, &attributes, kMaskState), a.status(),
+                                            a.post(kWrite, peer, kSmall, 0), a.status()});
   print("receive in the error state, status", {a.want(), a.status(1000)});
   attributes.state = kReset;
   print("to reset, to init", {probe.verbs.modifyPair(a.pair, &attributes, kMaskState), a.toInit({})});
 }
 
 void requests(Probe& probe) {
-  probe.connect({.timeout = 14, .retries = 1, .inlineBytes = 64});
+  probe.connect({.timeout = 17, .retries = 6, .inlineBytes = 64});
   End& a = probe.a;
   const Peer peer = probe.b.self();
   a.data[0] = 9;
@@ -185,7 +187,7 @@ void requests(Probe& probe) {
   second.pieceCount = 40;
   SendRequest* bad = nullptr;
   const int error = a.context->postSend(a.pair, &first, &bad);
-  print("list with a bad request: error, the second, statuses", {error, bad == &second, a.status(1000), a.status(100)});
+  print("list with a bad request: error, the second, statuses", {error, bad == &second, a.status(), a.status(100)});
   probe.connect();
   print("two requests", {a.post(kWrite, probe.b.self(), kSmall), probe.b.want(),
                          a.post(kWriteImmediate, probe.b.self(), kSmall), probe.b.status()});
@@ -250,10 +252,37 @@ void objects(Probe& probe) {
   print("fork, gids, mtu, link", {probe.verbs.isForkInitialized(), a.port.gids, a.port.activeMtu, a.port.linkLayer});
 }
 
+// A cable that is cut and joined again by these commands.
+void cable(Probe& probe, const char* cut, const char* join) {
+  End &a = probe.a, &b = probe.b;
+  const auto portState = [&probe](const End& end) {
+    PortAttributes port = {};
+    probe.verbs.queryPort(end.context, 1, &port);
+    return port.state;
+  };
+  // The first event of both; there may be several of one kind.
+  const auto events = [&](const char* what, const char* command) {
+    const int result = std::system(command);
+    const int first = a.event(20000), second = b.event(20000);
+    print(what, {result, first, second, portState(a), portState(b)});
+    while (a.event(200) == first || b.event(200) == second) continue;
+  };
+  probe.connect(kQuick);
+  events("cut: events, states of ports", cut);
+  print("write", {a.post(kWrite, b.self(), kSmall), a.status(), a.state(), b.state()});
+  events("joined: events, states of ports", join);
+  probe.connect();
+  print("write of a new pair", {a.post(kWrite, b.self(), kSmall), a.status()});
+  events("cut again", cut);
+  print("write", {a.post(kWrite, b.self(), kSmall), a.status(100), a.state()});
+  events("joined again", join);
+  print("its status", {a.status(), a.state()});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 4 && argc != 6) return 2;
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const Library verbs = openLibrary(argv[1]);
   End a(verbs, argv[2], kBytes, 256, 1, true), b(verbs, argv[3], kBytes, 256, 1, true);
@@ -262,5 +291,6 @@ int main(int argc, char** argv) {
        {sizes, sendsAndReads, refusals, lengths, waiting, gone, states, requests, notifications, objects}) {
     part(probe);
   }
+  if (argc == 6) cable(probe, argv[4], argv[5]);
   return 0;
 }

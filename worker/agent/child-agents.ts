@@ -6,14 +6,14 @@ import { GatheredFrames } from '../../control/link/gathered-frames.ts';
 import { HEARTBEAT, Lease, silenceFrame } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
 import { describeStall, StartWatch } from '../../control/link/start-watch.ts';
-import { parseBranchOrder } from '../../control/link/validate.ts';
+import { parseChildOrder } from '../../control/link/validate.ts';
 import {
-  BranchMessage,
+  ChildMessage,
   decodePassed,
-  type BranchEnd,
-  type BranchOrder,
-  type BranchProblem,
-} from '../../control/messages/branch.ts';
+  type ChildEnd,
+  type ChildOrder,
+  type ChildProblem,
+} from '../../control/messages/child-agent.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind, type Frame } from '../../control/messages/frame.ts';
 import { exitOf } from '../../control/messages/payload.ts';
@@ -26,8 +26,8 @@ import type { LeaseTerms } from './uplink.ts';
 /** From a remote shell's start to its host's first word, which a login may delay. */
 const CONNECT_MS = 60_000;
 
-/** A running remote shell: what Branches needs of a NativeLink. */
-export interface BranchLink extends Link {
+/** A running remote shell: what ChildAgents needs of a NativeLink. */
+export interface ChildLink extends Link {
   readonly died: Promise<ChildExit>;
   /** The number of its process while a signal keeps it stopped. */
   readonly stoppedChild?: number | null;
@@ -37,10 +37,10 @@ export interface BranchLink extends Link {
 }
 
 /** @throws an Error with the reason if the remote shell cannot start */
-export type StartBranch = (words: readonly string[]) => BranchLink;
+export type StartChild = (words: readonly string[]) => ChildLink;
 
-interface Branch {
-  readonly link: BranchLink;
+interface ChildAgent {
+  readonly link: ChildLink;
   /** Watches the start until the agent's first frame. */
   readonly watch: StartWatch;
   /** Reason of a failed start; null if the start did not fail. */
@@ -49,17 +49,17 @@ interface Branch {
   lease: Lease | null;
 }
 
-export class Branches {
+export class ChildAgents {
   readonly #up: Link;
   readonly #terms: LeaseTerms;
-  readonly #start: StartBranch;
+  readonly #start: StartChild;
   readonly #gathered: GatheredFrames;
-  readonly #branches = new Map<number, Branch>();
+  readonly #children = new Map<number, ChildAgent>();
   #none = Promise.resolve();
   #lastGone: (() => void) | null = null;
 
   /** `up` is the link to the launcher. */
-  constructor(up: Link, terms: LeaseTerms, start: StartBranch = startTool) {
+  constructor(up: Link, terms: LeaseTerms, start: StartChild = startTool) {
     this.#up = up;
     this.#terms = terms;
     this.#start = start;
@@ -71,112 +71,112 @@ export class Branches {
     return this.#none;
   }
 
-  /** Processes a frame of kind `branch`. @throws ProtocolError if it is invalid */
+  /** Processes a frame of kind `childAgent`. @throws ProtocolError if it is invalid */
   receive({ flags, subject: number, payload }: Frame): void {
-    const link = this.#branches.get(number)?.link;
+    const link = this.#children.get(number)?.link;
     switch (flags) {
-      case BranchMessage.passed:
-        for (const { branches, frame } of decodePassed(payload)) for (const one of branches) this.#pass(one, frame);
+      case ChildMessage.passed:
+        for (const { children, frame } of decodePassed(payload)) for (const one of children) this.#pass(one, frame);
         return undefined;
-      case BranchMessage.begin:
-        return this.#begin(number, parseBranchOrder(payload));
-      case BranchMessage.close:
+      case ChildMessage.begin:
+        return this.#begin(number, parseChildOrder(payload));
+      case ChildMessage.close:
         return link?.close();
-      case BranchMessage.letGo:
+      case ChildMessage.letGo:
         return link?.letGo();
-      case BranchMessage.kill:
+      case ChildMessage.kill:
         return link?.kill();
       default:
-        throw new ProtocolError(`a frame of a branch with flags ${flags}`);
+        throw new ProtocolError(`a frame of a child agent with flags ${flags}`);
     }
   }
 
   /** The launcher lives. A host where no agent has spoken yet would take the news for something else. */
   beat(): void {
-    for (const { link, lease } of this.#branches.values()) if (lease !== null) link.send(HEARTBEAT);
+    for (const { link, lease } of this.#children.values()) if (lease !== null) link.send(HEARTBEAT);
   }
 
   /** The launcher is gone: those at the other ends see it by the end of their streams. */
   end(): void {
-    for (const { link } of this.#branches.values()) link.letGo();
+    for (const { link } of this.#children.values()) link.letGo();
   }
 
   #pass(number: number, frame: Frame): void {
-    const branch = this.#branches.get(number);
-    if (frame.kind === FrameKind.suspend) branch?.lease?.follow(frame);
-    branch?.link.send(frame);
+    const child = this.#children.get(number);
+    if (frame.kind === FrameKind.suspend) child?.lease?.follow(frame);
+    child?.link.send(frame);
   }
 
-  #begin(number: number, { words }: BranchOrder): void {
-    if (this.#branches.has(number)) throw new ProtocolError(`branch ${number} was begun twice`);
-    let link: BranchLink;
+  #begin(number: number, { words }: ChildOrder): void {
+    if (this.#children.has(number)) throw new ProtocolError(`child agent ${number} was begun twice`);
+    let link: ChildLink;
     try {
       link = this.#start(words);
     } catch (error) {
-      return this.#sendMessage(number, BranchMessage.gone, { status: null, remarks: messageOf(error) });
+      return this.#sendMessage(number, ChildMessage.gone, { status: null, stderr: messageOf(error) });
     }
-    if (this.#branches.size === 0) this.#none = new Promise((resolve) => (this.#lastGone = resolve));
-    const branch: Branch = { link, watch: this.#watchStart(() => branch), stall: null, lease: null };
-    this.#branches.set(number, branch);
+    if (this.#children.size === 0) this.#none = new Promise((resolve) => (this.#lastGone = resolve));
+    const child: ChildAgent = { link, watch: this.#watchStart(() => child), stall: null, lease: null };
+    this.#children.set(number, child);
     link.open({
-      frame: (frame) => this.#receiveFrom(number, branch, frame),
+      frame: (frame) => this.#receiveFrom(number, child, frame),
       closed: (problem) => {
-        branch.watch.stop();
-        branch.lease?.stop();
-        this.#sendMessage(number, BranchMessage.closed, { problem });
+        child.watch.stop();
+        child.lease?.stop();
+        this.#sendMessage(number, ChildMessage.closed, { problem });
       },
     });
-    void this.#untilGone(number, branch);
+    void this.#untilGone(number, child);
   }
 
-  #receiveFrom(number: number, branch: Branch, frame: Frame): void {
-    if (frame.kind === FrameKind.staging) branch.watch.received(true);
-    else branch.watch.stop();
+  #receiveFrom(number: number, child: ChildAgent, frame: Frame): void {
+    if (frame.kind === FrameKind.staging) child.watch.received(true);
+    else child.watch.stop();
     if (frame.kind !== FrameKind.staging)
-      branch.lease ??= new Lease({ ...this.#terms, onSilent: (silentMs) => this.#silent(number, branch, silentMs) });
-    branch.lease?.renew();
+      child.lease ??= new Lease({ ...this.#terms, onSilent: (silentMs) => this.#silent(number, child, silentMs) });
+    child.lease?.renew();
     if (frame.kind !== FrameKind.heartbeat) this.#gathered.add(number, frame);
   }
 
   /** Watches here, because the launcher would learn no sooner and could not distinguish whose silence it is. */
-  #watchStart(branch: () => Branch): StartWatch {
+  #watchStart(child: () => ChildAgent): StartWatch {
     return new StartWatch({
       ...this.#terms,
       connectMs: CONNECT_MS,
       loginMs: null,
       advanceMs: Infinity, // the launcher's decision
-      stoppedProcess: () => branch().link.stoppedChild ?? null,
+      stoppedProcess: () => child().link.stoppedChild ?? null,
       onStall(stall) {
-        branch().stall = describeStall(stall);
-        branch().link.kill();
+        child().stall = describeStall(stall);
+        child().link.kill();
       },
     });
   }
 
   /** Reports the expired lease and kills the remote shell, with which the agents behind it are lost, too. */
-  #silent(number: number, { link }: Branch, silentMs: number): void {
+  #silent(number: number, { link }: ChildAgent, silentMs: number): void {
     this.#gathered.add(number, silenceFrame(silentMs));
     link.kill();
   }
 
-  async #untilGone(number: number, branch: Branch): Promise<void> {
-    const { waitStatus, remarks } = await branch.link.died;
-    branch.watch.stop();
-    branch.lease?.stop();
-    branch.link.release();
-    this.#branches.delete(number);
+  async #untilGone(number: number, child: ChildAgent): Promise<void> {
+    const { waitStatus, stderr } = await child.link.died;
+    child.watch.stop();
+    child.lease?.stop();
+    child.link.release();
+    this.#children.delete(number);
     const status = waitStatus === null ? null : exitOf(waitStatus).exitCode;
-    this.#sendMessage(number, BranchMessage.gone, { status, remarks: branch.stall ?? remarks });
-    if (this.#branches.size === 0) this.#lastGone?.();
+    this.#sendMessage(number, ChildMessage.gone, { status, stderr: child.stall ?? stderr });
+    if (this.#children.size === 0) this.#lastGone?.();
   }
 
-  #sendMessage(subject: number, flags: number, what: BranchProblem | BranchEnd): void {
+  #sendMessage(subject: number, flags: number, what: ChildProblem | ChildEnd): void {
     this.#gathered.flush();
-    this.#up.send(makeFrame(FrameKind.branch, { subject, flags, payload: encodeJson(what) }));
+    this.#up.send(makeFrame(FrameKind.childAgent, { subject, flags, payload: encodeJson(what) }));
   }
 }
 
-function startTool(words: readonly string[]): BranchLink {
+function startTool(words: readonly string[]): ChildLink {
   const native = loadNative();
   return new NativeLink(native, (onEvent) => native.toolStart(words, [], onEvent));
 }
