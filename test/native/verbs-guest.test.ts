@@ -17,8 +17,9 @@ describeIf(
     it('messages arrive in their order and their groups, and what is too large is refused', async () => {
       const titles = ['small and large messages keep their order', 'of a group of receives', 'larger than its buffer'];
       const { status, lines } = await guest.conformance(titles, 200);
-      expect(lines.filter((line) => !line.startsWith('ok'))).toEqual([]);
-      expect(lines).toHaveLength(titles.length * 3 * 2); // backends, and one process or two
+      const passed = lines.filter((line) => line.startsWith('ok'));
+      expect(lines.filter((line) => !line.startsWith('ok') && !line.startsWith('skipped two hosts'))).toEqual([]);
+      expect(passed).toHaveLength(titles.length * 3 * 2); // backends, and one process or two
       expect(status).toBe(0);
     });
 
