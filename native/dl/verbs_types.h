@@ -222,7 +222,7 @@ namespace send_flag {
 inline constexpr uint32_t kSignaled = 2, kInline = 8;
 }
 namespace completion_status {
-inline constexpr int kSuccess = 0, kFlushed = 5, kRetryExceeded = 12, kRnrRetryExceeded = 13;
+inline constexpr int kSuccess = 0, kLocalOperation = 2, kFlushed = 5, kRetryExceeded = 12, kRnrRetryExceeded = 13;
 }
 namespace event {
 inline constexpr int kCompletionQueueError = 0, kQueuePairFatal = 1, kQueuePairRequestError = 2,

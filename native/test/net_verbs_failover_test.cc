@@ -173,12 +173,13 @@ std::vector<net::VerbsTuning> tunings() {
 }
 
 void everyMessageArrivesOnceWhenAPathFails() {
-  const std::array<std::pair<const char*, const char*>, 7> faults = {{
+  const std::array<std::pair<const char*, const char*>, 8> faults = {{
       {"the sender's port goes down", "port=down device=sa"},
       {"the receiver's port goes down", "port=down device=sc"},
       {"both ports go down", "port=down device=sa\nport=down device=sc"},
       {"packets are lost in silence", "drop=1 device=sa"},
       {"a write is not acknowledged, though it has arrived", "status=12 after=3 device=sa delivered=1"},
+      {"a card cannot send", "status=2 after=3 device=sa"},
       {"an advertisement is not acknowledged", "status=12 after=2 device=sc"},
       {"queue pairs fail", "event=1 device=sc"},
   }};

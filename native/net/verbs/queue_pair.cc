@@ -15,6 +15,8 @@ constexpr uint32_t kInlineBytes = 128;
 constexpr uint8_t kRnrPause = 12;          // 0.64 ms
 constexpr uint8_t kRnrRetriesForEver = 7;  // a receive is posted before its advertisement, so this never lasts
 constexpr uint8_t kHopLimit = 255;
+// The kernel asks for the peer's Ethernet address, and waits a second for an answer, which may be lost.
+constexpr int kResolutions = 4;  // after the first one
 
 Status failure(const Card& card, uint8_t port, const char* what, int error) {
   return {ncclSystemError, std::string("a queue pair of ") + card.name() + " port " + std::to_string(port) + ": " +
@@ -32,8 +34,10 @@ uint64_t prefixOf(const verbs::Gid& gid) {
 std::string explainCompletion(int status, uint32_t vendorError) {
   const auto text = [&]() -> std::string {
     switch (status) {
+      case verbs::completion_status::kLocalOperation:
+        return "this side's card could not carry out a request (local operation error): its port is down, its address "
+               "or route is gone, or it is a defect of the engine";
       case 1:
-      case 2:
       case 4:
       case 8:
         return "this side's memory or request was refused by its own card (local error): memory of the transfer was "
@@ -109,7 +113,9 @@ QueuePairHandle::~QueuePairHandle() {
 }
 
 Status QueuePairHandle::modify(verbs::QueuePairAttributes attributes, int mask, const char* what) {
-  const int error = card_.library().modifyQp(pair_, &attributes, mask);
+  int error = card_.library().modifyQp(pair_, &attributes, mask);
+  for (int i = 0; i < kResolutions && error == ETIMEDOUT; i++)
+    error = card_.library().modifyQp(pair_, &attributes, mask);
   return error == 0 ? Status{} : failure(card_, port_, what, error);
 }
 

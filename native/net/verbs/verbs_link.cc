@@ -15,6 +15,14 @@ namespace {
 
 // Behind the slots a cache line, into which flushes read.
 constexpr size_t kAreaBytes = kGroupSlots * (sizeof(AdvertisementSlot) + sizeof(SizesSlot)) + 64;
+
+// Failures that another path would not have. rdma_rxe ends what it has to send with a local operation error when its
+// interface goes down.
+bool isOfPath(int status) {
+  return status == verbs::completion_status::kLocalOperation || status == verbs::completion_status::kRetryExceeded ||
+         status == verbs::completion_status::kRnrRetryExceeded;
+}
+
 constexpr uint32_t kPollsPerLook = 256;  // that find nothing, until the socket is looked at without an event
 
 }  // namespace
@@ -193,8 +201,7 @@ size_t VerbsLink::poll(std::span<verbs::Completion> out) {
     if (broken_.empty() || (isCause && brokenByFlush_)) {
       broken_ = "queue pair " + std::to_string(one.queuePair) + ": " + explainCompletion(one.status, one.vendorError);
       brokenByFlush_ = !isCause;
-      isDefect_ = isCause && one.status != verbs::completion_status::kRetryExceeded &&
-                  one.status != verbs::completion_status::kRnrRetryExceeded;
+      isDefect_ = isCause && !isOfPath(one.status);
     }
   }
   return good;

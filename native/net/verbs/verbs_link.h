@@ -106,6 +106,7 @@ class VerbsLink {
   Status meet(const Introduction& peer);
   // The path has failed, for this reason: begins a move where there is another port.
   Status pathFailed(const std::string& why);
+  bool isUsable(uint32_t device) const;
   std::optional<uint32_t> otherDevice() const;
   Status hearMove(const ControlSocket::Message& heard);
   Status makeNewPath();

@@ -18,14 +18,18 @@ constexpr uint64_t kDrainTimeout = 1'000'000'000;
 
 }  // namespace
 
+// The event that says that a port is down may be on its way.
+bool VerbsLink::isUsable(uint32_t device) const {
+  const Card& card = *network_.card(device);
+  const uint8_t port = network_.port(device).port;
+  return card.defect(port).empty() && card.port(port).state == verbs::kPortActive;
+}
+
 std::optional<uint32_t> VerbsLink::otherDevice() const {
   const auto count = uint32_t(network_.devices().size());
   for (uint32_t i = 1; i < count; i++) {
     const uint32_t device = (path_->device() + i) % count;
-    // The event that it has gone down may be on its way.
-    const Card& card = *network_.card(device);
-    const uint8_t port = network_.port(device).port;
-    if (card.defect(port).empty() && card.port(port).state == verbs::kPortActive) return device;
+    if (isUsable(device)) return device;
   }
   return {};
 }
@@ -91,7 +95,7 @@ Status VerbsLink::makeNewPath() {
   std::optional<uint32_t> device = otherDevice();
   if (peerMove_.has_value()) {
     device = peerMove_->device;
-    if (!network_.card(*device)->defect(network_.port(*device).port).empty()) {
+    if (!isUsable(*device)) {
       // The other side's choice is down here: another one, by a move of its own.
       peerMove_.reset();
       device = otherDevice();
