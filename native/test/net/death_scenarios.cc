@@ -126,16 +126,26 @@ void dieConnecting(Side& side) {
   die();
 }
 
-// It reads nothing before the sender is gone: more than the system keeps on its way cannot have been sent.
+// It reads nothing before the sender is gone: more than the system keeps on its way cannot have been sent. Where a send
+// wants a posted receive, the sender says so first.
 void receiveFromTheDead(Side& side) {
   auto receiver = side.listenAndAccept();
   RegisteredMemory memory(*receiver, large(side));
-  char mark = 0;
-  EXPECT(!side.hear(mark));
   const net::Buffer buffer{memory.data(), large(side), 0, memory.registration()};
   net::Request* request = nullptr;
-  Status status = side.receive(*receiver, {&buffer, 1}, request);
-  if (status.ok()) status = side.wait(*receiver, request, {}, 10);
+  Status status;
+  char mark = 0;
+  if (side.hear(mark)) {
+    status = side.receive(*receiver, {&buffer, 1}, request);
+    side.tell('p');
+    EXPECT(!side.hear(mark));
+  }
+  // A fast backend may have brought the first message whole.
+  for (int i = 0; i < 2 && status.ok(); i++) {
+    if (request == nullptr) status = side.receive(*receiver, {&buffer, 1}, request);
+    if (status.ok()) status = side.wait(*receiver, request, {}, 10);
+    request = nullptr;
+  }
   expectLoss(status);
 }
 void dieConnected(Side& side) {
@@ -147,7 +157,13 @@ void dieSending(Side& side) {
   RegisteredMemory memory(*sender, large(side));
   net::Request* request = nullptr;
   side.registration = memory.registration();
-  side.send(*sender, memory.data(), large(side), 0, request);
+  (void)sender->isend(memory.data(), large(side), 0, memory.registration(), request);
+  if (request == nullptr) {
+    char mark = 0;
+    side.tell('n');
+    EXPECT(side.hear(mark));
+    (void)side.send(*sender, memory.data(), large(side), 0, request);
+  }
   bool done = false;
   if (request != nullptr) (void)sender->test(request, done, {});
   die();
