@@ -4,16 +4,13 @@
 //   node scripts/build.mjs [--kernels ARCHITECTURES]
 //
 // ARCHITECTURES: compute capabilities without the dot, as 90 or 80,90; native: of the GPUs here; none. They are remembered.
-import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundle } from './bundle.mjs';
+import { end } from './end.mjs';
 import { writeIdentity } from './identity.mjs';
-import { buildNative, kernelsToBuild } from './native.mjs';
-import { recordCode } from './record-code.mjs';
 import { needPackages } from './packages.mjs';
-import { end, run } from './tool.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 // npx runs `prepare` of the checkout it stands in when it first sees it: it starts what is there, and bin/ncclrun says what is not.
@@ -24,6 +21,11 @@ if ((option !== undefined && option !== '--kernels') || rest.length > 0)
   end(`usage: node scripts/build.mjs [--kernels ARCHITECTURES]`);
 
 needPackages(root);
+const [{ buildNative, kernelsToBuild }, { recordCode }, { outputOf, run }] = await Promise.all([
+  import('./native.mjs'),
+  import('./record-code.mjs'),
+  import('./tool.mjs'),
+]);
 const kernels = kernelsToBuild(root, wanted);
 await Promise.all([
   run(root, join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'], 'npm install brings it'),
@@ -35,9 +37,9 @@ for (const name of ['ncclrun-guardian', 'ncclrun-dial', 'ncclrun-perf', 'ncclrun
   if (existsSync(join(root, 'build', name))) chmodSync(join(root, 'build', name), 0o755);
 }
 mkdirSync(join(root, 'dist/man'), { recursive: true });
-const manual = spawnSync(join(root, 'bin/ncclrun'), ['man'], { encoding: 'utf8' });
-if (manual.status === 0) writeFileSync(join(root, 'dist/man/ncclrun.1'), manual.stdout);
-else console.error(`ncclrun build: no manual page: ${manual.stderr}`);
+const manual = outputOf(join(root, 'bin/ncclrun'), ['man']);
+if (manual === null) console.error('ncclrun build: no manual page: ncclrun man says why');
+else writeFileSync(join(root, 'dist/man/ncclrun.1'), manual);
 await writeIdentity(root);
 await recordCode(root);
 if (kernels.told !== '') console.error(`ncclrun build: ${kernels.told}`);

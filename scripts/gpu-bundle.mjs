@@ -2,10 +2,10 @@
 // native test programs, the benchmark and test/gpu. There: DIRECTORY/pkg/test/gpu/run.sh
 //
 //   node scripts/gpu-bundle.mjs DIRECTORY
-import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { execaSync } from 'execa';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 
@@ -38,8 +38,7 @@ function end(sentence) {
   process.exit(1);
 }
 function run(file, ...argv) {
-  const { status, error } = spawnSync(file, argv, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
-  return error === undefined && status === 0;
+  return !execaSync(file, argv, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'], reject: false }).failed;
 }
 
 const directory = process.argv[2];

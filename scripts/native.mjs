@@ -1,9 +1,10 @@
 // The native part of the build: which kernels, CMake, and a line that tells how far it has come.
-import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { end, ending, outputOf, run } from './tool.mjs';
+import { execa } from 'execa';
+import { end } from './end.mjs';
+import { hasNotStarted, outputOf, run } from './tool.mjs';
 
 const TOOLS = 'CMake 3.18 or newer, make, and GCC 11 or Clang 14 or newer';
 const NEEDED = `install ${TOOLS}`;
@@ -80,25 +81,18 @@ function capabilitiesHere() {
 /** Errors are shown; of what goes well, one line that tells how far it is. */
 async function compile(root) {
   const parallel = String(availableParallelism());
-  const maker = spawn('cmake', ['--build', 'build', '--parallel', parallel, '--', '--no-print-directory', '-s'], {
-    cwd: root,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
   const progress = new Progress();
-  let rest = '';
-  maker.stdout.setEncoding('utf8').on('data', (text) => {
-    const lines = (rest + text).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) progress.take(line);
+  const argv = ['--build', 'build', '--parallel', parallel, '--', '--no-print-directory', '-s'];
+  const ended = await execa('cmake', argv, {
+    cwd: root,
+    stdin: 'ignore',
+    stdout: progress.lines(),
+    stderr: 'inherit',
+    reject: false,
   });
-  const ended = await ending(maker);
   progress.end();
-  if (ended !== 0)
-    end(
-      ended instanceof Error
-        ? `cmake: ${ended.message}; ${NEEDED}`
-        : `the native code was not built, as told above; it needs ${TOOLS}`,
-    );
+  if (hasNotStarted(ended)) end(`cmake: ${ended.originalMessage}; ${NEEDED}`);
+  if (ended.failed) end(`the native code was not built, as told above; it needs ${TOOLS}`);
 }
 
 class Progress {
@@ -106,6 +100,14 @@ class Progress {
   #isTerminal = process.stderr.isTTY;
   #shown = false;
 
+  /** Takes the lines of a tool's output, and passes none on. */
+  lines() {
+    const take = (line) => this.take(line);
+    // oxlint-disable-next-line require-yield -- execa wants a generator
+    return function* (line) {
+      take(line);
+    };
+  }
   take(line) {
     const percent = Number(/^\[ *(\d+)%\] (?:Build|Compil|Link)/.exec(line)?.[1] ?? Number.NaN);
     if (Number.isNaN(percent)) {

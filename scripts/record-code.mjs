@@ -1,11 +1,11 @@
 // Runs jobs so that dist/bundle/*.code holds the compiled code of all that a usual job needs, the launcher's and the agent's. An ssh and an
 // sshd that stay on this machine stand in for the remote host's.
-import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { execa } from 'execa';
 
 /** With -G it describes the sshd below, else it runs the command here. */
 const ssh = (settings) => `#!/bin/sh
@@ -30,8 +30,8 @@ const topology = `<system version="1"><cpu numaid="0" arch="x86_64" vendor="Genu
 ${[1, 2].map((dev) => `<pci busid="0000:0${dev}:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="${dev}" sm="90" rank="${dev}"><nvlink target="0000:0${3 - dev}:00.0" count="18" tclass="0x030200"/></gpu></pci>`).join('\n')}
 </cpu></system>
 `;
-const PATIENCE_MS = 20_000;
-const AGENT_PATIENCE_MS = 5000;
+const JOB_TIMEOUT_MS = 20_000;
+const AGENT_TIMEOUT_MS = 5000;
 
 /** Where that fails, each start compiles for itself: slower, but no worse. */
 export async function recordCode(root) {
@@ -52,7 +52,7 @@ export async function recordCode(root) {
     const onFile = `perf all_reduce --device host -n 2 -b 8 -e 8 -x NCCL_TOPO_FILE=${file}`.split(' ');
     await run(join(root, 'bin/ncclrun'), onFile, { ...env, NCCLRUN_RECORD_CODE: 'machine' });
     // The launcher does not wait for an agent whose ranks have ended.
-    const deadline = Date.now() + AGENT_PATIENCE_MS;
+    const deadline = Date.now() + AGENT_TIMEOUT_MS;
     while (!existsSync(join(bundles, 'agent.code')) && Date.now() < deadline) await pause(20);
     if (files.every((name) => existsSync(name))) writeFileSync(of, key);
   } finally {
@@ -71,8 +71,8 @@ function keyOf(bundles) {
   return hash.digest('hex');
 }
 
-function run(program, argv, env) {
-  return new Promise((resolve) => execFile(program, argv, { env, timeout: PATIENCE_MS }, resolve));
+async function run(program, argv, env) {
+  await execa(program, argv, { env, extendEnv: false, stdin: 'ignore', timeout: JOB_TIMEOUT_MS, reject: false });
 }
 
 /** An sshd of this process, for our own ssh: it lets everyone in, for so long as the build runs, on the loopback interface only. */
@@ -94,7 +94,9 @@ async function startServer(directory) {
       else context.reject(['publickey']);
     });
     client.on('session', (accept) => {
-      accept().on('exec', (acceptExec, _reject, { command }) => serve(acceptExec(), command, directory));
+      accept().on('exec', (acceptExec, _reject, { command }) => {
+        void serve(acceptExec(), command, directory);
+      });
     });
   });
   await new Promise((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve));
@@ -119,15 +121,12 @@ function makeKey(library) {
   }
 }
 
-function serve(channel, command, directory) {
-  const child = spawn('sh', ['-c', command], {
-    env: { ...process.env, PATH: `${directory}:${process.env.PATH}` },
-    stdio: ['pipe', 'pipe', 'ignore'],
-  });
+async function serve(channel, command, directory) {
+  const env = { PATH: `${directory}:${process.env.PATH}` };
+  const child = execa('sh', ['-c', command], { env, stderr: 'ignore', buffer: false, reject: false });
   channel.pipe(child.stdin).on('error', () => {});
   child.stdout.pipe(channel, { end: false });
-  child.on('exit', (code) => {
-    channel.exit(code ?? 1);
-    channel.end();
-  });
+  const { exitCode = 1 } = await child;
+  channel.exit(exitCode);
+  channel.end();
 }

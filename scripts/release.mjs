@@ -14,7 +14,8 @@ import { writeIdentity } from './identity.mjs';
 import { packForNpm, packForTar, writeSums } from './release/archives.mjs';
 import { checkBinary, takeDebugApart } from './release/binaries.mjs';
 import { NODE_PACKAGE, platformName, stageKernels, stageMain, stageNode, stagePlatform } from './release/packages.mjs';
-import { end, outputOf, run } from './tool.mjs';
+import { end } from './end.mjs';
+import { outputOf, run } from './tool.mjs';
 
 const ARCHITECTURES = '80;90;100;120';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');

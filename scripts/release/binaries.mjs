@@ -1,6 +1,7 @@
 // Checks the binaries of a release against the promised glibc version, and splits off their debug information.
 import { basename, join } from 'node:path';
-import { end, need } from '../tool.mjs';
+import { end } from '../end.mjs';
+import { need } from '../tool.mjs';
 
 /** Node's own binaries require this version. */
 const NEWEST = 'GLIBC_2.28';

