@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findProgram } from '../test/rig/capability.ts';
 import { repository } from '../test/rig/cluster.ts';
-import { compile, compileNetwork, compileWithEngine } from '../test/rig/compile.ts';
+import { compile, compileWithEngine } from '../test/rig/compile.ts';
+import { buildNativeTests, nativeTests } from '../test/rig/native-tests.ts';
 
 const execFileAsync = promisify(execFile);
 
@@ -92,9 +93,12 @@ export class Programs implements AsyncDisposable {
     return this.#once(`${name}.ours`, () => compileWithEngine(`bench/programs/${name}.c`, this.directory));
   }
 
-  /** A program of bench/programs that uses the network layer below the library's interface. */
-  ofNetwork(name: string): Promise<string> {
-    return this.#once(`${name}.net`, () => compileNetwork(`bench/programs/${name}.cc`, this.directory));
+  /** A program of bench/programs that the native build makes: net_transfers, raw_verbs. */
+  ofNativeBuild(name: string): Promise<string> {
+    return this.#once(`${name}.native`, () => {
+      buildNativeTests(name);
+      return Promise.resolve(join(nativeTests, name));
+    });
   }
 
   /** A program of test/rig/programs. */

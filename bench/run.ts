@@ -21,6 +21,7 @@ import { slowLinks } from './figures/slow_links.ts';
 import { sockets } from './figures/sockets.ts';
 import { split } from './figures/split.ts';
 import { staging } from './figures/staging.ts';
+import { verbs } from './figures/verbs.ts';
 import { wired } from './figures/wired.ts';
 import { Programs } from './programs.ts';
 
@@ -38,6 +39,7 @@ const figures: readonly Figure[] = [
   ...collectives,
   send,
   sockets,
+  verbs,
   ...collectivesBetweenHosts,
   slowLinks,
   crossing,

@@ -43,36 +43,71 @@ async function listening([name = '', ...words]: readonly string[]): Promise<{
   return { child, where: String(where), rest };
 }
 
-interface Contestant {
-  readonly program: string;
-  /** The sending side's words in front of the common ones. */
-  readonly peer: (own: string, peer: string, where: string) => string[];
+/** Messages one way. */
+interface Load {
+  readonly wait: 'spin' | 'sleep';
+  readonly sockets: number;
+  readonly helpers: number;
+  readonly bytes: number;
+  readonly messages: number;
 }
 
+interface Contestant {
+  readonly program: string;
+  /** Words of the side at `own` that listens, with a load or for a ping-pong. */
+  readonly listen: (own: string, load: Load | null) => readonly string[];
+  /** Words of the other side; `where`: what the side that listens has printed. */
+  readonly connect: (own: string, peer: string, where: string, load: Load | null) => readonly string[];
+}
+
+const numbers = (...values: number[]): string[] => values.map(String);
+const networkAt = (address: string, load: Load | null): string =>
+  ['sockets', address, ...numbers(load?.sockets ?? 1, load?.helpers ?? 0)].join(',');
+const engineLoad = ({ wait, bytes, messages }: Load): string[] => [wait, ...numbers(bytes, messages)];
+const rawLoad = ({ wait, sockets, helpers, bytes, messages }: Load): string[] => [
+  wait,
+  ...numbers(sockets, helpers, bytes, messages),
+];
+
+const engine = (program: string): Contestant => ({
+  program,
+  listen: (own, load) => [networkAt(own, load), ...(load === null ? numbers(PINGS_PER_ROUND) : engineLoad(load))],
+  connect: (own, _peer, where, load) => [
+    networkAt(own, load),
+    where,
+    ...(load === null ? numbers(PINGS_PER_ROUND) : engineLoad(load)),
+  ],
+});
+const rawTcp = (program: string): Contestant => ({
+  program,
+  listen: (own, load) => [own, ...(load === null ? numbers(PINGS_PER_ROUND) : rawLoad(load))],
+  connect: (_own, peer, where, load) => [peer, where, ...(load === null ? numbers(PINGS_PER_ROUND) : rawLoad(load))],
+});
+
+/** Bytes per microsecond. */
 async function bandwidth(
   [from, to]: readonly [ClusterHost, ClusterHost],
-  { program, peer }: Contestant,
-  common: readonly string[],
+  { program, listen, connect }: Contestant,
+  load: Load,
 ): Promise<number | null> {
-  const receiver = await listening(inside(to, program, ['receive', to.address, ...common]));
+  const receiver = await listening(inside(to, program, ['receive', ...listen(to.address, load)]));
   const over = once(receiver.child, 'exit');
-  const sent = await runCommand(
-    inside(from, program, ['send', ...peer(from.address, to.address, receiver.where), ...common]),
-  );
+  const words = connect(from.address, to.address, receiver.where, load);
+  const sent = await runCommand(inside(from, program, ['send', ...words]));
   const rate = Number(await receiver.rest);
   await over;
   return sent.status === 0 && rate > 0 ? rate : null;
 }
 
+/** Microseconds one way. */
 async function latency(
   [from, to]: readonly [ClusterHost, ClusterHost],
-  { program, peer }: Contestant,
+  { program, listen, connect }: Contestant,
 ): Promise<number | null> {
-  const pong = await listening(inside(to, program, ['pong', to.address, String(PINGS_PER_ROUND)]));
+  const pong = await listening(inside(to, program, ['pong', ...listen(to.address, null)]));
   const over = once(pong.child, 'exit');
-  const { status, stdout } = await runCommand(
-    inside(from, program, ['ping', ...peer(from.address, to.address, pong.where), String(PINGS_PER_ROUND)]),
-  );
+  const words = connect(from.address, to.address, pong.where, null);
+  const { status, stdout } = await runCommand(inside(from, program, ['ping', ...words]));
   await over;
   return status === 0 && Number(stdout) > 0 ? Number(stdout) : null;
 }
@@ -102,11 +137,8 @@ export const sockets: Figure = {
     const [first, second] = cluster.hosts;
     if (first === undefined || second === undefined) return;
     const hosts = [first, second] as const;
-    const ours: Contestant = {
-      program: await programs.ofNetwork('net_sockets'),
-      peer: (own, _peer, handle) => [own, handle],
-    };
-    const raw: Contestant = { program: await programs.plain('raw_tcp'), peer: (_own, peer, port) => [peer, port] };
+    const ours = engine(await programs.ofNativeBuild('net_transfers'));
+    const raw = rawTcp(await programs.plain('raw_tcp'));
     const row = async (
       what: string,
       factor: number | null,
@@ -131,9 +163,9 @@ export const sockets: Figure = {
       ['sleep', 4, 2],
     ] as const) {
       for (const bytes of [64 << 10, MIB, 4 * MIB, 16 * MIB, 64 * MIB]) {
-        const common = [wait, ...[count, helpers, bytes, BYTES_PER_ROUND / bytes].map(String)];
+        const load = { wait, sockets: count, helpers, bytes, messages: BYTES_PER_ROUND / bytes };
         const time = async (one: Contestant): Promise<number | null> => {
-          const rate = await bandwidth(hosts, one, common);
+          const rate = await bandwidth(hosts, one, load);
           return rate === null ? null : bytes / rate;
         };
         const size = bytes < MIB ? `${bytes >> 10} KiB` : `${bytes >> 20} MiB`;

@@ -1,6 +1,6 @@
 /** Compiles small C programs for tests, against our library where they need it. */
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { repository } from './cluster.ts';
@@ -24,21 +24,6 @@ export async function compileWithEngine(source: string, directory: string): Prom
   const include = `-I${join(repository, 'native/include')}`;
   const options = ['-O2', '-Wall', '-Wextra', '-Werror', include, '-o', output, join(repository, source)];
   await execFileAsync('cc', [...options, library, `-Wl,-rpath,${build}`, '-pthread']);
-  return output;
-}
-
-/** A C++ program that uses the engine's network layer directly: it is built together with that layer's sources. */
-export async function compileNetwork(source: string, directory: string): Promise<string> {
-  const native = join(repository, 'native');
-  const output = join(directory, basename(source, '.cc'));
-  const folder = join(native, 'net/socket');
-  const layer = readdirSync(folder).filter((name) => name.endsWith('.cc'));
-  const base = ['sha256', 'limits', 'thread', 'error', 'fork', 'variables', 'trusted_path'].map((name) =>
-    join(native, `base/${name}.cc`),
-  );
-  const sources = [join(repository, source), ...layer.map((name) => join(folder, name)), ...base];
-  const options = ['-std=c++20', '-O2', '-Wall', '-Wextra', '-Werror', `-I${native}`, `-I${join(native, 'include')}`];
-  await execFileAsync('c++', [...options, '-o', output, ...sources, '-pthread']);
   return output;
 }
 
