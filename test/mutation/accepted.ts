@@ -65,7 +65,7 @@ export const accepted: readonly Accepted[] = [
   },
   {
     file: 'control/planner/device/gpu-tuning.ts',
-    source: 'if (size > LARGEST) return null;',
+    source: 'if (next > LARGEST) return null;',
     change: '> -> >=',
     reason: 'One size of the comparison more or less, at 64 GiB.',
   },
@@ -99,18 +99,6 @@ export const accepted: readonly Accepted[] = [
     source: 'export const STEP_BUDGET = 6 << 10;',
     change: '6 -> 7',
     reason: 'A budget: a sixth more of it finds the same channels on known machines.',
-  },
-  {
-    file: 'control/planner/tuning/constants.ts',
-    source: 'collnet: { ll: 0, ll128: 0, simple: 2.8 },',
-    change: '0 -> 1',
-    reason: 'Equivalent: CollNet has protocol Simple alone.',
-  },
-  {
-    file: 'control/planner/tuning/constants.ts',
-    source: 'collnet: { ll: 0, ll128: 0, simple: 30 },',
-    change: '0 -> 1',
-    reason: 'Equivalent: CollNet has protocol Simple alone.',
   },
   {
     file: 'control/printable.ts',
@@ -162,12 +150,6 @@ export const accepted: readonly Accepted[] = [
     reason: 'Equivalent: whether all ranks take part matters for a given plan only, and none is given.',
   },
   {
-    file: 'launcher/plan/engine.ts',
-    source: 'return new Planner(null, environment).plan({ hosts, peers, token: NO_TOKEN }, true);',
-    change: 'true -> false',
-    reason: 'Equivalent: whether all ranks take part matters for a given plan only, and none is given.',
-  },
-  {
     file: 'launcher/remote/remote-agent.ts',
     source: 'const shell = radix > 0 && hosts.length > radix ? await treeOf(direct, hosts, radix) : direct;',
     change: '> -> >=',
@@ -205,7 +187,7 @@ export const accepted: readonly Accepted[] = [
   },
   {
     file: 'launcher/tune/candidates.ts',
-    source: 'return new Planner(null, environment).plan(inputOf(cluster, onGpus, { tables, busIds: [] }), true);',
+    source: 'true,',
     change: 'true -> false',
     reason: 'Equivalent: whether all ranks take part matters for a given plan only, and none is given.',
   },

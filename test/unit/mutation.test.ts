@@ -1,9 +1,10 @@
 /** The mutation run's own parts: what it changes, what it draws, and its list of mutants that may live. */
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { isAccepted, staleEntries } from '../mutation/acceptance.ts';
+import { type Accepted, isAccepted, staleEntries } from '../mutation/acceptance.ts';
+import { accepted } from '../mutation/accepted.ts';
 import { type Calls, callersOf } from '../mutation/calls.ts';
 import { drawMutants } from '../mutation/campaign.ts';
 import { Compiler } from '../mutation/compiler.ts';
@@ -124,5 +125,11 @@ describe('the list of accepted mutants', () => {
   it('an entry is stale when its source has changed', () => {
     const gone = { ...entry, source: 'return 7;' };
     expect(staleEntries([entry, gone], mutants)).toEqual([gone]);
+  });
+
+  it('every entry names a line that its file has', () => {
+    const linesOf = (file: string) => readFileSync(join(repository, file), 'utf8').split('\n');
+    const isGone = ({ file, source }: Accepted) => !linesOf(file).some((line) => line.trim() === source);
+    expect(accepted.filter(isGone)).toEqual([]);
   });
 });
