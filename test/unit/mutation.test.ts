@@ -90,15 +90,21 @@ describe('the mutants of a run', () => {
     expect(numbers.map(change).toSorted()).toEqual(['0 -> 1', '1 -> 2', '7 -> 8']);
   });
 
-  const all = [calls('slow', 9, ['', 'place']), calls('far', 1, ['']), calls('quick', 2, ['', 'place'])];
+  const all = [
+    calls('slow', 9, ['', 'place']),
+    calls('far', 1, ['']),
+    calls('near', 1, ['', 'other']),
+    calls('quick', 2, ['', 'place']),
+  ];
+  const testsOf = (mutant: Mutant) => callersOf(mutant, all).map(({ test }) => test);
 
-  it('a mutant runs against the tests that call its function, the fastest first', () => {
-    expect(callersOf(only('7 -> 8'), all).map(({ test }) => test)).toEqual(['quick', 'slow']);
+  it('a mutant runs against the tests that call its function, the fastest first, and then those near it', () => {
+    expect(testsOf(only('7 -> 8'))).toEqual(['quick', 'slow', 'near']);
+    expect(testsOf({ ...only('7 -> 8'), inFunction: 'other' })).toEqual(['near', 'quick', 'slow']);
   });
 
   it('a mutant outside of functions runs against all tests, first those that call a function of its file', () => {
-    const mutant = { ...only('7 -> 8'), inFunction: null };
-    expect(callersOf(mutant, all).map(({ test }) => test)).toEqual(['quick', 'slow', 'far']);
+    expect(testsOf({ ...only('7 -> 8'), inFunction: null })).toEqual(['near', 'quick', 'slow', 'far']);
   });
 
   it('a mutant runs against the end-to-end tests of the longest matching path, and all of them exist', () => {
