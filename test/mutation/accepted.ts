@@ -156,6 +156,12 @@ export const accepted: readonly Accepted[] = [
     reason: 'Equivalent: the number only tells the streams of a host from each other, and 3 does so as well.',
   },
   {
+    file: 'launcher/local/host.ts',
+    source: 'return hostFacts(false, false);',
+    change: 'false -> true',
+    reason: 'Equivalent but for time: the second parameter only adds the topology, which the result does not have.',
+  },
+  {
     file: 'launcher/plan/engine.ts',
     source: 'return new Planner(null, environment).plan(inputOf(cluster, environment, here), true);',
     change: 'true -> false',
@@ -178,6 +184,12 @@ export const accepted: readonly Accepted[] = [
     source: "return 2 * chunk.rank + (chunk.stream === 'stdout' ? 0 : 1);",
     change: '=== -> !==',
     reason: 'Equivalent: the number only tells the streams of ranks from each other.',
+  },
+  {
+    file: 'launcher/report/perf-rows.ts',
+    source: "return typeof value === 'object' && value !== null;",
+    change: '&& -> ||',
+    reason: 'Equivalent: whoever calls it has an object.',
   },
   {
     file: 'launcher/report/shown.ts',
