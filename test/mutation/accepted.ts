@@ -88,6 +88,12 @@ export const accepted: readonly Accepted[] = [
     reason: 'Equivalent but for time: the first attempt is searched again, and finds the same.',
   },
   {
+    file: 'control/planner/search/chains.ts',
+    source: 'for (let gpu = 0; gpu < this.#gpus; gpu++) if (this.#goesOn(gpu, 1, isUsed, isPath)) return true;',
+    change: '< -> <=',
+    reason: 'Equivalent: from a GPU that does not exist no path goes on.',
+  },
+  {
     file: 'control/planner/search/search.ts',
     source: 'const farthest = Math.max(0, ...this.#context.nearDistances.filter((far) => far <= distanceBetween));',
     change: '0 -> 1',
@@ -129,6 +135,12 @@ export const accepted: readonly Accepted[] = [
     source: 'if (sum > 0) return sum;',
     change: '> -> >=',
     reason: 'Equivalent: there is a word at least, and a word that states 0 GPUs or none is refused before.',
+  },
+  {
+    file: 'launcher/cli/commands/bundle.ts',
+    source: 'const size = `${(bytes.length / 2 ** 20).toFixed(1)} MiB`;',
+    change: 'bytes.length -> (bytes.length - 1)',
+    reason: 'One byte more or less of a size in tenths of a MiB.',
   },
   {
     file: 'launcher/remote/without-script.ts',
