@@ -40,6 +40,7 @@ function topology() {
   return { topology: new AgentTopology(native, (message) => notices.push(message)), notices };
 }
 
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const started = async (): Promise<boolean> => true;
 
 describe('the topology of a host', () => {
@@ -49,7 +50,7 @@ describe('the topology of a host', () => {
     await own.use({ ...none, read: machine }, placement, started);
     const found = own.machine('host');
     expect(own.machine('host')).toBe(found);
-    expect((await found)?.gpusAt(GPU)).toBe(1);
+    expect((await found)?.gpusAt?.(GPU)).toBe(1);
     expect([own.writing, notices]).toEqual([null, []]);
   });
 
@@ -60,7 +61,7 @@ describe('the topology of a host', () => {
     const { topology: onGpus } = topology();
     await onGpus.use({ ...none, onGpus: true }, placement, started);
     expect(onGpus.machine('host')).toBeNull();
-    expect((await onGpus.machine('cuda'))?.gpusAt(GPU)).toBe(0);
+    expect((await onGpus.machine('cuda'))?.gpusAt?.(GPU)).toBe(0);
   });
 
   test('nothing is found or written where the ranks do not start', async () => {
@@ -112,13 +113,11 @@ describe('the topology of a host', () => {
     if (sent === null) throw new Error('the file has a topology');
     const options = { environment: {}, dumpGraphs: null, problem: () => {} };
     const read = readMachine(sent.wire, options);
-    expect([read.key, read.gpusAt(GPU), read.gpusAt('ff000')]).toEqual([sent.key, 1, 0]);
+    expect([read.key, read.gpusAt?.(GPU), read.gpusAt?.('ff000')]).toEqual([sent.key, 1, 0]);
   });
 });
 
 describe('an agent whose environment names a topology file', () => {
-  const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
   test('starts its ranks when the file has been read', async () => {
     vi.stubEnv('NCCL_TOPO_FILE', machine);
     const { start, toGuardian, remove, reports } = playedAgent();

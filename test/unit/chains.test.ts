@@ -32,7 +32,7 @@ test.each<[number, string[], boolean]>([
   [4, ['0 1', '1 0', '2 3', '3 2'], false],
   [4, ['0 1', '1 2', '0 3', '3 1'], true],
   [4, ['0 1', '1 2', '2 0'], false],
-])('of %d GPUs with the paths %j there is a chain: %s', (count, paths, is) => {
+])('%d GPUs with the paths %j have a chain: %s', (count, paths, is) => {
   expect(chains(count, Object.fromEntries(paths.map((path) => [path, near]))).mayBe(20, 2)).toBe(is);
 });
 

@@ -128,7 +128,7 @@ describe('a communicator that begins', () => {
     expect(all.size).toBe(2);
   });
 
-  test('without memory for it the launcher learns whom that concerns', () => {
+  test('the launcher learns whom a lack of memory concerns', () => {
     const { all, key, engine, during } = host();
     expect(during(() => all.couldNotBegin(key, true, 'no memory', engine(4)))).toEqual([
       `close ${SEGMENT}`,
@@ -185,7 +185,7 @@ describe('ranks that finalize', () => {
     expect(during(() => vi.advanceTimersByTime(250))).toEqual(more);
   });
 
-  test('a rank that waits for one that has finalized is told that their calls differ', () => {
+  test('a rank that waits for one that has finalized learns that their calls differ', () => {
     const { all, key, engine, during } = host({ wide: false });
     waits(engine(0));
     all.finalized(key, 2, engine(2));
@@ -199,7 +199,7 @@ describe('ranks that finalize', () => {
 });
 
 describe('a rank that dies', () => {
-  test('the segment is aborted, the other ranks and the launcher are told, and both only once', () => {
+  test('the other ranks and the launcher learn of it once, and the abort flag is raised', () => {
     const { all, key, engine, during } = host();
     expect(during(() => all.departed(key, 2, engine(2), { ...died, blame: 2 }))).toEqual([
       '2 left',
@@ -273,7 +273,7 @@ describe('a rank that dies', () => {
     expect(during(() => vi.advanceTimersByTime(1000))).toEqual([]);
   });
 
-  test('of a deserted communicator that ends nothing is looked at any more', () => {
+  test('a deserted communicator that ends is checked no more', () => {
     const { all, key, engine, during } = host();
     all.departed(key, 2, engine(2), { ...died, cleanly: true });
     all.finalized(key, 0, engine(0));
@@ -286,7 +286,7 @@ describe('a rank that dies', () => {
 describe('a rank that leaves alone', () => {
   const alone = { how: LeftHow.abortedAlone, reason: 'aborted', cleanly: false, blame: 2 } as const;
 
-  test('the others of the host and the launcher are told, and nothing is aborted', () => {
+  test('the others of the host and the launcher learn of it, and no operation is aborted', () => {
     const { all, key, engine, during } = host();
     expect(during(() => all.departed(key, 2, engine(2), alone))).toEqual([
       '2 left',
@@ -300,7 +300,7 @@ describe('a rank that leaves alone', () => {
     expect(all.goneHere(key)).toBeNull();
   });
 
-  test('of a communicator of this host the launcher learns nothing', () => {
+  test('the launcher learns nothing of a communicator of this host', () => {
     const { all, key, engine, during } = host({ wide: false });
     engine(0).gone = true;
     expect(during(() => all.departed(key, 2, engine(2), alone))).toEqual([
@@ -339,7 +339,7 @@ describe('a rank that leaves alone', () => {
 });
 
 describe('a rank whose operation has failed', () => {
-  test.each([true, false])('it stays, and ranks that wait for it are told (wide: %s)', (wide) => {
+  test.each([true, false])('it stays, and ranks that wait for it learn of the failure (wide: %s)', (wide) => {
     const { all, key, engine, during } = host({ wide });
     waits(engine(4));
     const up = wide ? ['up 0 brokenAlone, blame none: failed'] : [];

@@ -8,11 +8,26 @@ import type { CommHandle, EventHandle, GraphHandle, Native, StreamHandle } from 
 const [first, second]: readonly CommHandle[] = [Object.create(null), Object.create(null)];
 const handle: StreamHandle = Object.create(null);
 
+const nameOf = (comm: CommHandle | null): string => (comm === null ? 'none' : comm === first ? 'first' : 'second');
+const operation = (kind: number, comm = first): Unqueued => [
+  comm ?? Object.create(null),
+  kind,
+  null,
+  null,
+  0,
+  0,
+  0,
+  0,
+  null,
+];
+const refuse = (): never => {
+  throw new Error('refused');
+};
+
 /** The stream ends when the test says so. */
 function played() {
   const log: string[] = [];
   const waits: PromiseWithResolvers<void>[] = [];
-  const nameOf = (comm: CommHandle | null): string => (comm === null ? 'none' : comm === first ? 'first' : 'second');
   const native: Native = Object.assign(Object.create(null), {
     streamCreate: () => handle,
     streamOperate: (comm: CommHandle, kind: number) => void log.push(`operate ${kind} of ${nameOf(comm)}`),
@@ -38,30 +53,19 @@ function played() {
   });
   const stream = new DeviceStream(native, 0);
   const queue = queueOf(stream);
-  const operation = (kind: number, comm = first): Unqueued => [
-    comm ?? Object.create(null),
-    kind,
-    null,
-    null,
-    0,
-    0,
-    0,
-    0,
-    null,
-  ];
   const end = (): void => waits.splice(0).forEach(({ resolve }) => resolve());
   const fail = (message: string): void => {
     const error = Object.assign(new Error(message), { name: 'NativeError', code: 6 });
     waits.splice(0).forEach(({ reject }) => reject(error));
   };
-  return { native, stream, queue, operation, log, end, fail };
+  return { native, stream, queue, log, end, fail };
 }
 
 const step = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('a stream', () => {
   test('the operations of a step share one wait for each communicator', async () => {
-    const { queue, operation, log, end } = played();
+    const { queue, log, end } = played();
     const ended = [queue.operate(operation(3)), queue.operate(operation(4)), queue.operate(operation(5, second))];
     await step();
     expect(log).toEqual([
@@ -81,7 +85,7 @@ describe('a stream', () => {
   });
 
   test('transfers of a step begin together, before what is queued after them', async () => {
-    const { queue, operation, log, end, fail } = played();
+    const { queue, log, end, fail } = played();
     const transfers = [queue.transfer(operation(1)), queue.transfer(operation(2))];
     const after = queue.operate(operation(3));
     await step();
@@ -96,7 +100,7 @@ describe('a stream', () => {
   });
 
   test('transfers that cannot begin reject, and so does the stream', async () => {
-    const { native, stream, queue, operation } = played();
+    const { native, stream, queue } = played();
     Object.assign(native, {
       group() {
         throw new Error('no group');
@@ -109,7 +113,7 @@ describe('a stream', () => {
   });
 
   test('its end rejects once with the first failure', async () => {
-    const { stream, queue, operation, end, fail } = played();
+    const { stream, queue, end, fail } = played();
     const failed = queue.operate(operation(3));
     await step();
     fail('first');
@@ -132,9 +136,6 @@ describe('a stream', () => {
 
   test('work that cannot be queued throws, and the stream has failed', async () => {
     const { stream, queue, end } = played();
-    const refuse = () => {
-      throw new Error('refused');
-    };
     expect(() => queue.queue(null, refuse)).toThrow('refused');
     const done = stream.done;
     await step();
@@ -145,7 +146,7 @@ describe('a stream', () => {
 
 describe('events', () => {
   test('they are recorded after transfers, and another stream of the device may wait for them', async () => {
-    const { stream, queue, operation, log, end } = played();
+    const { stream, queue, log, end } = played();
     const sent = queue.transfer(operation(1));
     const event = stream.record();
     stream.wait(event);
@@ -167,7 +168,7 @@ describe('events', () => {
 
 describe('graphs', () => {
   test('what is captured runs at each launch, and ends for each of its communicators', async () => {
-    const { stream, queue, operation, log, end } = played();
+    const { stream, queue, log, end } = played();
     const graph = await stream.capture(() => {
       void queue.operate(operation(3));
       void queue.operate(operation(4, second));
@@ -189,7 +190,7 @@ describe('graphs', () => {
   });
 
   test('operations of a capture end at once', async () => {
-    const { stream, queue, operation } = played();
+    const { stream, queue } = played();
     const ended: Promise<void>[] = [];
     await stream.capture(() =>
       ended.push(
@@ -221,7 +222,7 @@ describe('graphs', () => {
   });
 
   test('a capture whose body fails ends, and its transfers are gone', async () => {
-    const { stream, queue, operation, log, end } = played();
+    const { stream, queue, log, end } = played();
     const failing = stream.capture(() => {
       void queue.transfer(operation(1));
       throw new Error('body');

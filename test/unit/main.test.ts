@@ -28,19 +28,21 @@ interface Started {
   readonly until?: number | null;
 }
 
+/** While somebody listens, the process ends as Node ends processes. */
+const atExit = (): void => {};
+const ignored = (error: unknown): void => {
+  if (!(error instanceof Exit)) throw error;
+};
+
 /** `during`: happens once the program has begun. `until`: the status for which the test waits; null: any. */
 async function started(words: readonly string[], { during = () => {}, until = null }: Started = {}) {
   const before = process.listeners('uncaughtException');
-  const atExit = (): void => {}; // with it the process ends as Node ends processes
   process.on('exit', atExit);
   const { promise: status, resolve } = Promise.withResolvers<number>();
   vi.spyOn(process, 'exit').mockImplementation((code) => {
     if (until === null || code === until) resolve(Number(code));
     throw new Exit();
   });
-  const ignored = (error: unknown): void => {
-    if (!(error instanceof Exit)) throw error;
-  };
   process.on('unhandledRejection', ignored);
   process.argv = ['node', 'ncclrun', ...words];
   try {

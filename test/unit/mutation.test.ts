@@ -113,6 +113,9 @@ describe('the mutants of a run', () => {
   });
 });
 
+const linesOf = (file: string): string[] => readFileSync(join(repository, file), 'utf8').split('\n');
+const isGone = ({ file, source }: Accepted): boolean => !linesOf(file).some((line) => line.trim() === source);
+
 describe('the list of accepted mutants', () => {
   const mutant = only('7 -> 8');
   const entry = { file: mutant.file, source: mutant.source, reason: 'an example' };
@@ -134,8 +137,6 @@ describe('the list of accepted mutants', () => {
   });
 
   it('every entry names a line that its file has', () => {
-    const linesOf = (file: string) => readFileSync(join(repository, file), 'utf8').split('\n');
-    const isGone = ({ file, source }: Accepted) => !linesOf(file).some((line) => line.trim() === source);
     expect(accepted.filter(isGone)).toEqual([]);
   });
 });

@@ -10,6 +10,7 @@ import type { Environment } from '../../control/planner/input/variables.ts';
 import { samplePlan } from '../rig/plans.ts';
 
 const RANKS_PER_HOST = 3;
+const some = (length: number): number[] => Array.from({ length }, () => 0);
 
 /** So many hosts, with an interface in each of `rails` subnets. */
 function input(hosts: number, rails: number, speedMbps = 10_000): PlanInput {
@@ -61,7 +62,6 @@ test.each([
 ] as const)(
   '%d hosts with %d ranks that reach each other inside a host by %s use a network: %s',
   (hosts, ranks, sameHost, uses) => {
-    const some = (length: number): number[] => Array.from({ length }, () => 0);
     const transports = { sameHost, otherHost: 'socket' } as const;
     expect(usesNetwork({ hosts: some(hosts), peers: some(ranks), transports })).toBe(uses);
   },

@@ -58,6 +58,8 @@ async function served(start?: typeof beginAgent) {
   };
 }
 
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
 /** An agent with an order that it follows; `played`: the agents of its orders, whose guardians the test plays. */
 async function ordered({ maxRestarts = 0 } = {}) {
   const played: ReturnType<typeof playedAgent>[] = [];
@@ -73,7 +75,6 @@ async function ordered({ maxRestarts = 0 } = {}) {
   const give = (epoch = 0) =>
     agent.handler.frame(makeFrame(FrameKind.order, { payload: encodeJson({ ...usual, ...own, epoch }) }));
   give();
-  const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   /** The ranks of the newest order end, and its guardian does. */
   const end = async () => {
     agent.handler.frame(makeFrame(FrameKind.end));
@@ -84,7 +85,7 @@ async function ordered({ maxRestarts = 0 } = {}) {
     await settle();
   };
   const state = () => agent.theAgent()?.hasEnded;
-  return { ...agent, played, give, end, state, settle };
+  return { ...agent, played, give, end, state };
 }
 
 const order = (version: string): Frame => makeFrame(FrameKind.order, { payload: encodeJson({ version }) });
@@ -152,7 +153,7 @@ describe('an agent with an order', () => {
   });
 
   test('closes its connection after its ranks, and exits when all has been sent', async () => {
-    const { end, closes, die, exits, state, settle } = await ordered();
+    const { end, closes, die, exits, state } = await ordered();
     expect(closes()).toBe(0);
     await end();
     expect([closes(), exits, state()]).toEqual([1, [], true]);

@@ -10,6 +10,14 @@ const EVERY_MS = ALIVE_SECONDS * 1000;
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
 
+/** So many looks of the watch, of which each leaves the sockets a moment. */
+async function wait(times: number): Promise<void> {
+  for (let time = 0; time < times; time++) {
+    vi.advanceTimersByTime(EVERY_MS);
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
 /** A host that answers each connection with `answer`; `null`: it has no such port. */
 async function watched(answer: ((socket: Socket) => void) | null) {
   const accepted: Socket[] = [];
@@ -39,20 +47,13 @@ async function watched(answer: ((socket: Socket) => void) | null) {
   };
   const watch = new LoginWatch(dial, () => void (silences += 1));
   onTestFinished(() => watch.stop());
-  /** So many seconds of the watch, of which each leaves the sockets a moment. */
-  const wait = async (times: number): Promise<void> => {
-    for (let time = 0; time < times; time++) {
-      vi.advanceTimersByTime(EVERY_MS);
-      for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
-    }
-  };
-  return { watch, wait, dialled, dials: () => dials, silences: () => silences };
+  return { watch, dialled, dials: () => dials, silences: () => silences };
 }
 
 const often = 3 * ALIVE_COUNT;
 
 test('a host that greets is alive, and each greeting ends its connection', async () => {
-  const { wait, dialled, dials, silences } = await watched((socket) => void socket.write('SSH-2.0-test\r\n'));
+  const { dialled, dials, silences } = await watched((socket) => void socket.write('SSH-2.0-test\r\n'));
   await wait(often);
   expect([dials(), silences()]).toEqual([often, 0]);
   expect(dialled.map(({ destroyed }) => destroyed)).toEqual(dialled.map(() => true));
@@ -60,15 +61,15 @@ test('a host that greets is alive, and each greeting ends its connection', async
 
 test('a host that rejects is alive', async () => {
   const rejecting = await watched((socket) => void socket.end());
-  await rejecting.wait(often);
+  await wait(often);
   expect([rejecting.dials(), rejecting.silences()]).toEqual([often, 0]);
   const closed = await watched(null);
-  await closed.wait(often);
+  await wait(often);
   expect([closed.dials(), closed.silences()]).toEqual([often, 0]);
 });
 
 test('a host that only accepts is silent, and is asked by one connection at a time', async () => {
-  const { wait, dialled, dials, silences, watch } = await watched(() => undefined);
+  const { dialled, dials, silences, watch } = await watched(() => undefined);
   await wait(often);
   expect([dials(), silences()]).toEqual([1, 1]);
   watch.stop();
@@ -76,7 +77,7 @@ test('a host that only accepts is silent, and is asked by one connection at a ti
 });
 
 test('a login that goes on is no silence', async () => {
-  const { wait, silences, watch } = await watched(() => undefined);
+  const { silences, watch } = await watched(() => undefined);
   for (let time = 0; time < often; time++) {
     await wait(1);
     watch.received();
@@ -85,7 +86,7 @@ test('a login that goes on is no silence', async () => {
 });
 
 test('after its end nothing is asked, and a connection that comes late is closed', async () => {
-  const { wait, dials, silences, watch, dialled } = await watched(() => undefined);
+  const { dials, silences, watch, dialled } = await watched(() => undefined);
   vi.advanceTimersByTime(EVERY_MS);
   watch.stop();
   await wait(often);
