@@ -33,6 +33,12 @@ export const accepted: readonly Accepted[] = [
     reason: 'Equivalent: setUint32 takes its number modulo 2^32 itself.',
   },
   {
+    file: 'control/planner/device/gpus.ts',
+    source: 'latencyBetween: 0,',
+    change: '0 -> 1',
+    reason: 'A guess for hosts of which nothing is known: what GPUs there can do does not depend on it.',
+  },
+  {
     file: 'control/planner/machine/path.ts',
     source: 'DIS: 11,',
     change: '11 -> 12',
@@ -154,6 +160,12 @@ export const accepted: readonly Accepted[] = [
     source: 'if (this.#heldBytes <= heldLimit) resolve();',
     change: '<= -> <',
     reason: 'One byte more or less of 16 MiB that a lane holds for a rank that is not finished with its line.',
+  },
+  {
+    file: 'worker/agent/tcp-silence.ts',
+    source: '? Number.parseInt(again, 16)',
+    change: '16 -> 17',
+    reason: 'Equivalent: only whether the number is above 0 matters.',
   },
   {
     file: 'worker/topology/verbs.ts',
