@@ -48,3 +48,14 @@ test('the reason why there is no other attempt decides the job', async () => {
     { primary: true },
   ]);
 });
+
+test('a connection is closed as lost only where its host is', async () => {
+  const { agents, job, up } = scriptedJob(['a', 'b'], 1);
+  await up();
+  agents[0]?.exited(0, 0);
+  agents[1]?.lost('connection reset');
+  await turn();
+  agents[0]?.ended();
+  await Promise.all(job.hosts.map((host) => host.close()));
+  expect(agents.map(({ closes }) => closes)).toEqual([[false], [true, false]]);
+});
