@@ -127,6 +127,22 @@ describe('the bootstrap of one host', () => {
 });
 
 describe('the bootstrap of several hosts', () => {
+  test.each([
+    [1, []],
+    [2, ['host', 'host']],
+  ])('%d hosts announce their topologies for ranks on processors: %j', async (hosts, announced) => {
+    const asked: string[] = [];
+    using agents = testAgents(hosts, (device) => {
+      asked.push(device);
+      return Promise.resolve(null);
+    });
+    const key = newKey(7);
+    const ranks = Array.from({ length: 2 * hosts }, (_, rank) => rank);
+    const clients = await agents.engines(ranks);
+    await Promise.all(clients.map((client, rank) => client.gather(key, ranks.length, rank, 'x')));
+    expect(asked.filter((device) => device === 'host')).toEqual(announced);
+  });
+
   test('each host sends one message per step, and every rank gets its local index', async () => {
     using agents = testAgents(3);
     const key = newKey();

@@ -14,6 +14,16 @@ import { gpuInput, gpuPlan, samplePlan } from '../rig/plans.ts';
 const directOf = ({ collective }: TuningRow, { algorithm }: Variant): AlgorithmName =>
   collective === 'allReduce' ? 'directTwoShot' : algorithm;
 
+/** A plan of so many hosts with a GPU each is given. */
+const directPlan = (ranks: number) => () => {
+  const made = gpuPlan(ranks, ranks);
+  const tuning = made.tuning.map((row) => ({
+    ...row,
+    variants: row.variants.map((variant) => ({ ...variant, channels: 1, algorithm: directOf(row, variant) })),
+  }));
+  checkGiven({ source: 'p.json', plan: { ...made, tuning } }, gpuInput(ranks, ranks));
+};
+
 describe('what links carry', () => {
   test.each([
     [59, 20_000],
@@ -220,15 +230,7 @@ describe('jobs that no plan can mend', () => {
   });
 
   test('a given plan has direct variants between hosts for up to as many GPUs as one host connects', () => {
-    const given = (ranks: number) => () => {
-      const made = gpuPlan(ranks, ranks);
-      const tuning = made.tuning.map((row) => ({
-        ...row,
-        variants: row.variants.map((variant) => ({ ...variant, channels: 1, algorithm: directOf(row, variant) })),
-      }));
-      checkGiven({ source: 'p.json', plan: { ...made, tuning } }, gpuInput(ranks, ranks));
-    };
-    expect(given(MAX_GPUS)).not.toThrow();
-    expect(given(MAX_GPUS + 1)).toThrow(`allReduce, which ${MAX_GPUS + 1} GPUs of several hosts do not have`);
+    expect(directPlan(MAX_GPUS)).not.toThrow();
+    expect(directPlan(MAX_GPUS + 1)).toThrow(`allReduce, which ${MAX_GPUS + 1} GPUs of several hosts do not have`);
   });
 });
