@@ -162,6 +162,13 @@ export const accepted: readonly Accepted[] = [
     reason: 'One byte more or less of 16 MiB that a lane holds for a rank that is not finished with its line.',
   },
   {
+    file: 'worker/agent/hang-reporter.ts',
+    source:
+      "return Math.max(0, now - Math.max(slot.lastProgressNs, slot.state === 'waiting' ? 0 : slot.startedNs)) / 1e6;",
+    change: '0 -> 1',
+    reason: 'A nanosecond of a time in milliseconds, or a start that lies before every progress either way.',
+  },
+  {
     file: 'worker/agent/tcp-silence.ts',
     source: '? Number.parseInt(again, 16)',
     change: '16 -> 17',
