@@ -1,6 +1,5 @@
 /** What an agent makes of the kernel's log and of NVML: errors of its ranks' GPUs, each once, with the rank that they concern. */
-import { spawnSync } from 'node:child_process';
-import { constants, fstatSync, mkdirSync, mkdtempSync, openSync, rmSync, symlinkSync, writeSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, openSync, rmSync, symlinkSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -9,6 +8,7 @@ import type { HostGpu, Xid } from '../../control/messages/gpu.ts';
 import { KernelLog } from '../../worker/agent/kernel-log.ts';
 import type { XidNative } from '../../worker/agent/xid-source.ts';
 import { watchXids, type XidWatch } from '../../worker/agent/xid-watch.ts';
+import { isOpen, pipe } from '../rig/pipe.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'ncclrun-xid-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -23,26 +23,14 @@ const [machine, inside] = ['machine', 'container'].map((name, index) => {
 });
 
 /** What stands for the kernel's log: reads do not wait. */
-function pipe() {
-  const path = join(directory, `log-${crypto.randomUUID()}`);
-  expect(spawnSync('mkfifo', [path]).status).toBe(0);
-  const descriptor = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
-  const write = (text: string) => writeSync(descriptor, text);
-  return { descriptor, write };
+function logPipe() {
+  const { mine: descriptor, its } = pipe(directory);
+  return { descriptor, write: (text: string) => writeSync(its, text) };
 }
-
-const isOpen = (descriptor: number): boolean => {
-  try {
-    fstatSync(descriptor);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 describe("the kernel's log", () => {
   test('each read gives what has come since, without what is no record', () => {
-    const { descriptor, write } = pipe();
+    const { descriptor, write } = logPipe();
     const log = new KernelLog({ kernelLogOpen: () => descriptor });
     expect(log.read()).toEqual([]);
     write('4,1,5000,-;one\n');
@@ -85,7 +73,7 @@ function watched({
     [6, second],
   ]),
 } = {}) {
-  const { descriptor, write } = pipe();
+  const { descriptor, write } = logPipe();
   const seen: Xid[] = [];
   const native: XidNative = {
     kernelLogOpen: () => descriptor,
