@@ -15,11 +15,9 @@ export function isTerminal(descriptor: number): boolean {
 
 /**
  * Whether the terminal is ours to read and to draw on, not the shell's or another job's. From process group, terminal and the terminal's
- * foreground group, fields 5, 7 and 8 of /proc/self/stat; true without a controlling terminal.
+ * foreground group, fields 5, 7 and 8 of /proc/self/stat (`stat`); true without a controlling terminal.
  */
-export function isInForeground(): boolean {
-  const fields = readFileSync('/proc/self/stat', 'latin1')
-    .replace(/^.*\) /s, '')
-    .split(' ');
+export function isInForeground(stat = readFileSync('/proc/self/stat', 'latin1')): boolean {
+  const fields = stat.replace(/^.*\) /s, '').split(' ');
   return fields[4] === '0' || fields[2] === fields[5];
 }

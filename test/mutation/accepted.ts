@@ -33,6 +33,18 @@ export const accepted: readonly Accepted[] = [
     reason: 'Equivalent: setUint32 takes its number modulo 2^32 itself.',
   },
   {
+    file: 'control/planner/device/gpus.ts',
+    source: 'latencyBetween: 0,',
+    change: '0 -> 1',
+    reason: 'A guess for hosts of which nothing is known: what GPUs there can do does not depend on it.',
+  },
+  {
+    file: 'control/planner/machine/path.ts',
+    source: 'DIS: 11,',
+    change: '11 -> 12',
+    reason: 'Equivalent: the farthest distance is farther than all others either way.',
+  },
+  {
     file: 'control/planner/plan.ts',
     source: 'const rails = nics[0]?.length ?? 0;',
     change: '0 -> 1',
@@ -65,7 +77,7 @@ export const accepted: readonly Accepted[] = [
   },
   {
     file: 'control/planner/device/gpu-tuning.ts',
-    source: 'if (size > LARGEST) return null;',
+    source: 'if (next > LARGEST) return null;',
     change: '> -> >=',
     reason: 'One size of the comparison more or less, at 64 GiB.',
   },
@@ -80,6 +92,18 @@ export const accepted: readonly Accepted[] = [
     source: 'for (let i = 0; i < this.#tried.length; i++) {',
     change: '0 -> 1',
     reason: 'Equivalent but for time: the first attempt is searched again, and finds the same.',
+  },
+  {
+    file: 'control/planner/search/chains.ts',
+    source: 'for (let gpu = 0; gpu < this.#gpus; gpu++) if (this.#goesOn(gpu, 1, isUsed, isPath)) return true;',
+    change: '< -> <=',
+    reason: 'Equivalent: from a GPU that does not exist no path goes on.',
+  },
+  {
+    file: 'control/planner/search/search.ts',
+    source: 'const farthest = Math.max(0, ...this.#context.nearDistances.filter((far) => far <= distanceBetween));',
+    change: '0 -> 1',
+    reason: 'Equivalent: no GPU lies so near to a NIC, and the number only tells attempts from each other.',
   },
   {
     file: 'control/planner/search/search.ts',
@@ -101,18 +125,6 @@ export const accepted: readonly Accepted[] = [
     reason: 'A budget: a sixth more of it finds the same channels on known machines.',
   },
   {
-    file: 'control/planner/tuning/constants.ts',
-    source: 'collnet: { ll: 0, ll128: 0, simple: 2.8 },',
-    change: '0 -> 1',
-    reason: 'Equivalent: CollNet has protocol Simple alone.',
-  },
-  {
-    file: 'control/planner/tuning/constants.ts',
-    source: 'collnet: { ll: 0, ll128: 0, simple: 30 },',
-    change: '0 -> 1',
-    reason: 'Equivalent: CollNet has protocol Simple alone.',
-  },
-  {
     file: 'control/printable.ts',
     source: "if (character < ' ') return String.raw`\\x${hexadecimal(character.charCodeAt(0), 2)}`;",
     change: '< -> <=',
@@ -131,6 +143,12 @@ export const accepted: readonly Accepted[] = [
     reason: 'Equivalent: there is a word at least, and a word that states 0 GPUs or none is refused before.',
   },
   {
+    file: 'launcher/cli/commands/bundle.ts',
+    source: 'const size = `${(bytes.length / 2 ** 20).toFixed(1)} MiB`;',
+    change: 'bytes.length -> (bytes.length - 1)',
+    reason: 'One byte more or less of a size in tenths of a MiB.',
+  },
+  {
     file: 'launcher/remote/without-script.ts',
     source:
       'const runs = new Set(Array.from({ length: Math.max(0, ours.length - RUN + 1) }, (_, at) => ours.slice(at, at + RUN)));',
@@ -142,6 +160,19 @@ export const accepted: readonly Accepted[] = [
     source: 'if (this.#heldBytes <= heldLimit) resolve();',
     change: '<= -> <',
     reason: 'One byte more or less of 16 MiB that a lane holds for a rank that is not finished with its line.',
+  },
+  {
+    file: 'worker/agent/hang-reporter.ts',
+    source:
+      "return Math.max(0, now - Math.max(slot.lastProgressNs, slot.state === 'waiting' ? 0 : slot.startedNs)) / 1e6;",
+    change: '0 -> 1',
+    reason: 'A nanosecond of a time in milliseconds, or a start that lies before every progress either way.',
+  },
+  {
+    file: 'worker/agent/tcp-silence.ts',
+    source: '? Number.parseInt(again, 16)',
+    change: '16 -> 17',
+    reason: 'Equivalent: only whether the number is above 0 matters.',
   },
   {
     file: 'worker/topology/verbs.ts',
@@ -156,14 +187,14 @@ export const accepted: readonly Accepted[] = [
     reason: 'Equivalent: the number only tells the streams of a host from each other, and 3 does so as well.',
   },
   {
-    file: 'launcher/plan/engine.ts',
-    source: 'return new Planner(null, environment).plan(inputOf(cluster, environment, here), true);',
-    change: 'true -> false',
-    reason: 'Equivalent: whether all ranks take part matters for a given plan only, and none is given.',
+    file: 'launcher/local/host.ts',
+    source: 'return hostFacts(false, false);',
+    change: 'false -> true',
+    reason: 'Equivalent but for time: the second parameter only adds the topology, which the result does not have.',
   },
   {
     file: 'launcher/plan/engine.ts',
-    source: 'return new Planner(null, environment).plan({ hosts, peers, token: NO_TOKEN }, true);',
+    source: 'return new Planner(null, environment).plan(inputOf(cluster, environment, here), true);',
     change: 'true -> false',
     reason: 'Equivalent: whether all ranks take part matters for a given plan only, and none is given.',
   },
@@ -186,6 +217,12 @@ export const accepted: readonly Accepted[] = [
     reason: 'Equivalent: the number only tells the streams of ranks from each other.',
   },
   {
+    file: 'launcher/report/perf-rows.ts',
+    source: "return typeof value === 'object' && value !== null;",
+    change: '&& -> ||',
+    reason: 'Equivalent: whoever calls it has an object.',
+  },
+  {
     file: 'launcher/report/shown.ts',
     source: 'if (this.#linesSinceReport < BURYING_LINES) this.#linesSinceReport += lineCount(bytes, BURYING_LINES);',
     change: '< -> <=',
@@ -205,7 +242,7 @@ export const accepted: readonly Accepted[] = [
   },
   {
     file: 'launcher/tune/candidates.ts',
-    source: 'return new Planner(null, environment).plan(inputOf(cluster, onGpus, { tables, busIds: [] }), true);',
+    source: 'true,',
     change: 'true -> false',
     reason: 'Equivalent: whether all ranks take part matters for a given plan only, and none is given.',
   },

@@ -43,14 +43,15 @@ async function recordCalls(copy: Copy): Promise<Calls[]> {
 export const vitest = ['node_modules/vitest/vitest.mjs', '--config', 'test/mutation/vitest.config.ts'] as const;
 
 /**
- * The test files that call the function with the mutant, the quickest first; those that call another one of its file where none is known to.
- * A module's own code runs whenever something imports it: then all test files, the near ones first.
+ * The test files that call the function with the mutant, the quickest first, then those that call another one of its file: a function that runs
+ * while its module is loaded counts for the first test file that imports it, but decides what all others see. A module's own code runs
+ * whenever something imports it: then all test files, the near ones first.
  */
 export function callersOf({ file, inFunction }: Mutant, calls: readonly Calls[]): Calls[] {
   const byTime = calls.toSorted((one, other) => one.milliseconds - other.milliseconds);
   const isNear = ({ functions }: Calls) => functions[file]?.some((name) => name !== '') === true;
   const near = byTime.filter(isNear);
   if (inFunction === null) return [...near, ...byTime.filter((call) => !isNear(call))];
-  const callers = byTime.filter(({ functions }) => functions[file]?.includes(inFunction));
-  return callers.length > 0 ? callers : near;
+  const isCaller = ({ functions }: Calls) => functions[file]?.includes(inFunction) === true;
+  return [...near.filter(isCaller), ...near.filter((call) => !isCaller(call))];
 }

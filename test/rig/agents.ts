@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Frame } from '../../control/messages/frame.ts';
+import type { OwnMachine } from '../../worker/agent/bootstrap-service.ts';
 import { Bootstrap } from '../../worker/agent/bootstrap.ts';
 import { loadNative } from '../../worker/engine/load.ts';
 import { EngineClient } from './engine-client.ts';
@@ -18,8 +19,8 @@ export interface TestAgents extends Disposable {
   engines(ranks: readonly number[]): Promise<EngineClient[]>;
 }
 
-/** Two ranks a host. Rank r of the job lives on host floor(r / 2). */
-export function testAgents(hostCount: number): TestAgents {
+/** Two ranks a host. Rank r of the job lives on host floor(r / 2). `machine`: the topology of each host. */
+export function testAgents(hostCount: number, machine?: OwnMachine): TestAgents {
   const native = loadNative();
   const directory = mkdtempSync(join(tmpdir(), 'ncclrun-test-'));
   const up: Frame[] = [];
@@ -34,7 +35,16 @@ export function testAgents(hostCount: number): TestAgents {
     };
     const place = { hostIndex, hostName: `node${hostIndex}`, hostCount, rankCount: 2 * hostCount, localRankCount: 2 };
     const job = { jobId: 'test', epoch: 0, plansLocally: true };
-    bootstraps.push(new Bootstrap({ native, socket: socketPath, ...place, ...job, sendUp }));
+    bootstraps.push(
+      new Bootstrap({
+        native,
+        socket: socketPath,
+        ...place,
+        ...job,
+        sendUp,
+        ...(machine === undefined ? {} : { machine }),
+      }),
+    );
   }
   const engines = async (ranks: readonly number[]): Promise<EngineClient[]> =>
     Promise.all(

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import type { AgentReport } from '../../control/messages/link.ts';
 import { decodeFrame, encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FRAME_HEADER_BYTES, FrameKind, type Frame } from '../../control/messages/frame.ts';
-import { Agent } from '../../worker/agent/agent.ts';
+import { Agent, type AgentOptions } from '../../worker/agent/agent.ts';
 import type { OpenBootstrap } from '../../worker/agent/bootstrap-service.ts';
 import type { LocalServer, LocalServerEvent, Native } from '../../worker/engine/native.ts';
 import { scriptedJob } from './scripted-host.ts';
@@ -21,6 +21,8 @@ interface PlayedAgentOptions {
   readonly late?: boolean;
   /** The interface by which other hosts reach this one. */
   readonly interfaces?: string;
+  /** Options of its process, which win over all others. */
+  readonly process?: Pick<AgentOptions, 'link' | 'order' | 'onEnded'> | null;
 }
 
 export function playedAgent({
@@ -30,6 +32,7 @@ export function playedAgent({
   hostCount = 1,
   late = false,
   interfaces,
+  process: ofProcess = null,
 }: PlayedAgentOptions = {}) {
   const sent: Frame[] = [];
   const toGuardian: Frame[] = [];
@@ -94,6 +97,7 @@ export function playedAgent({
     guardianPath: '/guardian',
     openBootstrap,
     onEnded: () => void (isOver += 1),
+    ...ofProcess,
   });
   return {
     agent,

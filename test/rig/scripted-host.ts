@@ -25,6 +25,8 @@ export class ScriptedHost {
   readonly name: string;
   readonly sent: Frame[] = [];
   closed = false;
+  /** Of each close of its connection: whether the host was lost. */
+  readonly closes: boolean[] = [];
   #handler: ConnectionHandler | null = null;
   #order: AgentOrder | null = null;
 
@@ -189,7 +191,8 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     agent?.connect(order, handler);
     return {
       send: (frame) => void agent?.sent.push(frame),
-      async close() {
+      async close(lost) {
+        agent?.closes.push(lost);
         if (agent !== undefined) agent.closed = true;
       },
     };

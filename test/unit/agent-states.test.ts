@@ -104,6 +104,15 @@ describe('an agent with ranks', () => {
     expect(agent.hasStarted).toBe(true);
   });
 
+  test('a rank that SIGKILL has ended died for want of memory only where the kernel counts that', async () => {
+    const { start, fromGuardian, reports } = play();
+    start();
+    await settled();
+    fromGuardian(FrameKind.exited, 0, exited(9));
+    fromGuardian(FrameKind.exited, 1, exited(137 << 8));
+    expect(reports('out-of-memory')).toEqual([]);
+  });
+
   test('reports what its guardian notices, and kills one that sends nonsense', () => {
     const { start, fromGuardian, reports, guardian } = play();
     start();

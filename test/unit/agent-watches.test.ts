@@ -12,9 +12,9 @@ import { blameFrame, BlameRecords, type BlameRecord } from '../../worker/agent/b
 import { CallWatch } from '../../worker/agent/call-watch.ts';
 import type { Engine } from '../../worker/agent/engine.ts';
 import { HangReporter } from '../../worker/agent/hang-reporter.ts';
-import { SLOT, TELEMETRY_BYTES } from '../../worker/agent/telemetry.ts';
 import type { TelemetryPage, TelemetrySlot } from '../../worker/agent/telemetry.ts';
 import { newKey } from '../rig/rendezvous.ts';
+import { watchedEngine } from '../rig/watched-engine.ts';
 
 const nowNs = (): number => Number(process.hrtime.bigint());
 
@@ -130,23 +130,8 @@ describe('ranks without progress', () => {
 describe('calls of ranks', () => {
   const key = newKey();
 
-  /** An engine whose rank has called so many collectives, the last with this hash. */
-  function engine(rank: number, { count = 1, hash = 7, waiting = false, waitingFor = 0xffff_ffff } = {}): Engine {
-    const page = Buffer.alloc(TELEMETRY_BYTES);
-    page.writeUInt32LE(0x5054_434e, 0);
-    page.writeUInt32LE(3, 4);
-    const slot = page.subarray(512);
-    Buffer.from(key.id, 'latin1').copy(slot, 0, 16, 24);
-    slot.writeUInt32LE(rank, SLOT.rank);
-    slot.writeUInt32LE(waiting ? 4 : 1, SLOT.state);
-    slot.writeUInt32LE(waitingFor, 72);
-    slot.writeUInt32LE(key.epoch, SLOT.epoch);
-    slot.writeBigUInt64LE(BigInt(count), SLOT.hashed);
-    slot.writeUInt16LE(hash, SLOT.recentHashes + 2 * (count % 36));
-    slot.writeUInt32LE(9, SLOT.hashedCollective);
-    const hello = { protocol: 1, pid: 10 + rank, rank, jobId: 'j', engineVersion: '1' };
-    return { connection: rank, pid: 10 + rank, hello, jobRank: rank, telemetry: [page], gone: false, goodbye: null };
-  }
+  const engine = (rank: number, calls: Parameters<typeof watchedEngine>[2] = {}): Engine =>
+    watchedEngine(key, rank, calls);
 
   function watch(engines: readonly Engine[], { wide = false, broken = false, gone = new Leavers() } = {}) {
     const seen: string[] = [];

@@ -20,6 +20,10 @@ it('the script contains each sbatch option on a line with its value', () => {
   ]);
 });
 
+it('a value without an option has a line of its own, which sbatch refuses', () => {
+  expect(script(['4', '--exclusive']).slice(2, 4)).toEqual(['#SBATCH 4', '#SBATCH --exclusive']);
+});
+
 it.each([[['-J', 'mine']], [['-Jmine']], [['--job-name=mine']], [['--job-name', 'mine']]])(
   'the script keeps the job name of %j',
   (options) => {

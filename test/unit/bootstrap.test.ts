@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { NcclResult } from '../../control/messages/bootstrap.ts';
 import { ByteReader } from '../../control/messages/bytes.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
@@ -127,6 +127,38 @@ describe('the bootstrap of one host', () => {
 });
 
 describe('the bootstrap of several hosts', () => {
+  test.each([
+    [1, 500],
+    [2, 1],
+  ])('an agent of %d hosts waits %d ms for the other ranks of its host', async (hosts, milliseconds) => {
+    using agents = testAgents(hosts);
+    const [client] = await agents.engines([0]);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    void client?.gather(newKey(7), 2 * hosts, 0, 'x');
+    await client?.ask(FrameKind.telemetry, new Uint8Array(0)); // the agent handles both in this order
+    vi.advanceTimersByTime(milliseconds - 1);
+    expect(agents.up).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(kinds(agents.up)).toEqual([FrameKind.merged]);
+  });
+
+  test.each([
+    [1, []],
+    [2, ['host', 'host']],
+  ])('%d hosts announce their topologies for ranks on processors: %j', async (hosts, announced) => {
+    const asked: string[] = [];
+    using agents = testAgents(hosts, (device) => {
+      asked.push(device);
+      return Promise.resolve(null);
+    });
+    const key = newKey(7);
+    const ranks = Array.from({ length: 2 * hosts }, (_, rank) => rank);
+    const clients = await agents.engines(ranks);
+    await Promise.all(clients.map((client, rank) => client.gather(key, ranks.length, rank, 'x')));
+    expect(asked.filter((device) => device === 'host')).toEqual(announced);
+  });
+
   test('each host sends one message per step, and every rank gets its local index', async () => {
     using agents = testAgents(3);
     const key = newKey();

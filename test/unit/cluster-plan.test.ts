@@ -6,10 +6,12 @@ import type { Neighbour } from '../../control/planner/cluster/cluster.ts';
 import { positionInDoubleTree } from '../../control/planner/cluster/double-tree.ts';
 import { Hierarchy } from '../../control/planner/cluster/hierarchy.ts';
 import { shapeOf } from '../../control/planner/cluster/host-shape.ts';
+import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import { channelOfPair, pointToPoint } from '../../control/planner/cluster/point-to-point.ts';
 import { buildMachine } from '../../control/planner/machine/build.ts';
 import { MachineRoutes } from '../../control/planner/machine/routes.ts';
 import { isOverloaded, linkLoads } from '../../control/planner/verify/link-loads.ts';
+import { eightGpus } from '../rig/eight-gpus.ts';
 import { seededRandom } from '../rig/random.ts';
 import { randomTopology } from '../rig/random-topology.ts';
 
@@ -162,4 +164,21 @@ it('a host has children in both trees only if the number of hosts is odd', () =>
     }
     expect(inner).toEqual([count - 1, count - 1]);
   }
+});
+
+it.each([
+  [1, 1, 0],
+  [2, 1, 0],
+  [1, 2, 1],
+  [2, 8, 1],
+])('GPUs of %d hosts with %d each send to others of their host if there are any', (hosts, ranksPerHost, sends) => {
+  const { situation } = planCluster([{ system: eightGpus(), hosts, ranksPerHost }]);
+  expect(Math.sign(situation.linkBandwidth)).toBe(sends);
+  expect([situation.hosts, situation.ranks]).toEqual([hosts, hosts * ranksPerHost]);
+});
+
+it('the slowest host’s NVLinks count', () => {
+  const alone = { system: eightGpus(), hosts: 1, ranksPerHost: 1 };
+  const whole = { system: eightGpus(), hosts: 1, ranksPerHost: 8 };
+  expect(planCluster([whole, alone]).situation.linkBandwidth).toBe(0);
 });

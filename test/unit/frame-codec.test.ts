@@ -151,27 +151,35 @@ describe('payloads', () => {
   });
 });
 
-test('a spawn order has the layout that guardian.ts describes', () => {
-  const bytes = encodeSpawnOrder(
-    {
-      leaseMs: 6000,
-      outputCredit: 1000,
-      runtimeDirectory: '/run/x',
-      ranks: [
-        {
-          rank: 3,
-          stdinPipe: true,
-          interactive: false,
-          mergeStderr: false,
-          workingDirectory: '/w',
-          argv: ['prog', 'ä'],
-          environment: { RANK: '3' },
-          cpus: [1, 2],
-        },
-      ],
-    },
+const spawnedRank = {
+  rank: 3,
+  stdinPipe: true,
+  interactive: false,
+  mergeStderr: false,
+  workingDirectory: '/w',
+  argv: ['prog', 'ä'],
+  environment: { RANK: '3' },
+  cpus: [1, 2],
+};
+const spawnOrder = (rank: Partial<typeof spawnedRank> = {}) =>
+  encodeSpawnOrder(
+    { leaseMs: 6000, outputCredit: 1000, runtimeDirectory: '/run/x', ranks: [{ ...spawnedRank, ...rank }] },
     { SHARED: 'yes' },
   );
+
+test.each([
+  [{ stdinPipe: false }, 0],
+  [{ stdinPipe: true }, 1],
+  [{ stdinPipe: false, interactive: true }, 2],
+  [{ stdinPipe: false, mergeStderr: true }, 4],
+  [{ interactive: true, mergeStderr: true }, 7],
+])('the guardian reads of a rank with %j the flags %d', (rank, flags) => {
+  const reader = new ByteReader(spawnOrder(rank).subarray(4 + 8 + 4 + '/run/x'.length + 4 + 4), 'order');
+  expect(reader.u32()).toBe(flags);
+});
+
+test('a spawn order has the layout that guardian.ts describes', () => {
+  const bytes = spawnOrder();
   const reader = new ByteReader(bytes, 'order');
   expect([reader.u32(), reader.u64(), reader.string(), reader.u32()]).toEqual([6000, 1000n, '/run/x', 1]);
   expect([reader.u32(), reader.u32(), reader.string()]).toEqual([3, 1, '/w']);

@@ -1,9 +1,10 @@
 /** The mutation run's own parts: what it changes, what it draws, and its list of mutants that may live. */
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { isAccepted, staleEntries } from '../mutation/acceptance.ts';
+import { type Accepted, isAccepted, staleEntries } from '../mutation/acceptance.ts';
+import { accepted } from '../mutation/accepted.ts';
 import { type Calls, callersOf } from '../mutation/calls.ts';
 import { drawMutants } from '../mutation/campaign.ts';
 import { Compiler } from '../mutation/compiler.ts';
@@ -89,15 +90,21 @@ describe('the mutants of a run', () => {
     expect(numbers.map(change).toSorted()).toEqual(['0 -> 1', '1 -> 2', '7 -> 8']);
   });
 
-  const all = [calls('slow', 9, ['', 'place']), calls('far', 1, ['']), calls('quick', 2, ['', 'place'])];
+  const all = [
+    calls('slow', 9, ['', 'place']),
+    calls('far', 1, ['']),
+    calls('near', 1, ['', 'other']),
+    calls('quick', 2, ['', 'place']),
+  ];
+  const testsOf = (mutant: Mutant) => callersOf(mutant, all).map(({ test }) => test);
 
-  it('a mutant runs against the tests that call its function, the fastest first', () => {
-    expect(callersOf(only('7 -> 8'), all).map(({ test }) => test)).toEqual(['quick', 'slow']);
+  it('a mutant runs against the tests that call its function, the fastest first, and then those near it', () => {
+    expect(testsOf(only('7 -> 8'))).toEqual(['quick', 'slow', 'near']);
+    expect(testsOf({ ...only('7 -> 8'), inFunction: 'other' })).toEqual(['near', 'quick', 'slow']);
   });
 
   it('a mutant outside of functions runs against all tests, first those that call a function of its file', () => {
-    const mutant = { ...only('7 -> 8'), inFunction: null };
-    expect(callersOf(mutant, all).map(({ test }) => test)).toEqual(['quick', 'slow', 'far']);
+    expect(testsOf({ ...only('7 -> 8'), inFunction: null })).toEqual(['near', 'quick', 'slow', 'far']);
   });
 
   it('a mutant runs against the end-to-end tests of the longest matching path, and all of them exist', () => {
@@ -105,6 +112,9 @@ describe('the mutants of a run', () => {
     expect(namedLocalTests.filter((test) => !existsSync(join(repository, test)))).toEqual([]);
   });
 });
+
+const linesOf = (file: string): string[] => readFileSync(join(repository, file), 'utf8').split('\n');
+const isGone = ({ file, source }: Accepted): boolean => !linesOf(file).some((line) => line.trim() === source);
 
 describe('the list of accepted mutants', () => {
   const mutant = only('7 -> 8');
@@ -124,5 +134,9 @@ describe('the list of accepted mutants', () => {
   it('an entry is stale when its source has changed', () => {
     const gone = { ...entry, source: 'return 7;' };
     expect(staleEntries([entry, gone], mutants)).toEqual([gone]);
+  });
+
+  it('every entry names a line that its file has', () => {
+    expect(accepted.filter(isGone)).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { decodeHostPlan } from '../../control/plan/decode.ts';
 import { encodeHostPlan } from '../../control/plan/encode.ts';
+import { usesNetwork } from '../../control/plan/network.ts';
 import type { CommPlan } from '../../control/plan/types.ts';
 import { validatePlan } from '../../control/plan/validate.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
@@ -9,6 +10,7 @@ import type { Environment } from '../../control/planner/input/variables.ts';
 import { samplePlan } from '../rig/plans.ts';
 
 const RANKS_PER_HOST = 3;
+const some = (length: number): number[] => Array.from({ length }, () => 0);
 
 /** So many hosts, with an interface in each of `rails` subnets. */
 function input(hosts: number, rails: number, speedMbps = 10_000): PlanInput {
@@ -48,6 +50,22 @@ function planned(facts: PlanInput, environment: Environment = {}): CommPlan {
   validatePlan(plan);
   return plan;
 }
+
+test.each([
+  [1, 1, 'socket', false],
+  [1, 2, 'socket', true],
+  [1, 2, 'ib', true],
+  [1, 2, 'plugin', true],
+  [1, 2, 'shm', false],
+  [1, 2, 'p2p', false],
+  [2, 2, 'shm', true],
+] as const)(
+  '%d hosts with %d ranks that reach each other inside a host by %s use a network: %s',
+  (hosts, ranks, sameHost, uses) => {
+    const transports = { sameHost, otherHost: 'socket' } as const;
+    expect(usesNetwork({ hosts: some(hosts), peers: some(ranks), transports })).toBe(uses);
+  },
+);
 
 describe('the network of a plan', () => {
   test('two rails get two channels, and each keeps its rail at both ends of a host boundary', () => {

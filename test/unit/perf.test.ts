@@ -147,6 +147,17 @@ test('wrong elements fail a job that ended with 0', async () => {
   expect(JSON.parse(seen.stdout)).toMatchObject({ ok: false, reason: 'wrong-elements', exitCode: 1 });
 });
 
+test.each([
+  [[row(8, false, null)], true],
+  [[row(8, false, 0), row(8, true, 0)], true],
+  [[row(8, false, 0), row(8, true, 1)], false],
+  [[], true],
+])('a job with the rows of case %# ended well: %s', async (rows, ok) => {
+  const { reporter } = rig(true);
+  await reporter.output(piece(lines([head, ...rows])));
+  expect(reporter.verdict(ended)).toMatchObject({ ok, exitCode: ok ? 0 : 1 });
+});
+
 test('other output of the ranks goes to stderr', async () => {
   const { seen, reporter } = rig(false);
   await reporter.output(piece('hello\n{"bytes": 1}\n'));

@@ -1,12 +1,14 @@
 /** `ncclrun plan` prints the variants that engines take. */
+import { availableParallelism } from 'node:os';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { CollectiveName } from '../../control/plan/types.ts';
 import { COLLECTIVES } from '../../control/plan/layout.ts';
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import { preferencesFrom } from '../../control/planner/input/preferences.ts';
 import { Planner } from '../../control/planner/planner.ts';
+import { gpusByAddress } from '../../control/topology/used-gpus.ts';
 import { inputOf, UNKNOWN_HOST } from '../../launcher/plan/engine.ts';
-import { measuredHere } from '../../launcher/plan/measured-here.ts';
+import { measuredHere, thisHost } from '../../launcher/plan/measured-here.ts';
 import { viewOf } from '../../launcher/plan/view.ts';
 import { eightGpus } from '../rig/eight-gpus.ts';
 
@@ -60,4 +62,29 @@ describe.each([false, true])('hosts that one machine plays: %s', (isOneMachine) 
       expect(differing.map(({ collective, bytes, algorithm }) => `${collective} ${bytes} ${algorithm}`)).toEqual([]);
     },
   );
+});
+
+describe('what this machine has measured', () => {
+  const planned = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 8 }]);
+
+  it('its tables and the addresses of its GPUs count where the plan is for this machine', async () => {
+    vi.stubEnv('NCCLRUN_TUNE', 'measure');
+    const preferences = preferencesFrom(process.env);
+    const system = eightGpus();
+    const here = await measuredHere(planned, { system, isOneMachine: true, preferences });
+    expect(here.tables).not.toBeNull();
+    expect(here.host).toEqual({ ...UNKNOWN_HOST, isOneMachine: true });
+    const addresses = [...gpusByAddress(system).keys()].map((address) => address.toString(16));
+    expect(here.busIds.toSorted()).toEqual(addresses.toSorted());
+    const elsewhere = await measuredHere(planned, { system: null, isOneMachine: true, preferences });
+    expect([elsewhere.tables, elsewhere.busIds]).toEqual([null, []]);
+  });
+
+  it('its network counts where the plan is for several hosts like it', async () => {
+    const several = planCluster([{ system: eightGpus(), hosts: 2, ranksPerHost: 8 }]);
+    const preferences = preferencesFrom(process.env);
+    const here = await measuredHere(several, { system: eightGpus(), isOneMachine: true, preferences });
+    expect(here.host).toEqual(thisHost(true));
+    expect(here.host).toMatchObject({ isOneMachine: true, cores: availableParallelism() });
+  });
 });

@@ -1,12 +1,28 @@
 /** What processors, links and variables mean to the planner, and which jobs it refuses. */
 import { describe, expect, test } from 'vitest';
+import type { AlgorithmName, TuningRow, Variant } from '../../control/plan/types.ts';
 import { plannerVariables } from '../../control/planner/environment.ts';
 import { checkDevices, checkGiven, checkGpuCount, UnplannableError } from '../../control/planner/input/check.ts';
+import { MAX_GPUS } from '../../control/plan/layout.ts';
 import type { PlanInput, PlannedPeer } from '../../control/planner/input/input.ts';
 import { laneBandwidth, nvlinkBandwidth, socketBandwidth } from '../../control/planner/machine/constants.ts';
 import { DEFAULT_ROUTES } from '../../control/planner/machine/routes.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { gpuInput, gpuPlan, samplePlan } from '../rig/plans.ts';
+
+/** Every all_reduce by direct connections; other collectives as planned. */
+const directOf = ({ collective }: TuningRow, { algorithm }: Variant): AlgorithmName =>
+  collective === 'allReduce' ? 'directTwoShot' : algorithm;
+
+/** A plan of so many hosts with a GPU each is given. */
+const directPlan = (ranks: number) => () => {
+  const made = gpuPlan(ranks, ranks);
+  const tuning = made.tuning.map((row) => ({
+    ...row,
+    variants: row.variants.map((variant) => ({ ...variant, channels: 1, algorithm: directOf(row, variant) })),
+  }));
+  checkGiven({ source: 'p.json', plan: { ...made, tuning } }, gpuInput(ranks, ranks));
+};
 
 describe('what links carry', () => {
   test.each([
@@ -211,5 +227,10 @@ describe('jobs that no plan can mend', () => {
     expect(() => checkGiven({ source: 'p.json', plan }, gpuInput(4, 2))).toThrow(
       /^the plan in p\.json has algorithm \w+ with protocol \w+ on \d+ channels for \w+, which 4 GPUs of several hosts do not have: leave --plan out$/u,
     );
+  });
+
+  test('a given plan has direct variants between hosts for up to as many GPUs as one host connects', () => {
+    expect(directPlan(MAX_GPUS)).not.toThrow();
+    expect(directPlan(MAX_GPUS + 1)).toThrow(`allReduce, which ${MAX_GPUS + 1} GPUs of several hosts do not have`);
   });
 });

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import * as bootstrap from '../../control/messages/bootstrap-codec.ts';
 import { ByteReader, ByteWriter } from '../../control/messages/bytes.ts';
+import { decodeCalls, encodeCalls } from '../../control/messages/calls.ts';
+import { writeKey } from '../../control/messages/key.ts';
 import { decodePeerInfo, encodePeerInfo } from '../../control/messages/peer-info.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import * as codec from '../../control/messages/rendezvous-codec.ts';
@@ -146,3 +148,23 @@ function readChanged(at: number, value: number): () => unknown {
   new DataView(info.buffer, info.byteOffset).setUint32(at, value, true);
   return () => decodePeerInfo(info, 'facts of rank 3');
 }
+
+const callsOf = (hashes: number, characters: number) => () => {
+  const one = { rank: 1, pid: 2, count: 3, hashes: Array.from({ length: hashes }, () => 7), waitingFor: null };
+  return decodeCalls(encodeCalls(key, [{ ...one, last: 'x'.repeat(characters) }])).all;
+};
+const reasonOf = (characters: number) => () =>
+  codec.decodeLeft(writeKey(new ByteWriter(), key).u32(1).u32(LeftHow.died).string('x'.repeat(characters)).finish());
+
+describe('what engines say of themselves has a limit', () => {
+  test('a rank has at most 64 hashes, and a call of 400 characters', () => {
+    expect(callsOf(64, 400)()).toMatchObject([{ rank: 1, pid: 2, count: 3, waitingFor: null }]);
+    expect(callsOf(65, 400)).toThrow('65 hashes of a rank');
+    expect(callsOf(64, 401)).toThrow('a call of 401 characters');
+  });
+
+  test('the reason of a departure has at most 4096 characters', () => {
+    expect(reasonOf(4096)()).toMatchObject({ rank: 1, how: LeftHow.died });
+    expect(reasonOf(4097)).toThrow('a reason of 4097 characters');
+  });
+});

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import {
+  communicatorName,
   decodeTelemetry,
   findSlot,
   HASHES,
@@ -10,9 +11,10 @@ import {
   TELEMETRY_BYTES,
 } from '../../worker/agent/telemetry.ts';
 import { isInOperation, isStalled } from '../../worker/agent/stall.ts';
+import { JOIN_ROUND } from '../../control/messages/rendezvous.ts';
 import { newKey } from '../rig/rendezvous.ts';
 
-const key = newKey();
+const key = newKey(JOIN_ROUND, 3);
 const SECOND_SLOT = 512 + 192;
 
 /** A page as an engine writes it, one communicator in its second slot. */
@@ -30,6 +32,8 @@ function page(state: number, operation: number, completed: number, lastProgressN
   slot.writeBigUInt64LE(BigInt(completed), 24);
   slot.writeBigUInt64LE(4096n, 32);
   slot.writeBigUInt64LE(lastProgressNs, 40);
+  slot.writeBigUInt64LE(0xabcdn, 48);
+  slot.writeBigUInt64LE(77n, 56);
   slot.writeUInt32LE(9, 64);
   slot.writeUInt32LE(state, 68);
   slot.writeUInt32LE(3, 72);
@@ -38,11 +42,16 @@ function page(state: number, operation: number, completed: number, lastProgressN
 }
 
 test('decodeTelemetry reads rank, operation and state of each slot', () => {
-  expect(decodeTelemetry(page(4, 7, 6, 5n))).toMatchObject({
+  expect(decodeTelemetry(page(4, 7, 6, 5n))).toEqual({
     pid: 4711,
     jobRank: 2,
     slots: [
       {
+        communicator: communicatorName(key),
+        epoch: 3,
+        operationHash: '000000000000abcd',
+        startedNs: 77,
+        lastProgressNs: 5,
         rank: 2,
         size: 4,
         operation: 7,
@@ -73,6 +82,8 @@ test('lostPeer finds a lost connection after the process left the communicator',
   expect(lostPeer([unused, lost], key)).toBe(0);
   expect(lostPeer([lost], newKey())).toBeNull();
   expect(lostPeer([lost], { ...key, epoch: 1 })).toBeNull();
+  lost[SECOND_SLOT + SLOT.lostPeer] = 9;
+  expect(lostPeer([lost], key)).toBe(8);
   expect(lostPeer([new Uint8Array(10)], key)).toBeNull();
 });
 

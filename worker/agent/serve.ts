@@ -40,8 +40,8 @@ export function theAgent(): Agent | null {
   return agent;
 }
 
-/** Serves the launcher at the other end until the end of the process. `watchdog`: what ends us if we do not come up. */
-export function serve(link: AgentLink, watchdog: Watchdog): void {
+/** Serves the launcher at the other end until the end of the process. `watchdog`: what ends us if we do not come up. `start`: for tests. */
+export function serve(link: AgentLink, watchdog: Watchdog, start: typeof beginAgent = beginAgent): void {
   const deadline = setTimeout(() => giveUp('no order came'), ORDER_DEADLINE_MS);
   link.open({
     frame(frame) {
@@ -49,7 +49,7 @@ export function serve(link: AgentLink, watchdog: Watchdog): void {
         if (agent === null || (frame.kind === FrameKind.order && agent.hasEnded)) {
           clearTimeout(deadline);
           watchdog.speak();
-          begin(frame, link);
+          begin(frame, link, start);
           watchdog.disarm();
         } else if (uplink?.receive(frame) !== true) {
           agent.receive(frame);
@@ -67,7 +67,7 @@ export function serve(link: AgentLink, watchdog: Watchdog): void {
   });
 }
 
-function begin(frame: Frame, link: AgentLink): void {
+function begin(frame: Frame, link: AgentLink, start: typeof beginAgent): void {
   if (frame.kind !== FrameKind.order)
     throw new ProtocolError('the first message is no order; ncclrun starts this program');
   const refusal = refuse(parseOrderVersion(frame.payload));
@@ -80,7 +80,7 @@ function begin(frame: Frame, link: AgentLink): void {
   uplink ??= uplinkOver(link, order);
   uplink.busy();
   let begun: Agent | null = null;
-  begun = beginAgent({ link, order, local: false, guardianPath, openBootstrap, onEnded: () => ended(link, begun) });
+  begun = start({ link, order, local: false, guardianPath, openBootstrap, onEnded: () => ended(link, begun) });
   agent = begun;
 }
 

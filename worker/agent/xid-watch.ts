@@ -1,5 +1,6 @@
 /** Looks for errors of the GPUs that a job's ranks on this host have: in the kernel's log, or where that may not be read at NVML. */
 import { readlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { monotonicMs } from '../../control/clock.ts';
 import type { HostGpu, Xid } from '../../control/messages/gpu.ts';
 import { allGpus } from '../topology/gpus.ts';
@@ -19,6 +20,8 @@ interface XidWatchOptions {
   /** Each rank's own. */
   readonly gpus: ReadonlyMap<number, HostGpu>;
   readonly report: (xid: Xid) => void;
+  /** For tests: the root of the file system. */
+  readonly root?: string;
 }
 
 /** Null: there is nothing to watch. */
@@ -29,8 +32,9 @@ export function watchXids(options: XidWatchOptions): XidWatch | null {
 export class XidWatch {
   readonly #source: XidSource;
   readonly #options: XidWatchOptions;
-  readonly #all = allGpus().map((address) => (address === null ? null : sysfsAddress(address)));
-  readonly #knowsPids = pidNamespace() === MACHINE_PIDS;
+  /** Addresses of all GPUs. */
+  readonly #all: readonly (string | null)[];
+  readonly #knowsPids: boolean;
   /** Rank by process. */
   readonly #pids = new Map<number, number>();
   /** GPU, code and process of what has been reported. */
@@ -39,7 +43,10 @@ export class XidWatch {
   #lookedAt = Date.now();
 
   constructor(options: XidWatchOptions) {
+    const { root = '/' } = options;
     this.#options = options;
+    this.#all = allGpus(root).map((address) => (address === null ? null : sysfsAddress(address)));
+    this.#knowsPids = pidNamespace(root) === MACHINE_PIDS;
     this.#source = openXidSource(options.native);
     this.#timer = setInterval(() => this.look(), LOOK_MS);
     this.#timer.unref();
@@ -94,9 +101,9 @@ function timeOf(sinceBootMs: number | null, earliest: number, latest: number): n
   return Math.min(Math.max(guess, earliest), latest);
 }
 
-function pidNamespace(): string {
+function pidNamespace(root: string): string {
   try {
-    return readlinkSync('/proc/self/ns/pid');
+    return readlinkSync(join(root, 'proc/self/ns/pid'));
   } catch {
     return '';
   }

@@ -42,7 +42,7 @@ function tokenValue(token: string, facts: TokenFacts): string | undefined {
     case 'k':
       return facts.keyName;
     case 'L':
-      return hostname().split('.', 1)[0];
+      return hostname().split('.')[0];
     case 'l':
       return hostname();
     case 'n':
