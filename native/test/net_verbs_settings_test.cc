@@ -2,6 +2,7 @@
 // packets take several ways through the network.
 #include <array>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -56,12 +57,14 @@ struct Pair {
 
 struct Variables {
   std::vector<const char*> names;
-  explicit Variables(const std::vector<std::pair<const char*, const char*>>& all) {
+  explicit Variables(std::initializer_list<std::pair<const char*, const char*>> all) {
     for (const auto& [name, value] : all) {
       setenv(name, value, 1);
       names.push_back(name);
     }
   }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
   ~Variables() {
     for (const char* const name : names) unsetenv(name);
   }
@@ -78,17 +81,17 @@ void queuePairsGetWhatTheVariablesSay() {
     expectSettings("sa", "pkey=0 sl=0 tc=0 timeout=17 retries=6\n");
     expectSettings("sb", "pkey=0 sl=0 tc=0 timeout=17 retries=6\n");
   }
-  const Variables variables({{"NCCL_IB_PKEY", "2"},
+  const Variables variables{{"NCCL_IB_PKEY", "2"},
                              {"NCCL_IB_SL", "3"},
                              {"NCCL_IB_TC", "106"},
                              {"NCCL_IB_TIMEOUT", "14"},
-                             {"NCCL_IB_RETRY_CNT", "5"}});
+                             {"NCCL_IB_RETRY_CNT", "5"}};
   {
     const Pair pair;
     expectSettings("sa", "pkey=2 sl=3 tc=106 timeout=14 retries=5\n");
     expectSettings("sb", "pkey=2 sl=3 tc=106 timeout=14 retries=5\n");
   }
-  const Variables fifo({{"NCCL_IB_FIFO_TC", "84"}, {"NCCL_IB_QPS_PER_CONNECTION", "2"}});
+  const Variables fifo{{"NCCL_IB_FIFO_TC", "84"}, {"NCCL_IB_QPS_PER_CONNECTION", "2"}};
   const Pair pair;
   const std::string messages = "pkey=2 sl=3 tc=106 timeout=14 retries=5\n";
   const std::string advertisements = "pkey=2 sl=3 tc=84 timeout=14 retries=5\n";
@@ -98,7 +101,7 @@ void queuePairsGetWhatTheVariablesSay() {
 
 void aPartitionThatThePortDoesNotHaveIsAnError() {
   const Configured configured(kEthernet);
-  const Variables variables({{"NCCL_IB_PKEY", "9"}});
+  const Variables variables{{"NCCL_IB_PKEY", "9"}};
   const std::unique_ptr<net::VerbsNetwork> here = open("sa", true), there = open("sb", true);
   std::unique_ptr<net::Listener> listener;
   std::unique_ptr<net::Connector> connector;
@@ -146,12 +149,12 @@ void largeMessagesAreAnnouncedApartWherePacketsAreRoutedAdaptively() {
   }
   {
     const Configured configured(kInfiniBand);
-    const Variables variables({{"NCCL_IB_ADAPTIVE_ROUTING", "0"}});
+    const Variables variables{{"NCCL_IB_ADAPTIVE_ROUTING", "0"}};
     Pair pair(false);
     EXPECT(announcedWith(pair, kLarge) == 1);
   }
   const Configured configured(kEthernet);
-  const Variables variables({{"NCCL_IB_ADAPTIVE_ROUTING", "1"}, {"NCCL_IB_AR_THRESHOLD", "100"}});
+  const Variables variables{{"NCCL_IB_ADAPTIVE_ROUTING", "1"}, {"NCCL_IB_AR_THRESHOLD", "100"}};
   Pair pair;
   EXPECT(announcedWith(pair, 101) == 0 && announcedWith(pair, 100) == 1);
 }

@@ -51,6 +51,7 @@ int runOverStandIn(const std::function<int()>& run) {
   if (mkdtemp(directory.data()) == nullptr) return 1;
   setenv("NCCL_IBVERBS_LIB", NCCLRUN_TEST_VERBS, 1);
   setenv("STAND_IN_VERBS_DIR", directory.c_str(), 1);
+  setenv("STAND_IN_VERBS", "reorder=1 device=sia device=sib", 0);
   const int status = run();
   std::filesystem::remove_all(directory);
   return status;

@@ -99,6 +99,19 @@ export function describeNics({ hosts }: PlanInput, { nics, reason, backend, whyN
   return `network ${backend}, NICs: ${shown.join('; ')}${more}: ${reason}${otherwise}`;
 }
 
+/**
+ * "network IB between hosts: mlx5_0 port 1, mlx5_0 port 2: host0 has 2 active RoCE ports; each rank receives by 2 of them": of hosts that are all
+ * like the first one, whose addresses mean nothing.
+ */
+export function describeOneHost(input: PlanInput, { nics, reason, backend, whyNotVerbs }: NicsBetween): string {
+  const own = nics[0] ?? [];
+  const names = own.map(({ name, port }) => (port === 0 ? name : `${name} port ${port}`)).join(', ');
+  const ranks = Math.max(...rankNumbersByHost(input).map(({ length }) => length));
+  const each = own.length > ranks ? `; each rank's channels take ${Math.floor(own.length / ranks)} of them in turn` : '';
+  const otherwise = whyNotVerbs === null ? '' : `; not ${VERBS}: ${whyNotVerbs}`;
+  return `network ${backend} between hosts: ${names}: ${reason}${each}${otherwise}`;
+}
+
 /** "eth0 (10.0.0.1)", "mlx5_0 port 1 (GID fe80::1, 400 Gb/s)" */
 function describeNic({ name, address, port, speedMbps }: PlanNic): string {
   if (port === 0) return name === address ? name : `${name} (${address})`;

@@ -7,8 +7,9 @@ import { admits, parseNameList } from '../../name-list.ts';
 import type { PlanNic } from '../../plan/network.ts';
 import type { PlannedHost } from '../input/input.ts';
 import type { Environment } from '../input/variables.ts';
-import { anyNumber, valueOf } from '../input/variables.ts';
+import { valueOf } from '../input/variables.ts';
 import { GID_VARIABLES, gidOf } from './gids.ts';
+import { whyVerbsAreUnwanted } from './verbs-wanted.ts';
 import type { ChosenNics } from './nics.ts';
 
 type VerbsHost = Pick<PlannedHost, 'name' | 'verbs'>;
@@ -19,7 +20,7 @@ interface Usable {
 
 /** The GID by which a job would use an active port; a string is why it would not: a clause without its end. Throws UnplannableError. */
 export function chosenGid(port: HostVerbsPort, environment: Environment): HostGid | string {
-  const refused = refusal(environment);
+  const refused = whyVerbsAreUnwanted(environment);
   if (refused !== null) return refused;
   const named = valueOf(environment, 'NCCL_IB_HCA');
   const list = parseNameList(named ?? undefined);
@@ -27,16 +28,9 @@ export function chosenGid(port: HostVerbsPort, environment: Environment): HostGi
   return gidOf(port, environment) ?? 'no GID of the wanted kind';
 }
 
-/** Why the user wants no InfiniBand at all; null: no variable says so. */
-function refusal(environment: Environment): string | null {
-  const disabled = anyNumber(environment, 'NCCL_IB_DISABLE') ?? 0;
-  if (disabled !== 0) return `NCCL_IB_DISABLE=${disabled}`;
-  return valueOf(environment, 'NCCL_NET')?.toLowerCase() === 'socket' ? 'NCCL_NET=Socket' : null;
-}
-
 /** A string is why the hosts cannot reach each other so: a clause without its end. Throws UnplannableError for a wrong variable. */
 export function chooseVerbs(hosts: readonly VerbsHost[], environment: Environment): ChosenNics | string {
-  const refused = refusal(environment);
+  const refused = whyVerbsAreUnwanted(environment);
   if (refused !== null) return refused;
   const usable: Usable[][] = [];
   for (const { name, verbs } of hosts) {

@@ -244,7 +244,7 @@ STAND_IN_EXPORT long stand_in_verbs_settings(const char* device, char* text, siz
   std::ostringstream lines;
   for (const auto& [number, pair] : all.pairs) {
     const QueuePairAttributes& own = pair->attributes;
-    if (pair->adapter->name != device || pair->state != kReadyToSend) continue;
+    if (!isFor(device, *pair->adapter) || pair->state != kReadyToSend) continue;
     lines << "pkey=" << own.partitionKey << " sl=" << int{own.path.serviceLevel} << " tc="
           << int{own.path.trafficClass} << " timeout=" << int{own.timeout} << " retries=" << int{own.retries} << '\n';
   }
