@@ -64,7 +64,8 @@ export function plannedHost(
     cores: cores ?? ranks,
     hardware,
     nics: nics.map((nic, rail) => ({ ...nic, address: addressOn(rail), prefixLength: 16 })),
-    verbs: verbs === null || isOneMachine ? verbs : { ...verbs, ports: verbs.ports.map((port) => onHost(port, number)) },
+    verbs:
+      verbs === null || isOneMachine ? verbs : { ...verbs, ports: verbs.ports.map((port) => onHost(port, number)) },
   };
 }
 

@@ -42,7 +42,9 @@ export async function planOnProcessors(
   const plan = new Planner(null, process.env).plan(input, true);
   switch (format) {
     case 'text':
-      return networkText(input) + processorsText(plan, table) + (shown.explain ? variantsText(input, tables, shown) : '');
+      return (
+        networkText(input) + processorsText(plan, table) + (shown.explain ? variantsText(input, tables, shown) : '')
+      );
     case 'json':
       return processorsJson(plan, table);
     case 'engine':

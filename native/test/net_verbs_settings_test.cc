@@ -1,5 +1,5 @@
-// What NCCL's variables ask of queue pairs, as the stand-in for libibverbs gets it; and how messages are announced where
-// packets take several ways through the network.
+// What NCCL's variables ask of queue pairs, as the stand-in for libibverbs gets it; and how messages are announced
+// where packets take several ways through the network.
 #include <array>
 #include <cstdlib>
 #include <initializer_list>
@@ -82,10 +82,10 @@ void queuePairsGetWhatTheVariablesSay() {
     expectSettings("sb", "pkey=0 sl=0 tc=0 timeout=17 retries=6\n");
   }
   const Variables variables{{"NCCL_IB_PKEY", "2"},
-                             {"NCCL_IB_SL", "3"},
-                             {"NCCL_IB_TC", "106"},
-                             {"NCCL_IB_TIMEOUT", "14"},
-                             {"NCCL_IB_RETRY_CNT", "5"}};
+                            {"NCCL_IB_SL", "3"},
+                            {"NCCL_IB_TC", "106"},
+                            {"NCCL_IB_TIMEOUT", "14"},
+                            {"NCCL_IB_RETRY_CNT", "5"}};
   {
     const Pair pair;
     expectSettings("sa", "pkey=2 sl=3 tc=106 timeout=14 retries=5\n");
@@ -115,9 +115,9 @@ void aPartitionThatThePortDoesNotHaveIsAnError() {
     if (receiver == nullptr) OK(listener->accept(receiver));
     status = connector->connect(sender);
   }
-  EXPECT_MORE(status.sentence.find("a queue pair of sa port 1: to the state INIT: Invalid argument") !=
-                  std::string::npos,
-              status.sentence);
+  EXPECT_MORE(
+      status.sentence.find("a queue pair of sa port 1: to the state INIT: Invalid argument") != std::string::npos,
+      status.sentence);
 }
 
 // Sends a message of so many bytes. Returns how many writes of its data had an immediate of their own.

@@ -40,7 +40,8 @@ class VerbsPath {
   const PortAddress& own() const { return own_; }
   std::span<const std::unique_ptr<QueuePairHandle>> queuePairs() const { return pairs_; }
   verbs::CompletionQueue& completions() const { return *completions_; }
-  // Its network may route packets of a queue pair differently: the immediate of a message of so many bytes travels alone.
+  // Its network may route packets of a queue pair differently: the immediate of a message of so many bytes travels
+  // alone.
   bool announcesApart(size_t bytes) const;
   uint32_t maxWrite() const { return maxWrite_; }  // bytes of one request
   uint32_t areaKey() const { return areaRegion_->region->localKey; }

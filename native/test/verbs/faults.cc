@@ -245,8 +245,8 @@ STAND_IN_EXPORT long stand_in_verbs_settings(const char* device, char* text, siz
   for (const auto& [number, pair] : all.pairs) {
     const QueuePairAttributes& own = pair->attributes;
     if (!isFor(device, *pair->adapter) || pair->state != kReadyToSend) continue;
-    lines << "pkey=" << own.partitionKey << " sl=" << int{own.path.serviceLevel} << " tc="
-          << int{own.path.trafficClass} << " timeout=" << int{own.timeout} << " retries=" << int{own.retries} << '\n';
+    lines << "pkey=" << own.partitionKey << " sl=" << int{own.path.serviceLevel} << " tc=" << int{own.path.trafficClass}
+          << " timeout=" << int{own.timeout} << " retries=" << int{own.retries} << '\n';
   }
   const std::string written = lines.str();
   if (written.size() >= bytes) return -1;

@@ -60,11 +60,12 @@ int stand_in_verbs_plant(const char* text);
 int stand_in_verbs_configure(const char* text);
 
 // Number of live "contexts", "domains", "regions", "channels", "completion queues", "queue pairs"; or since the library
-// was loaded of "messages", "announced" (those with data and an immediate), "retransmissions", "lost". -1 for other words.
+// was loaded of "messages", "announced" (those with data and an immediate), "retransmissions", "lost". -1 for other
+// words.
 long stand_in_verbs_count(const char* what);
 
-// Writes what the queue pairs of a device that are connected were given, a line each: "pkey=0 sl=0 tc=0 timeout=17 retries=6".
-// Returns the bytes, or -1 where they do not fit.
+// Writes what the queue pairs of a device that are connected were given, a line each: "pkey=0 sl=0 tc=0 timeout=17
+// retries=6". Returns the bytes, or -1 where they do not fit.
 long stand_in_verbs_settings(const char* device, char* text, size_t bytes);
 
 #ifdef __cplusplus
