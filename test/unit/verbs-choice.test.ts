@@ -102,10 +102,10 @@ describe('whether InfiniBand is used at all', () => {
   });
 });
 
-describe('hosts that have both InfiniBand and RoCE ports', () => {
-  const ib = (name: string, speedMbps: number): HostVerbsPort => ({ ...infiniBand(name), speedMbps });
-  const roce = (name: string, speedMbps: number): HostVerbsPort => port(name, { speedMbps });
+const ib = (name: string, speedMbps: number): HostVerbsPort => ({ ...infiniBand(name), speedMbps });
+const roce = (name: string, speedMbps: number): HostVerbsPort => port(name, { speedMbps });
 
+describe('hosts that have both InfiniBand and RoCE ports', () => {
   test.each<[string, readonly HostVerbs[], readonly string[], string]>([
     [
       'the faster one of two kinds that all have',
