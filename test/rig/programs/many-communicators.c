@@ -1,5 +1,5 @@
-/* Makes and destroys communicators of all ranks over the stand-in for libibverbs, each with a sum and a message, and counts
- * what is left of queue pairs, memory and descriptors. The argument: how many. Prints "nothing is left of N". */
+/* Makes and destroys communicators of all ranks over the stand-in for libibverbs, each with a sum and a message, and
+ * counts what is left of queue pairs, memory and descriptors. The argument: how many. Prints "nothing is left of N". */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <string.h>
@@ -49,8 +49,7 @@ static void useOne(const Job* job, int number) {
 int main(int argc, char** argv) {
   CHECK(argc == 2);
   const int wanted = atoi(argv[1]);
-  static const char* const kinds[] = {"contexts", "domains",           "regions",
-                                      "channels", "completion queues", "queue pairs"};
+  static const char* const kinds[] = {"contexts", "domains", "regions", "channels", "completion queues", "queue pairs"};
   enum { KINDS = sizeof kinds / sizeof *kinds };
   Job job = joinJob();
   /* What the job's own communicator keeps, and the first other one leaves for good. */
