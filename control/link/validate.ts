@@ -60,6 +60,7 @@ const order = v.object({
   installation: v.string(),
   interfaces: v.nullable(v.string()),
   addressFamily: v.nullable(v.string()),
+  verbs: v.boolean(),
   topology: v.boolean(),
   hangAfterMs: count,
   preload: v.boolean(),

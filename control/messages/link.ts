@@ -57,6 +57,8 @@ export interface AgentOrder {
   readonly interfaces: string | null;
   /** NCCL_SOCKET_FAMILY from -x, likewise. */
   readonly addressFamily: string | null;
+  /** True if the hello must include the host's InfiniBand and RoCE ports, which opens all its devices. */
+  readonly verbs: boolean;
   /** True if the hello must include the host's topology. */
   readonly topology: boolean;
   /** Milliseconds without progress in an operation after which the agent reports a rank; 0 for never. */

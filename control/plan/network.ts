@@ -58,11 +58,13 @@ type NetworkUse = Pick<CommPlan, 'transports'> & {
 };
 
 /**
- * Index of the NICs, at both ends, of the pair connections by which a rank receives: its host's ranks take the NICs in turn. The receiver
- * decides, so that both ends agree and a pair stays on one rail.
+ * Index of the first NIC, at both ends, of the pair connections by which a rank receives. The receiver decides, so that both ends agree and a
+ * channel stays on one rail. Where a host has more NICs than ranks each rank has a part of them, of neighbours by PCI address and so of the
+ * ports of a card, and on GPUs the channels of a pair take these in turn (PlanView::pairNic). Else the ranks take the NICs in turn.
  */
-export function pairNicOf(localIndex: number, nics: number): number | null {
-  return nics === 0 ? null : localIndex % nics;
+export function pairNicOf(localIndex: number, ranks: number, nics: number): number | null {
+  if (nics === 0) return null;
+  return nics > ranks ? Math.floor((localIndex * nics) / ranks) : localIndex % nics;
 }
 
 /** As the engine has it. */

@@ -25,13 +25,14 @@ export type Decisions = Pick<
 export function bindPlan(input: PlanInput, decisions: Decisions, { network, nics, gpuNics }: BoundNetwork): CommPlan {
   const rails = nics[0]?.length ?? 0;
   const localIndex = localIndices(input);
+  const members = rankNumbersByHost(input);
   return {
     formatVersion: 1,
     device: decisions.device,
     peers: input.peers.map(({ host, listenPort }, rank) => ({
       host,
       listenPort,
-      pairNic: pairNicOf(localIndex[rank] ?? 0, rails),
+      pairNic: pairNicOf(localIndex[rank] ?? 0, members[host]?.length ?? 0, rails),
     })),
     hosts: input.hosts.map(({ name, address }, host) => ({
       name,

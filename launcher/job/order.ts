@@ -1,4 +1,6 @@
 /** What the agents get: the order that travels with their start, and each host's part of the rank map. */
+import { UnplannableError } from '../../control/planner/input/check.ts';
+import { whyVerbsAreUnwanted } from '../../control/planner/network/verbs-wanted.ts';
 import { resolve } from 'node:path';
 import type { AgentOrder, OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
 import { makeUniqueId } from '../../control/rendezvous/unique-id.ts';
@@ -49,10 +51,21 @@ export function commonOrder({ request, jobId, version, installation, hostCount, 
     installation,
     interfaces: exported['NCCL_SOCKET_IFNAME'] ?? null,
     addressFamily: exported['NCCL_SOCKET_FAMILY'] ?? null,
+    verbs: wantsVerbs({ ...process.env, ...exported }),
     topology: needsTopology(request),
     hangAfterMs: request.onHang === 'ignore' ? 0 : Math.round(request.hangAfterSeconds * 1000),
     preload: request.engine === 'ncclrun',
   } as const satisfies Omit<AgentOrder, 'hostName' | 'placement'>;
+}
+
+/** A variable that is wrong is refused where communicators are planned. */
+function wantsVerbs(environment: NodeJS.ProcessEnv): boolean {
+  try {
+    return whyVerbsAreUnwanted(environment) === null;
+  } catch (error) {
+    if (error instanceof UnplannableError) return false;
+    throw error;
+  }
 }
 
 interface PlacementFacts {

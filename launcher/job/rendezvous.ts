@@ -73,7 +73,8 @@ export class RendezvousHub {
     const notice = (message: string): void => options.onEvent({ type: 'notice', time: Date.now(), message });
     const known = new Set<string>();
     const onNics = (sentence: string): void => {
-      if (!known.has(sentence) && wantsDetails(options.environment)) notice(sentence);
+      const type = wantsDetails(options.environment) ? 'notice' : 'network';
+      if (!known.has(sentence)) options.onEvent({ type, time: Date.now(), message: sentence });
       known.add(sentence);
     };
     this.#planner = new Planner(options.plan, options.environment, onNics);

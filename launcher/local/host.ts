@@ -127,8 +127,8 @@ export function localHostFacts(): HostFacts {
 }
 
 /** What the agent of this host would report to a launcher of several hosts. */
-export function localNetwork(): Pick<HostFacts, 'addresses' | 'nics' | 'hardware'> {
-  return hostFacts(false, false);
+export function localNetwork(): Pick<HostFacts, 'addresses' | 'nics' | 'hardware' | 'verbs'> {
+  return hostFacts(false, false, undefined, loadNative());
 }
 
 /** Memory that anybody of the same user finds below /proc of this process, until it is released or the process ends. */

@@ -52,6 +52,8 @@ export type JobEvent =
   | (Base & { type: 'signal'; signal: NodeJS.Signals; forwarded: boolean })
   | (Base & { type: 'failure'; failure: Failure; primary: boolean })
   | (Base & { type: 'notice'; message: string })
+  /** Which network and NICs a communicator of several hosts uses, and why; with NCCL_DEBUG=INFO it is a notice instead. */
+  | (Base & { type: 'network'; message: string })
   /** All ranks are started again, because of `failure`, on `hosts`; `attempt` counts from 1. */
   | (Base & { type: 'restart'; attempt: number; limit: number; failure: Failure; hosts: readonly string[] })
   /** The `left` other ranks go on after `failure`. */

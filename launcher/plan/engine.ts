@@ -1,7 +1,7 @@
 /** The plan that the engines of a job would get. */
 import { UNKNOWN_HARDWARE } from '../../control/messages/hardware.ts';
 import type { HostHardware } from '../../control/messages/hardware.ts';
-import type { HostNic } from '../../control/messages/nic.ts';
+import type { HostNic, HostVerbs, HostVerbsPort } from '../../control/messages/nic.ts';
 import { gpuMemoryOf, gpuPlanOf } from '../../control/plan/gpu-memory.ts';
 import type { PlannedGpuMemory } from '../../control/plan/gpu-memory.ts';
 import { planToJson } from '../../control/plan/json.ts';
@@ -39,13 +39,21 @@ export interface KnownHost {
   readonly hardware: HostHardware;
   /** The one that others reach it by first. */
   readonly nics: readonly HostNic[];
+  /** null: nobody asked for them. */
+  readonly verbs: HostVerbs | null;
 }
-export const UNKNOWN_HOST: KnownHost = { isOneMachine: false, cores: null, hardware: UNKNOWN_HARDWARE, nics: [] };
+export const UNKNOWN_HOST: KnownHost = {
+  isOneMachine: false,
+  cores: null,
+  hardware: UNKNOWN_HARDWARE,
+  nics: [],
+  verbs: null,
+};
 
 /** Hosts of one subnet per NIC, of which `index` counts from 0. */
 export function plannedHost(
   index: number,
-  { isOneMachine, cores, hardware, nics }: KnownHost,
+  { isOneMachine, cores, hardware, nics, verbs }: KnownHost,
   ranks: number,
 ): Omit<PlannedHost, 'machine' | 'tables'> {
   const number = isOneMachine ? 1 : index + 1;
@@ -56,7 +64,18 @@ export function plannedHost(
     cores: cores ?? ranks,
     hardware,
     nics: nics.map((nic, rail) => ({ ...nic, address: addressOn(rail), prefixLength: 16 })),
+    verbs:
+      verbs === null || isOneMachine ? verbs : { ...verbs, ports: verbs.ports.map((port) => onHost(port, number)) },
   };
+}
+
+/** Its GIDs as another host would have them: equal ones are those of one machine. */
+function onHost(port: HostVerbsPort, host: number): HostVerbsPort {
+  const other = (gid: string): string =>
+    gid.includes('.')
+      ? gid.replace(/[^.]+\.[^.]+$/u, `${host >> 8}.${host & 255}`)
+      : gid.replace(/[^:]*$/u, host.toString(16));
+  return { ...port, gids: port.gids.map((one) => ({ ...one, gid: other(one.gid) })) };
 }
 
 /** As --plan takes it: without the NICs, and what follows from them, which are filled in when a job starts. */

@@ -9,7 +9,7 @@ import type { PlanInput } from '../../control/planner/input/input.ts';
 import type { Preferences } from '../../control/planner/input/preferences.ts';
 import type { FoundTable } from '../../control/planner/measured/store.ts';
 import type { Tables } from '../../control/planner/measured/tables.ts';
-import { networkFacts, nicsBetween } from '../../control/planner/network/network.ts';
+import { describeOneHost, networkFacts, nicsBetween } from '../../control/planner/network/network.ts';
 import type { NetworkFacts } from '../../control/planner/network/network.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { gpuElements, gpusByAddress } from '../../control/topology/used-gpus.ts';
@@ -23,6 +23,8 @@ import type { KnownHost, MeasuredHere } from './engine.ts';
 export interface MeasuredOnMachine extends MeasuredHere {
   /** Of its ranks. */
   readonly table: FoundTable | null;
+  /** As networkText(); empty where the hosts are not like this machine. */
+  readonly network: string;
   /** What the model is asked about. */
   readonly situation: Situation;
 }
@@ -56,7 +58,7 @@ export async function measuredHere(
   const situation = onProcessors
     ? situationOnHosts(shape, corrections)
     : situationOnGpus(planned, preferences, { network: shape.network, corrections });
-  return { ...known, table, situation };
+  return { ...known, table, situation, network: isHere && severalHosts ? networkText(input) : '' };
 }
 
 function busIdsOf(system: Element): string[] {
@@ -66,17 +68,23 @@ function busIdsOf(system: Element): string[] {
 
 /** As its agent would report it. */
 export function thisHost(isOneMachine: boolean): KnownHost {
-  const { nics, hardware, addresses } = localNetwork();
+  const { nics, hardware, addresses, verbs } = localNetwork();
   const [address] = addresses;
   const first = nics.filter((nic) => nic.address === address);
   const others = nics.filter((nic) => nic.address !== address);
-  return { isOneMachine, cores: availableParallelism(), hardware, nics: [...first, ...others] };
+  return { isOneMachine, cores: availableParallelism(), hardware, nics: [...first, ...others], verbs };
 }
 
 /** null: there is one host. */
 export function networkOf(input: PlanInput): NetworkFacts | null {
   const between = nicsBetween(input, process.env);
   return between === null ? null : networkFacts(input, between, process.env);
+}
+
+/** A line for people: the network between hosts like this machine, and why it is that one; empty for one host. */
+export function networkText(input: PlanInput): string {
+  const between = nicsBetween(input, process.env);
+  return between === null ? '' : `${describeOneHost(input, between)}\n`;
 }
 
 /** Tables of this machine, whose faults are reported on stderr. */

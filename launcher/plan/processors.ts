@@ -7,7 +7,7 @@ import type { CollectiveName } from '../../control/plan/types.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { columns } from '../text/columns.ts';
 import { processorsInput, UNKNOWN_HOST, withoutNetwork } from './engine.ts';
-import { tablesHere, thisHost } from './measured-here.ts';
+import { networkText, tablesHere, thisHost } from './measured-here.ts';
 import { variantsText } from './variants.ts';
 import { counted } from '../text/counted.ts';
 
@@ -42,7 +42,9 @@ export async function planOnProcessors(
   const plan = new Planner(null, process.env).plan(input, true);
   switch (format) {
     case 'text':
-      return processorsText(plan, table) + (shown.explain ? variantsText(input, tables, shown) : '');
+      return (
+        networkText(input) + processorsText(plan, table) + (shown.explain ? variantsText(input, tables, shown) : '')
+      );
     case 'json':
       return processorsJson(plan, table);
     case 'engine':

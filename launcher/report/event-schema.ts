@@ -103,6 +103,7 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
     fields: { signal: 'signal', forwarded: 'boolean' },
   },
   notice: { when: 'there is something you should know', fields: { message: 'text' } },
+  network: { when: 'a communicator of several hosts is planned: its network and NICs', fields: { message: 'text' } },
   failure: {
     when: 'something failed; `primary`: it decides the job',
     fields: { failure: 'failure', primary: 'boolean' },

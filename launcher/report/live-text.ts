@@ -75,6 +75,7 @@ export class LiveText {
       case 'tuning':
       case 'signal':
       case 'notice':
+      case 'network':
       case 'job-ended':
         return;
       default:

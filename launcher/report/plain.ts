@@ -131,6 +131,7 @@ export class PlainReporter implements Reporter {
       case 'host-ended':
       case 'rank-started':
       case 'communicator':
+      case 'network':
       case 'tuning':
       case 'signal':
       case 'job-ended':

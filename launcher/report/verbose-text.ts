@@ -46,6 +46,8 @@ export function verboseText(event: JobEvent): string | null {
       return event.primary ? null : `also: ${failureText(event.failure).sentence}`;
     case 'job-ended':
       return `job ended: ${event.reason}, status ${event.exitCode}`;
+    case 'network':
+      return event.message;
     case 'notice':
     case 'waiting':
     case 'binding':

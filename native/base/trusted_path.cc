@@ -89,6 +89,19 @@ std::string distrustOf(const std::string& path) {
   return path == real.get() ? std::string() : distrustOfParts(real.get());
 }
 
+std::string executablePath(const std::string& path, std::string& why) {
+  const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), &std::free);
+  if (real == nullptr) {
+    why = path + ": cannot open shared object file: " + std::strerror(errno);
+    return {};
+  }
+  const std::string whole = path.front() == '/' ? path : real.get();
+  const std::string distrust = distrustOf(whole);
+  if (distrust.empty()) return whole;
+  why = path + " is not executed, it may be another user's: " + distrust;
+  return {};
+}
+
 std::string distrustOfAll(const std::string& directory) {
   if (std::string why = distrustOf(directory); !why.empty()) return why;
   const std::unique_ptr<DIR, int (*)(DIR*)> files(opendir(directory.c_str()), &closedir);

@@ -12,4 +12,8 @@ std::string distrustOf(const std::string& path);
 // The same for every file of a directory, and the directory itself.
 std::string distrustOfAll(const std::string& directory);
 
+// The absolute path of a library to execute; empty where it does not exist or distrustOf() has a reason, which `why`
+// then says in a sentence without its end.
+std::string executablePath(const std::string& path, std::string& why);
+
 }  // namespace ncclrun

@@ -138,12 +138,20 @@ Napi::Object portOf(Napi::Env env, const char* name, uint8_t number, const verbs
 }
 
 // Those that are in use, by their index in the port's table.
+// Each index costs a file or a call of the kernel, and tables have up to 1,024. They fill from the start, with holes
+// where an address was removed; queue pairs take indices of 8 bits.
 Napi::Array gidsOf(Napi::Env env, const verbs::Library& library, verbs::Context* context, uint8_t port, int slots) {
+  constexpr int kMaxIndex = 255, kMaxHole = 32;
   auto gids = Napi::Array::New(env);
-  for (int index = 0; index < slots; ++index) {
+  int empty = 0;
+  for (int index = 0; index < slots && index <= kMaxIndex && empty < kMaxHole; ++index) {
     verbs::Gid gid = {};
     char text[INET6_ADDRSTRLEN] = {};
-    if (library.queryGid(context, port, index, &gid) != 0 || gid == verbs::Gid{}) continue;
+    if (library.queryGid(context, port, index, &gid) != 0 || gid == verbs::Gid{}) {
+      ++empty;
+      continue;
+    }
+    empty = 0;
     if (inet_ntop(AF_INET6, gid.data(), text, sizeof text) == nullptr) continue;
     auto one = Napi::Object::New(env);
     one.Set("index", Napi::Number::New(env, index));

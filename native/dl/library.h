@@ -5,17 +5,21 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/trusted_path.h"
+
 namespace ncclrun {
 
 // Opens the library that the environment variable names, else `name`; null: it cannot be, `why` says so in a sentence
-// without its end.
+// without its end. A path of the variable is executed only where nobody else can have written it.
 inline void* openLibrary(const char* name, const char* variable, std::string& why) {
   const char* const given = std::getenv(variable);
-  const char* const path = given == nullptr || *given == '\0' ? name : given;
-  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  std::string path = given == nullptr || *given == '\0' ? name : given;
+  if (path.find('/') != std::string::npos) path = executablePath(path, why);
+  if (path.empty()) return nullptr;
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const reason = dlerror();
-    why = reason == nullptr ? std::string(path) + ": cannot be opened" : reason;
+    why = reason == nullptr ? path + ": cannot be opened" : reason;
   }
   return library;
 }

@@ -72,6 +72,10 @@ class PlanView {
   // Index of the NICs, at both ends, of the pair connection between ranks of different hosts by which `receiver`
   // receives. kNoNic: the plan has no network.
   uint32_t pairNic(uint32_t receiver) const { return peer(receiver).pairNic; }
+  // On GPUs, whose pairs have connections on many channels: index of the NICs of that channel's. Where a host has more
+  // NICs than ranks, each rank has a part of them to itself, ports of one card first, and its channels take them in
+  // turn.
+  uint32_t pairNic(uint32_t receiver, uint32_t channel) const;
 
   // The rank with a local index on a host.
   uint32_t member(uint32_t host, uint32_t local) const {

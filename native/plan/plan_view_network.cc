@@ -113,6 +113,15 @@ plan::GpuNicRecord PlanView::gpuNic(uint32_t local, std::string_view pciPath) co
   return found;
 }
 
+uint32_t PlanView::pairNic(uint32_t receiver, uint32_t channel) const {
+  const auto record = peer(receiver);
+  const uint32_t nics = nicCount(), ranks = shapeOf(record.host).ranks;
+  if (record.pairNic == plan::kNoNic || nics <= ranks) return record.pairNic;
+  const auto begin = [&](uint64_t local) { return uint32_t(local * nics / ranks); };
+  const uint32_t own = begin(record.localIndex + 1) - begin(record.localIndex);
+  return (record.pairNic + channel % own) % nics;
+}
+
 // A pair connection uses NICs of one index at both ends: every pair of ranks on different hosts has to have them.
 Status PlanView::checkPairNics() const {
   const uint32_t own = nicCount();

@@ -33,7 +33,8 @@ void aMissingLibraryIsAnError() {
   Selection found;
   REFUSED(select(wish("nowhere"), 1, found), ncclSystemError, "libnccl-net-nowhere.so: cannot open shared object file");
   REFUSED(select(wish("./nowhere.so"), 1, found), ncclSystemError,
-          "NCCL_NET_PLUGIN=./nowhere.so: ./nowhere.so: No such file or directory. Correct NCCL_NET_PLUGIN");
+          "NCCL_NET_PLUGIN=./nowhere.so: ./nowhere.so: cannot open shared object file: No such file or directory. "
+          "Correct NCCL_NET_PLUGIN");
   REFUSED(select(wish(pluginPath("double-none")), 1, found), ncclSystemError,
           "exports none of ncclNetPlugin_v6 to ncclNetPlugin_v12");
 }

@@ -51,6 +51,7 @@ int runOverStandIn(const std::function<int()>& run) {
   if (mkdtemp(directory.data()) == nullptr) return 1;
   setenv("NCCL_IBVERBS_LIB", NCCLRUN_TEST_VERBS, 1);
   setenv("STAND_IN_VERBS_DIR", directory.c_str(), 1);
+  setenv("STAND_IN_VERBS", "reorder=1 device=sia device=sib", 0);
   const int status = run();
   std::filesystem::remove_all(directory);
   return status;
@@ -60,9 +61,15 @@ int runOverStandIn(const std::function<int()>& run) {
 
 int main(int argc, char** argv) {
   const auto run = [&] {
-    return test::runConformance({backend("one queue pair", {}), backend("four queue pairs in turn", {.queuePairs = 4}),
-                                 backend("messages split over three queue pairs", {.queuePairs = 3, .splits = true})},
-                                argc, argv);
+    const net::VerbsTuning inTurn{.queuePairs = 4}, split{.queuePairs = 3, .splits = true};
+    net::VerbsTuning adaptive = inTurn, splitAdaptive = split;
+    adaptive.adaptiveRouting = splitAdaptive.adaptiveRouting = 1;
+    splitAdaptive.adaptiveThreshold = 0;
+    return test::runConformance(
+        {backend("one queue pair", {}), backend("four queue pairs in turn", inTurn),
+         backend("messages split over three queue pairs", split), backend("adaptive routing", adaptive),
+         backend("adaptive routing of every message, split", splitAdaptive)},
+        argc, argv);
   };
   return std::getenv("NCCLRUN_TEST_VERBS") != nullptr ? run() : runOverStandIn(run);
 }

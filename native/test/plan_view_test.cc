@@ -127,6 +127,31 @@ TEST(programs_get_the_nics_of_every_host) {
   EXPECT(listNics(blob, 2, nics, count).code == ncclInvalidArgument);
 }
 
+TEST(channels_of_a_pair_take_the_ports_of_their_rank_in_turn) {
+  auto spec = specimen();
+  const auto nicsOf = [&](uint32_t nics, uint32_t receiver) {
+    spec.nics = nics;
+    PlanView plan;
+    const auto blob = encode(spec, 1);
+    EXPECT(plan.open(blob).ok());
+    std::string all;
+    for (uint32_t channel = 0; channel < 4; channel++) all += std::to_string(plan.pairNic(receiver, channel));
+    return all;
+  };
+  // Two ranks of host h2: each has two of four NICs, or of five one of them has three.
+  EXPECT(nicsOf(4, 1) == "0101" && nicsOf(4, 3) == "2323");
+  EXPECT(nicsOf(5, 1) == "0101" && nicsOf(5, 3) == "2342");
+  EXPECT(nicsOf(2, 1) == "0000" && nicsOf(2, 3) == "1111");
+  // Three ranks of host h1 share two, and have one of three each.
+  EXPECT(nicsOf(2, 0) == "0000" && nicsOf(2, 2) == "1111" && nicsOf(2, 4) == "0000");
+  EXPECT(nicsOf(3, 4) == "2222" && nicsOf(1, 4) == "0000");
+  // A rank alone with a card of two ports.
+  spec.hostOf = {0, 1};
+  spec.rings = {{0, 1}, {0, 1}};
+  spec.ports = {1, 2};
+  EXPECT(nicsOf(2, 0) == "0101" && nicsOf(2, 1) == "0101");
+}
+
 TEST(a_plan_of_one_host_needs_no_nic) {
   PlanView plan;
   const auto blob = encode(oneHost(3, variant(plan::Algorithm::ring, 1, 4096)), 0);

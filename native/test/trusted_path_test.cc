@@ -12,6 +12,7 @@
 
 using ncclrun::distrustOf;
 using ncclrun::distrustOfAll;
+using ncclrun::executablePath;
 
 namespace {
 
@@ -54,6 +55,15 @@ int main() {
   EXPECT(distrustOf(file).empty());
   expectWords(distrustOfAll(directory), "others may write to " + directory + " (mode 1777)");
   chmod(directory.c_str(), 0755);
+
+  std::string why;
+  EXPECT(executablePath(file, why) == file && why.empty());
+  EXPECT(executablePath(top + "/missing", why).empty());
+  expectWords(why, "No such file");
+  chmod(file.c_str(), 0646);
+  EXPECT(executablePath(file, why).empty());
+  expectWords(why, file + " is not executed, it may be another user's: others may write to " + file);
+  chmod(file.c_str(), 0644);
 
   if (geteuid() == 0) {
     EXPECT(chown(directory.c_str(), 0, kStranger) == 0);

@@ -50,7 +50,7 @@ describeIf(clusterUnavailable(), 'a network plugin between hosts', () => {
     const { status, stderr } = await sumWith('NCCL_NET_PLUGIN=/nowhere/libnccl-net-none.so');
     expect(status).not.toBe(0);
     expect(stderr).toContain(
-      'NCCL_NET_PLUGIN=/nowhere/libnccl-net-none.so: /nowhere/libnccl-net-none.so: No such file or directory',
+      'NCCL_NET_PLUGIN=/nowhere/libnccl-net-none.so: /nowhere/libnccl-net-none.so: cannot open shared object file: No such file or directory',
     );
   });
 

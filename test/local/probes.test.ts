@@ -1,6 +1,6 @@
 /** The addon's probes, on libraries that stand in for NVIDIA's and for rdma-core's. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -137,6 +137,22 @@ describe('verbs', () => {
     expect(await probe('verbsPorts', { NCCL_IBVERBS_LIB: missing })).toContain('cannot open shared object file');
     const other = await library('stand-in-nvml');
     expect(await probe('verbsPorts', { NCCL_IBVERBS_LIB: other })).toBe('libibverbs.so.1 has no ibv_get_device_list');
+  });
+
+  it('verbsPorts executes no library that others may have written', async () => {
+    const planted = join(directory, 'planted-libibverbs.so.1');
+    await copyFile(standInVerbs(), planted);
+    await chmod(planted, 0o646);
+    expect(await probe('verbsPorts', { NCCL_IBVERBS_LIB: planted })).toBe(
+      `${planted} is not executed, it may be another user's: others may write to ${planted} (mode 646)`,
+    );
+    await chmod(planted, 0o644);
+    expect(await probe('verbsPorts', { NCCL_IBVERBS_LIB: planted })).toBeInstanceOf(Array);
+    await mkdir(join(directory, 'open'));
+    await chmod(join(directory, 'open'), 0o757);
+    const inside = join(directory, 'open', 'libibverbs.so.1');
+    await copyFile(planted, inside);
+    expect(await probe('verbsPorts', { NCCL_IBVERBS_LIB: inside })).toContain('/open (mode 757)');
   });
 });
 

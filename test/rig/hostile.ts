@@ -107,6 +107,7 @@ const events: { readonly [Type in JobEvent['type']]: Extract<JobEvent, { type: T
   signal: { time, type: 'signal', signal: 'SIGUSR1', forwarded: true },
   failure: { time, type: 'failure', failure, primary: true },
   notice: { time, type: 'notice', message: HOSTILE },
+  network: { time, type: 'network', message: HOSTILE },
   restart: { time, type: 'restart', attempt: 1, limit: 3, failure, hosts: [HOSTILE] },
   shrink: { time, type: 'shrink', failure, left: 3 },
   'job-ended': { time, type: 'job-ended', ok: false, reason: HOSTILE, exitCode: 125 },

@@ -173,7 +173,7 @@ export function randomPlan(random: Random): CommPlan {
     peers: hostOf.map((host, rank) => ({
       host,
       listenPort: 1 + random(65_535),
-      pairNic: pairNicOf(members[host]?.indexOf(rank) ?? 0, rails),
+      pairNic: pairNicOf(members[host]?.indexOf(rank) ?? 0, members[host]?.length ?? 0, rails),
     })),
     hosts: Array.from({ length: hostCount }, (_, index) => ({
       name: `n${index}`,

@@ -194,6 +194,7 @@ const order: AgentOrder = {
   topology: false,
   interfaces: null,
   addressFamily: null,
+  verbs: true,
   hangAfterMs: 0,
   preload: false,
   hostName: '',

@@ -101,6 +101,12 @@ describe('the network of a plan', () => {
     expect(planned(input(2, 1)).peers.map(({ pairNic }) => pairNic)).toEqual([0, 0, 0, 0, 0, 0]);
   });
 
+  test('each rank has a part of the NICs to itself where there are more NICs than ranks', () => {
+    expect(planned(input(2, 3)).peers.map(({ pairNic }) => pairNic)).toEqual([0, 1, 2, 0, 1, 2]);
+    expect(planned(input(2, 6)).peers.map(({ pairNic }) => pairNic)).toEqual([0, 2, 4, 0, 2, 4]);
+    expect(planned(input(2, 8)).peers.map(({ pairNic }) => pairNic)).toEqual([0, 2, 5, 0, 2, 5]);
+  });
+
   test('one interface has one channel, as ever', () => {
     const plan = planned(input(2, 1));
     expect(plan.channels).toHaveLength(1);

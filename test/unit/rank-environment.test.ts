@@ -37,6 +37,7 @@ const order: AgentOrder = {
   installation: '',
   interfaces: null,
   addressFamily: null,
+  verbs: true,
   topology: false,
   hangAfterMs: 0,
   preload: false,

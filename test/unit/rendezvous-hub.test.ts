@@ -137,7 +137,10 @@ describe('a join', () => {
     expect(new Set(sent.filter(({ frame }) => frame.kind === FrameKind.planBody).map(({ frame }) => frame)).size).toBe(
       1,
     );
-    expect(events).toMatchObject([{ type: 'communicator', ranks: 6, hosts: 3 }]);
+    expect(events).toMatchObject([
+      { type: 'network', message: expect.stringMatching(/^network Socket, NICs: node0 uses /) },
+      { type: 'communicator', ranks: 6, hosts: 3 },
+    ]);
     expect(hub.size).toBe(1);
     for (const host of [0, 1, 2]) hub.receive(host, left(key, ALL_RANKS, LeftHow.finalized));
     expect(hub.size).toBe(0);

@@ -147,6 +147,7 @@ describe('verbose lines', () => {
     [{ time, type: 'host-remote-shell', host: 'h', message: 'm' }, 'h: m'],
     [{ time, type: 'host-ended', host: 'h' }, 'h: ended'],
     [{ time, type: 'rank-started', rank: 1, host: 'h', pid: 2 }, 'rank 1 on h: started, pid 2'],
+    [{ time, type: 'network', message: 'network Socket' }, 'network Socket'],
     [{ time, type: 'rank-exited', rank: 1, host: 'h', exitCode: 3, signal: null }, 'rank 1 on h: ended, status 3'],
     [{ time, type: 'communicator', ranks: 2, hosts: 1 }, 'communicator of 2 ranks on 1 host wired up'],
     [

@@ -89,11 +89,7 @@ describe('whether InfiniBand is used at all', () => {
     ],
     [
       [withPorts(infiniBand('mlx5_0')), withPorts('mlx5_0')],
-      'some of the ports are InfiniBand and others Ethernet; choose with NCCL_IB_HCA',
-    ],
-    [
-      [withPorts('mlx5_0', infiniBand('mlx5_1')), withPorts('mlx5_0')],
-      'some of the ports are InfiniBand and others Ethernet; choose with NCCL_IB_HCA',
+      'b has no active InfiniBand port, a has no active RoCE port',
     ],
   ])('case %#: a host that cannot be reached so is named', (hosts, reason) => {
     expect(chosen(hosts)).toBe(reason);
@@ -103,6 +99,59 @@ describe('whether InfiniBand is used at all', () => {
     const mixed = withPorts('mlx5_0', infiniBand('mlx5_1'));
     expect(chosen([mixed, mixed], { NCCL_IB_HCA: '=mlx5_1' })).toEqual(['mlx5_1:1', 'mlx5_1:1']);
     expect(chosen([mixed, mixed], { NCCL_IB_HCA: '^=mlx5_1' })).toEqual(['mlx5_0:1', 'mlx5_0:1']);
+  });
+});
+
+const ib = (name: string, speedMbps: number): HostVerbsPort => ({ ...infiniBand(name), speedMbps });
+const roce = (name: string, speedMbps: number): HostVerbsPort => port(name, { speedMbps });
+
+describe('hosts that have both InfiniBand and RoCE ports', () => {
+  test.each<[string, readonly HostVerbs[], readonly string[], string]>([
+    [
+      'the faster one of two kinds that all have',
+      [withPorts(ib('i0', 400_000), roce('e0', 100_000)), withPorts(ib('i1', 400_000), roce('e1', 100_000))],
+      ['i0:1', 'i1:1'],
+      'a has 1 active InfiniBand port; a leaves out e0:1; b leaves out e1:1: InfiniBand is faster',
+    ],
+    [
+      'RoCE where its ports together are faster on every host',
+      [
+        withPorts(ib('i0', 200_000), roce('e0', 200_000), roce('e2', 200_000)),
+        withPorts(ib('i1', 200_000), roce('e1', 200_000), roce('e3', 200_000)),
+      ],
+      ['e0:1 e2:1', 'e1:1 e3:1'],
+      'a has 2 active RoCE ports; a leaves out i0:1; b leaves out i1:1: RoCE is faster',
+    ],
+    [
+      'InfiniBand where one host has slow RoCE ports only',
+      [withPorts(ib('i0', 200_000), roce('e0', 400_000)), withPorts(ib('i1', 200_000), roce('e1', 25_000))],
+      ['i0:1', 'i1:1'],
+      'a has 1 active InfiniBand port; a leaves out e0:1; b leaves out e1:1: InfiniBand is faster',
+    ],
+    [
+      'InfiniBand of two kinds that are equally fast',
+      [withPorts(roce('e0', 400_000), ib('i0', 400_000)), withPorts(roce('e1', 400_000), ib('i1', 400_000))],
+      ['i0:1', 'i1:1'],
+      'a has 1 active InfiniBand port; a leaves out e0:1; b leaves out e1:1: InfiniBand is as fast',
+    ],
+    [
+      'the only kind that all have, though another one is faster',
+      [withPorts(ib('i0', 400_000), roce('e0', 25_000)), withPorts(roce('e1', 25_000))],
+      ['e0:1', 'e1:1'],
+      'a has 1 active RoCE port; a leaves out i0:1: not all hosts have InfiniBand',
+    ],
+  ])('use %s, and say what they leave out', (_, hosts, ports, reason) => {
+    expect(chosen(hosts)).toEqual(ports);
+    const named = hosts.map((verbs, index) => ({ name: 'abc'[index] ?? '', verbs }));
+    expect(chooseVerbs(named, {})).toMatchObject({ reason });
+  });
+
+  test('a host whose ports have no GID of the wanted kind does not count with them', () => {
+    const hosts = [
+      withPorts(ib('i0', 100_000), port('e0', { gids: [] })),
+      withPorts(ib('i1', 100_000), roce('e1', 400_000)),
+    ];
+    expect(chosen(hosts)).toEqual(['i0:1', 'i1:1']);
   });
 });
 
@@ -263,11 +312,32 @@ describe('the GID of a RoCE port', () => {
   });
 
   test('a port without the wanted GID is not used, and the variables are named', () => {
-    const wanted = 'that NCCL_IB_GID_INDEX, NCCL_IB_ADDR_FAMILY and NCCL_IB_ROCE_VERSION_NUM ask for';
+    const wanted =
+      'that NCCL_IB_GID_INDEX, NCCL_IB_ADDR_FAMILY, NCCL_IB_ADDR_RANGE and NCCL_IB_ROCE_VERSION_NUM ask for';
     expect(gidOf(one, { NCCL_IB_GID_INDEX: '6' })).toBe(`a: no GID of mlx5_0:1 is of the kind ${wanted}`);
     expect(gidOf(port('mlx5_0:2', { gids: [] }))).toBe(`a: no GID of mlx5_0:2 is of the kind ${wanted}`);
     const ports = withPorts(port('mlx5_0', { gids: [] }), port('mlx5_1'));
     expect(chosen([ports, ports])).toEqual(['mlx5_1:1', 'mlx5_1:1']);
+  });
+
+  test.each<[Environment, string]>([
+    [{ NCCL_IB_ADDR_RANGE: '10.9.0.0/16' }, '::ffff:10.9.3.4'],
+    [{ NCCL_IB_ADDR_RANGE: '10.8.0.0/15' }, IPV4],
+    [{ NCCL_IB_ADDR_RANGE: '10.9.3.4/32' }, '::ffff:10.9.3.4'],
+    [{ NCCL_IB_ADDR_RANGE: '0.0.0.0/0' }, IPV4],
+    [{ NCCL_IB_ADDR_RANGE: '::/0' }, IPV4],
+    [{ NCCL_IB_ADDR_RANGE: 'fd00:1::/32', NCCL_IB_ADDR_FAMILY: 'AF_INET6' }, 'fd00:1::7'],
+    [{ NCCL_IB_ADDR_RANGE: 'fe80::/10', NCCL_IB_ADDR_FAMILY: 'AF_INET6' }, LINK_LOCAL],
+    [{ NCCL_IB_ADDR_RANGE: '10.9.0.0/16', NCCL_IB_GID_INDEX: '1' }, LINK_LOCAL],
+  ])('%j takes %s', (environment, expected) => {
+    const more = ['::ffff:10.9.3.4', 'fd00:1::7'].map((gid, index) => ({ index: 6 + index, gid, version: 2 as const }));
+    expect(gidOf(port('mlx5_0', { gids: [...ROCE, ...more] }), environment)).toBe(expected);
+  });
+
+  test('a port without an address in NCCL_IB_ADDR_RANGE is not used', () => {
+    expect(gidOf(one, { NCCL_IB_ADDR_RANGE: '192.168.0.0/16' })).toMatch(
+      /^a: no GID of mlx5_0:1 is of the kind that .*NCCL_IB_ADDR_RANGE/u,
+    );
   });
 
   test('InfiniBand ports heed neither family nor version', () => {
@@ -299,6 +369,18 @@ describe('variables that mean nothing', () => {
     [{ NCCL_IB_GID_INDEX: 'two' }, 'NCCL_IB_GID_INDEX=two: a whole number is wanted'],
     [{ NCCL_IB_ROCE_VERSION_NUM: '3' }, 'NCCL_IB_ROCE_VERSION_NUM=3: a whole number from 1 to 2 is wanted'],
     [{ NCCL_IB_ROCE_VERSION_NUM: '0' }, 'NCCL_IB_ROCE_VERSION_NUM=0: a whole number from 1 to 2 is wanted'],
+    [
+      { NCCL_IB_ADDR_RANGE: '10.0.0.0' },
+      'NCCL_IB_ADDR_RANGE=10.0.0.0: a range like 10.1.0.0/16 or fd00::/64 is wanted',
+    ],
+    [
+      { NCCL_IB_ADDR_RANGE: '10.0.0.0/33' },
+      'NCCL_IB_ADDR_RANGE=10.0.0.0/33: a range like 10.1.0.0/16 or fd00::/64 is wanted',
+    ],
+    [
+      { NCCL_IB_ADDR_RANGE: 'fd00::/8' },
+      'NCCL_IB_ADDR_RANGE=fd00::/8: NCCL_IB_ADDR_FAMILY wants addresses of IPv4; set it to AF_INET6',
+    ],
     [{ NCCL_IB_ADDR_FAMILY: 'IPv4' }, 'NCCL_IB_ADDR_FAMILY=IPv4: AF_INET or AF_INET6 is wanted'],
   ])('%j is refused with what is wanted', (environment, sentence) => {
     expect(() => gidOf(port('mlx5_0'), environment)).toThrow(new UnplannableError(sentence));

@@ -145,7 +145,7 @@ const said = (verbs: readonly HostVerbs[], environment: Record<string, string> =
 describe('why a job does not use InfiniBand', () => {
   test('hosts that all have ports name them with GID and rate', () => {
     expect(said([active(), active()])).toMatch(
-      /^network IB, NICs: n0 uses mlx5_0 port 1 \(GID ::ffff:10\.8\.0\.1, 400 Gb\/s\); n1 uses mlx5_0 .*: n0 has 1 active RoCE ports$/,
+      /^network IB, NICs: n0 uses mlx5_0 port 1 \(GID ::ffff:10\.8\.0\.1, 400 Gb\/s\); n1 uses mlx5_0 .*: n0 has 1 active RoCE port$/,
     );
   });
 

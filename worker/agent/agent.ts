@@ -221,7 +221,7 @@ export class Agent {
       pid: process.pid,
       nodeVersion,
       freePort,
-      ...hostFacts(this.#isAlone, this.#order.topology, this.#wishes, this.#options.native),
+      ...hostFacts(this.#isAlone, this.#order.topology, this.#wishes, this.#order.verbs ? this.#options.native : null),
     };
   }
 

@@ -16,6 +16,24 @@ export function subnetOf(address: string, prefixLength: number): string {
   return `${bits.slice(0, prefixLength)}/${prefixLength}`;
 }
 
+export interface Subnet {
+  readonly address: string;
+  readonly family: 4 | 6;
+  /** That its addresses have in common. */
+  readonly bits: number;
+}
+
+/** "10.1.0.0/16", "fd00::/64"; null: it is none. */
+export function parseSubnet(text: string): Subnet | null {
+  const [, address = '', length = ''] = /^([^/]+)\/([0-9]{1,3})$/u.exec(text) ?? [];
+  const [family, bits] = [familyOf(address), Number(length)];
+  return family === 0 || length === '' || bits > (family === 4 ? 32 : 128) ? null : { address, family, bits };
+}
+
+export function isWithin(address: string, { address: first, family, bits }: Subnet): boolean {
+  return familyOf(address) === family && subnetOf(address, bits) === subnetOf(first, bits);
+}
+
 function bitsOfIpv4(address: string): string {
   return address
     .split('.')

@@ -15,6 +15,7 @@ import type { GpuNic } from '../../plan/gpu-nics.ts';
 import type { ChosenNics } from './nics.ts';
 import { socketsOf } from './sockets.ts';
 import { chooseVerbs } from './verbs.ts';
+import { whyVerbsAreUnwanted } from './verbs-wanted.ts';
 
 export interface BoundNetwork {
   readonly network: PlanNetwork | null;
@@ -52,7 +53,7 @@ const LOOPBACK: HostNic = {
 
 export interface NicsBetween extends ChosenNics {
   readonly backend: string;
-  /** Why it is not InfiniBand, though some host has a card: a clause without its end. null: it is, or no host has one. */
+  /** Why it is not InfiniBand, though some host has a card or a variable forbids it: a clause without its end. null: it is, or neither holds. */
   readonly whyNotVerbs: string | null;
 }
 
@@ -65,7 +66,9 @@ export function nicsBetween({ hosts }: PlanInput, environment: Environment): Nic
   const hasPlugin = !['', 'none'].includes(valueOf(environment, 'NCCL_NET_PLUGIN') ?? '');
   if (valueOf(environment, 'NCCL_NET')?.toUpperCase() === VERBS && !hasPlugin)
     throw new UnplannableError(`NCCL_NET=${VERBS}: the hosts cannot reach each other so: ${verbs}`);
-  return { ...chooseNics(hosts), backend: SOCKETS, whyNotVerbs: hosts.some(hasCards) ? verbs : null };
+  // Hosts are not asked for cards that nobody wants.
+  const isWorthSaying = hosts.some(hasCards) || whyVerbsAreUnwanted(environment) !== null;
+  return { ...chooseNics(hosts), backend: SOCKETS, whyNotVerbs: isWorthSaying ? verbs : null };
 }
 
 /** Throws UnplannableError for a variable. */
@@ -97,6 +100,20 @@ export function describeNics({ hosts }: PlanInput, { nics, reason, backend, whyN
   const more = hosts.length > shown.length ? `; ${hosts.length - shown.length} more hosts likewise` : '';
   const otherwise = whyNotVerbs === null ? '' : `; not ${VERBS}: ${whyNotVerbs}`;
   return `network ${backend}, NICs: ${shown.join('; ')}${more}: ${reason}${otherwise}`;
+}
+
+/**
+ * "network IB between hosts: mlx5_0 port 1, mlx5_0 port 2: host0 has 2 active RoCE ports; each rank receives by 2 of them": of hosts that are all
+ * like the first one, whose addresses mean nothing.
+ */
+export function describeOneHost(input: PlanInput, { nics, reason, backend, whyNotVerbs }: NicsBetween): string {
+  const own = nics[0] ?? [];
+  const names = own.map(({ name, port }) => (port === 0 ? name : `${name} port ${port}`)).join(', ');
+  const ranks = Math.max(...rankNumbersByHost(input).map(({ length }) => length));
+  const each =
+    own.length > ranks ? `; each rank's channels take ${Math.floor(own.length / ranks)} of them in turn` : '';
+  const otherwise = whyNotVerbs === null ? '' : `; not ${VERBS}: ${whyNotVerbs}`;
+  return `network ${backend} between hosts: ${names}: ${reason}${each}${otherwise}`;
 }
 
 /** "eth0 (10.0.0.1)", "mlx5_0 port 1 (GID fe80::1, 400 Gb/s)" */

@@ -96,7 +96,7 @@ async function rendered(
   });
   if (format === 'json') return `${JSON.stringify(view)}\n`;
   if (format === 'svg') return (await import('../../plan/svg.ts')).planSvg(view);
-  return planText(view, settings.flag('explain'));
+  return here.network + planText(view, settings.flag('explain'));
 }
 
 const NO_GIDS: PortGids = new Map();

@@ -1,10 +1,8 @@
 #include "net/plugin/load.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <strings.h>
 
-#include <cerrno>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -33,24 +31,12 @@ void* open(const char* path, std::string& why) {
   return library;
 }
 
-// A path: it is executed only where nobody else can have written it.
-void* openPath(const std::string& path, std::string& why) {
-  const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), &std::free);
-  if (real == nullptr) {
-    why = path + ": " + std::strerror(errno);
-    return nullptr;
-  }
-  const std::string whole = path.front() == '/' ? path : real.get();
-  if (const std::string distrust = distrustOf(whole); !distrust.empty()) {
-    why = path + " is not executed, it may be another user's: " + distrust;
-    return nullptr;
-  }
-  return open(whole.c_str(), why);
-}
-
 void* openLibrary(const std::string& word, std::string& why) {
   if (word == kProgramItself) return open(nullptr, why);
-  if (word.find('/') != std::string::npos) return openPath(word, why);
+  if (word.find('/') != std::string::npos) {
+    const std::string path = executablePath(word, why);
+    return path.empty() ? nullptr : open(path.c_str(), why);
+  }
   void* const library = open(word.c_str(), why);
   if (library != nullptr || (word.starts_with("lib") && word.ends_with(".so"))) return library;
   std::string whyNotByName;

@@ -129,10 +129,11 @@ Status NetTransport::make(const Key& key, std::unique_ptr<NetEndpoint>& out) {
 
 uint32_t NetTransport::deviceOf(uint32_t peer, uint32_t channel, bool sends) const {
   const std::optional<plan::EdgeRecord> edge = ringEdge(channel, sends);
-  uint32_t nic = edge.has_value() ? edge->nic : plan_.pairNic(sends ? peer : rank_);
-  if (nic == plan::kNoNic) return 0;
   // All hosts have the same number of NICs, so both ends take the same one.
-  if (device_ != nullptr) nic = (nic + channel) % plan_.nicCount();
+  const uint32_t receiver = sends ? peer : rank_;
+  const uint32_t ofPair = device_ == nullptr ? plan_.pairNic(receiver) : plan_.pairNic(receiver, channel);
+  const uint32_t nic = edge.has_value() ? edge->nic : ofPair;
+  if (nic == plan::kNoNic) return 0;
   // A plugin may have fewer devices than the plan has NICs.
   return nic % uint32_t(network_->devices().size());
 }

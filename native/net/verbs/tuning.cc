@@ -23,9 +23,12 @@ VerbsTuning verbsTuningOfVariables() {
   read("NCCL_IB_RETRY_CNT", 0, 7, tuning.retries);
   read("NCCL_IB_SL", 0, 15, tuning.serviceLevel);
   read("NCCL_IB_TC", 0, 255, tuning.trafficClass);
+  read("NCCL_IB_FIFO_TC", -1, 255, tuning.fifoTrafficClass);
   read("NCCL_IB_PKEY", 0, 65'535, tuning.partition);
   read("NCCL_IB_USE_INLINE", 0, 1, tuning.inlines);
   read("NCCL_IB_PCI_RELAXED_ORDERING", 0, 2, tuning.relaxesOrdering);
+  read("NCCL_IB_ADAPTIVE_ROUTING", 0, 1, tuning.adaptiveRouting);
+  read("NCCL_IB_AR_THRESHOLD", 0, UINT32_MAX, tuning.adaptiveThreshold);
   return tuning;
 }
 

@@ -67,7 +67,7 @@ Status VerbsLink::openPath(uint32_t device) {
 
 Status VerbsLink::createQueuePairs(uint32_t count) {
   openReceives_ = 0;
-  NCCLRUN_TRY(path_->createQueuePairs(count, splits_));
+  NCCLRUN_TRY(path_->createQueuePairs(count, splits_, sends_));
   // For advertisements.
   for (uint32_t i = 0; sends_ && i < kGroupSlots; i++) NCCLRUN_TRY(postReceive(0, kReceiveId));
   return {};

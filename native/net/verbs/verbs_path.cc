@@ -53,7 +53,7 @@ VerbsPath::~VerbsPath() {
   if (areaRegion_ != nullptr) card_->registrations().release(areaRegion_);
 }
 
-Status VerbsPath::createQueuePairs(uint32_t count, bool splits) {
+Status VerbsPath::createQueuePairs(uint32_t count, bool splits, bool sends) {
   // Of each group one completion for each queue pair that carries a part of it, and one for an advertisement.
   const uint32_t entries = kGroupSlots * (splits ? count : 1) + kGroupSlots + QueuePairHandle::kSends;
   completions_ = network_.createCompletionQueue(device_, entries);
@@ -62,10 +62,11 @@ Status VerbsPath::createQueuePairs(uint32_t count, bool splits) {
     return {ncclSystemError,
             network_.describe(device_) + ": ibv_create_cq: " + std::strerror(error) + limitBehind(error)};
   }
+  VerbsTuning tuning = network_.config().tuning;
+  if (!sends) tuning.trafficClass = tuning.receiversTrafficClass();
   for (uint32_t i = 0; i < count; i++) {
     std::unique_ptr<QueuePairHandle> pair;
-    NCCLRUN_TRY(
-        QueuePairHandle::make(*card_, network_.port(device_).port, *completions_, network_.config().tuning, pair));
+    NCCLRUN_TRY(QueuePairHandle::make(*card_, network_.port(device_).port, *completions_, tuning, pair));
     pairs_.push_back(std::move(pair));
   }
   return {};
@@ -92,6 +93,11 @@ Status VerbsPath::connect(const Introduction& peer) {
     NCCLRUN_TRY(pairs_[i]->connect(other, own_, gidIndex_, (firstPsn_ + i) & kPsnBits));
   }
   return {};
+}
+
+bool VerbsPath::announcesApart(size_t bytes) const {
+  const VerbsTuning& tuning = network_.config().tuning;
+  return bytes > tuning.adaptiveThreshold && tuning.isAdaptive(own_.linkLayer == verbs::kLinkInfiniBand);
 }
 
 void VerbsPath::stop() {

@@ -21,7 +21,8 @@ class VerbsPath {
   VerbsPath(const VerbsPath&) = delete;
   VerbsPath& operator=(const VerbsPath&) = delete;
 
-  Status createQueuePairs(uint32_t count, bool splits);
+  // `sends`: messages, and not their advertisements.
+  Status createQueuePairs(uint32_t count, bool splits, bool sends);
   // For the other side.
   Introduction introduction(bool splits) const;
   // The queue pairs receive and send from then on.
@@ -39,6 +40,9 @@ class VerbsPath {
   const PortAddress& own() const { return own_; }
   std::span<const std::unique_ptr<QueuePairHandle>> queuePairs() const { return pairs_; }
   verbs::CompletionQueue& completions() const { return *completions_; }
+  // Its network may route packets of a queue pair differently: the immediate of a message of so many bytes travels
+  // alone.
+  bool announcesApart(size_t bytes) const;
   uint32_t maxWrite() const { return maxWrite_; }  // bytes of one request
   uint32_t areaKey() const { return areaRegion_->region->localKey; }
   // Why the port cannot be used, or an event has ended a queue pair; empty: neither.

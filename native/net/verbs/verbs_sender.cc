@@ -141,14 +141,17 @@ void VerbsSender::write(const Source& from, const Target& to, size_t begin, size
   }
 }
 
+// A request without data, for the immediate.
+void VerbsSender::announce() {
+  verbs::SendWorkRequest& empty = chain_->requests[chain_->count++];
+  empty = {};
+  empty.remoteAddress = link_->peer().area;
+  empty.remoteKey = link_->peer().areaKey;
+}
+
 // The last request announces the group to the other side, and its completion says that all of the chain has arrived.
 Status VerbsSender::post(QueuePairHandle& pair, uint64_t number, uint32_t index, bool sizesFollow) {
-  if (chain_->count == 0) {
-    verbs::SendWorkRequest& empty = chain_->requests[chain_->count++];
-    empty = {};
-    empty.remoteAddress = link_->peer().area;
-    empty.remoteKey = link_->peer().areaKey;
-  }
+  if (chain_->count == 0) announce();
   for (uint32_t i = 0; i < chain_->count; i++) {
     verbs::SendWorkRequest& request = chain_->requests[i];
     request.next = i + 1 < chain_->count ? &chain_->requests[i + 1] : nullptr;
@@ -167,7 +170,10 @@ Status VerbsSender::launch(uint64_t number) {
   Group& group = groupOf(number);
   const uint32_t count = std::min(slot[0].count, kMaxGroup), pairs = link_->queuePairs();
   group.waitsFor = 0;
-  const bool sizesFollow = count > 1 || link_->splits() || group.messages[0].bytes > link_->maxWrite();
+  size_t all = 0;
+  for (uint32_t i = 0; i < count; i++) all += group.messages[i].bytes;
+  const bool isApart = link_->path().announcesApart(all);
+  const bool sizesFollow = count > 1 || link_->splits() || isApart || group.messages[0].bytes > link_->maxWrite();
   const uint32_t parts = link_->splits() ? pairs : 1;
   for (uint32_t part = 0; part < parts; part++) {
     const auto index = uint32_t(link_->splits() ? part : number % pairs);
@@ -190,6 +196,7 @@ Status VerbsSender::launch(uint64_t number) {
              .mayInline = message.memory->region.type == MemoryType::host},
             {.address = slot[i].address, .key = slot[i].key}, begin, end);
     }
+    if (isApart) announce();
     NCCLRUN_TRY(post(link_->queuePair(index), number, index, sizesFollow));
   }
   return {};

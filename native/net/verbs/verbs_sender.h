@@ -72,6 +72,7 @@ class VerbsSender final : public Sender {
   // While the link moves: whether it has resumed.
   Status move(bool& resumed);
   void write(const Source& from, const Target& to, size_t begin, size_t end);
+  void announce();
   Status post(QueuePairHandle& pair, uint64_t number, uint32_t index, bool sizesFollow);
 
   const std::unique_ptr<VerbsLink> link_;

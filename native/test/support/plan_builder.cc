@@ -128,7 +128,8 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   const uint32_t nics = usesNetwork(spec, hosts) ? spec.nics : 0;
   for (uint32_t rank = 0; rank < ranks; rank++) {
     const uint32_t local = perHost[spec.hostOf[rank]]++;
-    const uint32_t pairNic = nics == 0 ? plan::kNoNic : local % nics;
+    const auto ofHost = uint32_t(std::count(spec.hostOf.begin(), spec.hostOf.end(), spec.hostOf[rank]));
+    const uint32_t pairNic = nics == 0 ? plan::kNoNic : nics > ofHost ? local * nics / ofHost : local % nics;
     peers.push_back({spec.hostOf[rank], local, spec.ports.empty() ? 0 : spec.ports[rank], pairNic});
     if (spec.hostOf[rank] == host) locals.push_back(rank);
   }

@@ -48,6 +48,7 @@ bool readPortWord(const Word& word, PortConfiguration& port) {
   if (key == "state") return readOne(value, "active", "down", port.state, 4, 1);
   if (key == "mtu") return readMtu(value, port.mtu);
   if (key == "gbps") return readInto(value, port.gbps);
+  if (key == "pkeys") return readInto(value, port.partitionKeys);
   if (key == "lid") return readInto(value, port.lid);
   if (key == "linklocal") return readInto(value, port.hasLinkLocal);
   if (key == "roce") return readInto(value, port.hasVersion1);

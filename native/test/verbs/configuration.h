@@ -16,6 +16,7 @@ struct PortConfiguration {
   int state = 4;
   int mtu = 5;  // 256 << (mtu - 1) bytes
   int gbps = 100;
+  int partitionKeys = 1;
   int lid = -1;  // -1: the device's number
   bool hasLinkLocal = true;
   bool hasVersion1 = false;

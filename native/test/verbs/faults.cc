@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <sstream>
 
 #include "stand_in_verbs.h"
@@ -232,6 +233,23 @@ STAND_IN_EXPORT long stand_in_verbs_count(const char* what) {
   if (word == "completion queues") return static_cast<long>(all.queues.size());
   if (word == "queue pairs") return static_cast<long>(all.pairs.size());
   if (word == "messages") return all.messages;
+  if (word == "announced") return all.announced;
   if (word == "retransmissions") return all.retransmissions;
   return word == "lost" ? all.lost : -1;
+}
+
+STAND_IN_EXPORT long stand_in_verbs_settings(const char* device, char* text, size_t bytes) {
+  World& all = world();
+  const Lock lock(all.mutex);
+  std::ostringstream lines;
+  for (const auto& [number, pair] : all.pairs) {
+    const QueuePairAttributes& own = pair->attributes;
+    if (!isFor(device, *pair->adapter) || pair->state != kReadyToSend) continue;
+    lines << "pkey=" << own.partitionKey << " sl=" << int{own.path.serviceLevel} << " tc=" << int{own.path.trafficClass}
+          << " timeout=" << int{own.timeout} << " retries=" << int{own.retries} << '\n';
+  }
+  const std::string written = lines.str();
+  if (written.size() >= bytes) return -1;
+  std::memcpy(text, written.c_str(), written.size() + 1);
+  return static_cast<long>(written.size());
 }

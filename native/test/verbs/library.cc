@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -203,7 +204,10 @@ STAND_IN_EXPORT int ibv_query_device(ContextHandle* handle, DeviceAttributes* at
   attributes->maxCompletions = adapter.configuration.completions;
   attributes->maxCompletionQueues = attributes->maxRegions = attributes->maxDomains = 1 << 20;
   attributes->maxReadsPerQueuePair = attributes->maxReadsToStart = 128;
-  attributes->maxPartitionKeys = 1;
+  for (const Port& port : adapter.ports) {
+    const auto keys = static_cast<uint16_t>(port.configuration.partitionKeys);
+    attributes->maxPartitionKeys = std::max(attributes->maxPartitionKeys, keys);
+  }
   attributes->ports = static_cast<uint8_t>(adapter.ports.size());
   return 0;
 }
@@ -242,7 +246,7 @@ STAND_IN_EXPORT int ibv_query_port(ContextHandle* handle, uint8_t number, PortAt
   attributes->gids = isEthernet ? 1024 : 128;
   attributes->capabilities = 0x10000;
   attributes->maxMessage = 1u << 30;
-  attributes->partitionKeys = 1;
+  attributes->partitionKeys = static_cast<uint16_t>(port->configuration.partitionKeys);
   attributes->lid = static_cast<uint16_t>(port->lid);
   attributes->managerLid = isEthernet ? 0 : 1;
   attributes->maxVirtualLanes = 1;

@@ -39,7 +39,10 @@ int check(const QueuePair& pair, const QueuePairAttributes& wanted, int mask) {
   const std::vector<Port>& ports = pair.adapter->ports;
   const auto hasPort = [&](int number) { return number >= 1 && number <= static_cast<int>(ports.size()); };
   if ((mask & kMaskPort) != 0 && !hasPort(wanted.port)) return EINVAL;
-  if ((mask & kMaskPartitionKey) != 0 && wanted.partitionKey != 0) return EINVAL;
+  if ((mask & kMaskPartitionKey) != 0) {
+    const int number = (mask & kMaskPort) != 0 ? wanted.port : pair.attributes.port;
+    if (!hasPort(number) || wanted.partitionKey >= ports[size_t(number) - 1].configuration.partitionKeys) return EINVAL;
+  }
   if ((mask & kMaskTimeout) != 0 && wanted.timeout > 31) return EINVAL;
   if ((mask & kMaskRetries) != 0 && wanted.retries > 7) return EINVAL;
   if ((mask & kMaskReceiverRetries) != 0 && wanted.receiverRetries > 7) return EINVAL;

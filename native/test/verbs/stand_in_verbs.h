@@ -27,6 +27,7 @@
 //     qps=N (4000) · fabric=NAME only devices of equal fabrics reach each other ("")
 //   port=N begins another port of the device, until the next one; each device has port 1:
 //     link=ethernet|ib · state=active|down|init · mtu=BYTES (4096) · gbps=N (100) · lid=N (on ib: the device's number)
+//     pkeys=N  entries of the table of partition keys (1)
 //     gid=A  adds an address: IPv4 (10.8.0.1), IPv6, or net:IF, the IPv4 addresses of an interface. Ethernet ports have
 //            fe80::... at index 0 before these; without any gid= device D has 10.8.<port-1>.D at index 1
 //     linklocal=0  not the address fe80::... · roce=1  index by index version 1 before version 2, as mlx5 has them
@@ -44,6 +45,7 @@
 //     gid=A index=I device=D [number=P]  changes an address ("none" removes it); event GID_CHANGE
 //     delay=LOW-HIGH · reorder=0|1
 #pragma once
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -58,8 +60,13 @@ int stand_in_verbs_plant(const char* text);
 int stand_in_verbs_configure(const char* text);
 
 // Number of live "contexts", "domains", "regions", "channels", "completion queues", "queue pairs"; or since the library
-// was loaded of "messages", "retransmissions", "lost". -1 for other words.
+// was loaded of "messages", "announced" (those with data and an immediate), "retransmissions", "lost". -1 for other
+// words.
 long stand_in_verbs_count(const char* what);
+
+// Writes what the queue pairs of a device that are connected were given, a line each: "pkey=0 sl=0 tc=0 timeout=17
+// retries=6". Returns the bytes, or -1 where they do not fit.
+long stand_in_verbs_settings(const char* device, char* text, size_t bytes);
 
 #ifdef __cplusplus
 }

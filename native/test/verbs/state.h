@@ -195,7 +195,7 @@ struct World {
   std::unordered_set<const void*> live;           // every object that a caller has
   std::vector<Context*> contexts;
   std::vector<CompletionQueue*> queues;
-  long domainCount = 0, regionCount = 0, channelCount = 0, messages = 0, retransmissions = 0, lost = 0;
+  long domainCount = 0, regionCount = 0, channelCount = 0, messages = 0, announced = 0, retransmissions = 0, lost = 0;
   std::condition_variable acknowledged;
   std::list<PlantedStatus> statuses;
   std::list<Refusal> refusals;

@@ -171,6 +171,7 @@ void pump(QueuePair& pair) {
     }
     Message message = messageOf(pair, work);
     ++all.messages;
+    if (work.opcode == kWriteImmediate && work.bytes > 0) ++all.announced;
     const bool isLost = isSwallowed(*pair.adapter, pair.port());
     if (isHere) {
       if (!deliverHere(pair, message, sources, isLost)) break;

@@ -2,6 +2,7 @@
 #pragma once
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -15,6 +16,7 @@ struct StandIn {
   int (*plantText)(const char*) = nullptr;
   int (*configureText)(const char*) = nullptr;
   long (*countOf)(const char*) = nullptr;
+  long (*settingsOf)(const char*, char*, size_t) = nullptr;
 
   static const StandIn& get() {
     static const StandIn only = [] {
@@ -24,6 +26,8 @@ struct StandIn {
       opened.plantText = reinterpret_cast<int (*)(const char*)>(dlsym(handle, "stand_in_verbs_plant"));
       opened.configureText = reinterpret_cast<int (*)(const char*)>(dlsym(handle, "stand_in_verbs_configure"));
       opened.countOf = reinterpret_cast<long (*)(const char*)>(dlsym(handle, "stand_in_verbs_count"));
+      opened.settingsOf =
+          reinterpret_cast<long (*)(const char*, char*, size_t)>(dlsym(handle, "stand_in_verbs_settings"));
       return opened;
     }();
     return only;
@@ -33,6 +37,15 @@ struct StandIn {
 inline const Library& verbs() { return StandIn::get().library; }
 inline int plant(const std::string& text) { return StandIn::get().plantText(text.c_str()); }
 inline long count(const char* what) { return StandIn::get().countOf(what); }
+
+// Of the connected queue pairs of a device, a line each.
+inline std::string settings(const char* device) {
+  std::string text(1 << 16, '\0');
+  const long bytes = StandIn::get().settingsOf(device, text.data(), text.size());
+  EXPECT(bytes >= 0);
+  text.resize(size_t(std::max(bytes, 0L)));
+  return text;
+}
 
 // In a test before all else: devices as configured, and at its end nothing may be left.
 struct Configured {
