@@ -72,7 +72,7 @@ describe('the variants that exist', () => {
   test('GPUs of several hosts have variants on the channels that their pairs have', () => {
     const algorithms = (collective: (typeof COLLECTIVES)[number], ranks: number, channels: number): string[] =>
       ALGORITHMS.filter((algorithm) => {
-        const variant = { algorithm, protocol: 'simple', asMessages: false, channels } as const;
+        const variant = { algorithm, protocol: 'simple', requires: [], asMessages: false, channels } as const;
         return isVariantBetweenGpuHosts(collective, variant, { ranks, pairChannels: 4 });
       });
     const direct = ['directTwoShot', 'directOneShot'];
@@ -83,7 +83,20 @@ describe('the variants that exist', () => {
     expect(algorithms('sendRecv', 17, 5)).toEqual(['directOneShot']);
     expect(algorithms('allToAll', 8, 1)).toEqual([]);
     expect(algorithms('barrier', 8, 1)).toEqual(ALGORITHMS);
-    const bulk = { algorithm: 'directOneShot', protocol: 'simple', asMessages: true, channels: 1 } as const;
+    const bulk = {
+      algorithm: 'directOneShot',
+      protocol: 'simple',
+      requires: [],
+      asMessages: true,
+      channels: 1,
+    } as const;
+    const ll = { ...bulk, protocol: 'll', requires: ['hostSlots'] } as const;
+    const ringByLL = { ...ll, algorithm: 'ring', asMessages: false } as const;
+    expect(isVariantBetweenGpuHosts('allToAll', ll, { ranks: 65, pairChannels: 1 })).toBe(true);
+    expect(isVariantBetweenGpuHosts('allReduce', ringByLL, { ranks: 65, pairChannels: 1 })).toBe(true);
+    expect(isVariantBetweenGpuHosts('allReduce', { ...ringByLL, channels: 2 }, { ranks: 65, pairChannels: 1 })).toBe(
+      false,
+    );
     expect(isVariantBetweenGpuHosts('allToAll', bulk, { ranks: 65, pairChannels: 1 })).toBe(true);
     expect(isVariantBetweenGpuHosts('allToAll', { ...bulk, algorithm: 'ring' }, { ranks: 8, pairChannels: 1 })).toBe(
       false,
