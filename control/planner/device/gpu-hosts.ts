@@ -1,8 +1,8 @@
 /** Variants of GPUs of several hosts, which the network connects under protocol Simple and, for small sizes, LL. */
 import { areMessagesBetweenGpuHosts } from '../../plan/possible.ts';
 import { COLLECTIVES } from '../../plan/layout.ts';
-import type { AlgorithmName, TuningRow, Variant } from '../../plan/types.ts';
-import type { Preferences } from '../input/preferences.ts';
+import type { TuningRow, Variant } from '../../plan/types.ts';
+import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
 import { channelsOf } from '../tuning/between.ts';
 import { choicesFor } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/situation.ts';
@@ -15,14 +15,24 @@ const LL_PASSES = 2;
 export function tuningBetweenHosts(situation: Situation, budget: ChannelBudget, preferences: Preferences): TuningRow[] {
   return COLLECTIVES.flatMap((collective) => {
     const asMessages = areMessagesBetweenGpuHosts(collective);
-    const budgetOf = (algorithm: AlgorithmName): ChannelBudget =>
-      collective === 'allReduce' ? withFewer(budget, channelsOf(collective, algorithm, budget)) : budget;
+    const budgetOf = (step: AlgorithmAndProtocol): ChannelBudget => {
+      const own = withFewer(budget, maxChannelsBetween(step, budget));
+      return collective === 'allReduce' ? withFewer(own, channelsOf(collective, step.algorithm, own)) : own;
+    };
     const steps = stepsOf(collective, choicesFor(collective, situation), preferences, situation);
     return rowsOfSteps(collective, steps, budgetOf, LL_PASSES).map((row) => ({
       ...row,
       variants: row.variants.flatMap((variant) => withHostSlots({ ...variant, asMessages })),
     }));
   });
+}
+
+/** Rings have slots of their own for Simple alone, and use those of pairs for LL. */
+export function maxChannelsBetween(
+  { algorithm, protocol }: AlgorithmAndProtocol,
+  { channels, pairChannels }: Pick<ChannelBudget, 'channels' | 'pairChannels'>,
+): number {
+  return algorithm === 'ring' && protocol === 'll' ? Math.min(channels, pairChannels) : channels;
 }
 
 /** Under LL what it requires, and the same under Simple, which requires nothing. */

@@ -1,7 +1,7 @@
 /** Chooses variants by collective and size between the GPUs of one host: per size the fastest one in the model. */
 import { COLLECTIVES } from '../../plan/layout.ts';
 import { canBeMessages } from '../../plan/possible.ts';
-import type { AlgorithmName, CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
+import type { CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
 import { bestOf, choicesFor, preferredChoices, isPulled, timeOf } from '../tuning/choices.ts';
 import type { Choice } from '../tuning/choices.ts';
@@ -111,12 +111,12 @@ function lastOf(collective: CollectiveName, choices: readonly Choice[], best: Ch
 export function rowsOfSteps(
   collective: CollectiveName,
   steps: readonly Step[],
-  budgetOf: (algorithm: AlgorithmName) => ChannelBudget,
+  budgetOf: (step: AlgorithmAndProtocol) => ChannelBudget,
   llPasses = 1,
 ): TuningRow[] {
   return steps.flatMap((step, index) =>
     rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, {
-      ...budgetOf(step.algorithm),
+      ...budgetOf(step),
       passes: step.protocol === 'll' ? llPasses : 1,
     }),
   );
@@ -187,8 +187,7 @@ function channelsFor(
   if (collective === 'barrier') return 1;
   if (isInPairs(collective, step, { ranks, channels, copyChannels }))
     return channelsOfMessage(collective, ranks, channels - copyChannels);
-  // Rings have slots of their own for Simple alone.
-  const hasAll = (step.algorithm === 'ring' && step.protocol === 'simple') || step.algorithm === 'rail';
+  const hasAll = step.algorithm === 'ring' || step.algorithm === 'rail';
   return hasAll ? channels : Math.min(channels, pairChannels);
 }
 

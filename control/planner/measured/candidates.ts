@@ -2,7 +2,7 @@
 import { COLLECTIVES } from '../../plan/layout.ts';
 import { areMessagesBetweenGpuHosts, hasRails, isVariantBetweenGpuHosts } from '../../plan/possible.ts';
 import type { CollectiveName, DeviceName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
-import { withHostSlots } from '../device/gpu-hosts.ts';
+import { maxChannelsBetween, withHostSlots } from '../device/gpu-hosts.ts';
 import { MIN_THREADS, THREADS, variantsOnGpus } from '../device/gpu-tuning.ts';
 import type { ChannelBudget } from '../device/gpu-tuning.ts';
 import { PROTOCOLS_ON_HOSTS, variantOnHost } from '../device/host-tuning.ts';
@@ -64,7 +64,8 @@ function candidates(collective: CollectiveName, { device, situation, ...budget }
       return channelCounts(variant.algorithm === 'ring' ? MAX_CHANNELS_ON_HOSTS : 1).map((channels) =>
         variantOnHost(variant, channels),
       );
-    return channelCounts(variantsOnGpus.maxChannels(collective, variant, budget)).flatMap((channels) =>
+    const own = situation.hosts > 1 ? { ...budget, channels: maxChannelsBetween(variant, budget) } : budget;
+    return channelCounts(variantsOnGpus.maxChannels(collective, variant, own)).flatMap((channels) =>
       threadCounts(variant.protocol, channels).map((threads) =>
         variantsOnGpus.make(variant, { channels, threads }, budget.ranks),
       ),
