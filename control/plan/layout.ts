@@ -185,6 +185,7 @@ export const PRECONDITIONS: readonly Precondition[] = [
   'notCaptured',
   'publishedAddresses',
   'wholeLines',
+  'hostSlots',
 ];
 
 /** Bits of a variant's flags. */

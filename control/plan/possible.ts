@@ -21,7 +21,7 @@ export function isVariantOf(
   collective: CollectiveName,
   { algorithm, protocol, requires }: Pick<Variant, 'algorithm' | 'protocol' | 'requires'>,
 ): boolean {
-  if (algorithm === 'rail' && protocol !== 'simple') return false;
+  if (algorithm === 'rail' && protocol !== 'simple' && (device === 'host' || protocol !== 'll')) return false;
   if (device === 'host') {
     // Sends and receives meet by their order alone: the two sides must not choose a protocol by different sizes.
     const protocols = collective === 'sendRecv' ? ['simple'] : ['simple', 'll'];
@@ -75,20 +75,25 @@ interface GpuHosts {
   readonly pairChannels: number;
 }
 
+type VariantBetweenGpuHosts = Pick<Variant, 'algorithm' | 'protocol' | 'requires' | 'asMessages' | 'channels'>;
+
 /**
- * Whether GPUs of several hosts, whose proxies carry slots of protocol Simple, can carry out the collective by this variant. A barrier is a
- * reduction there, whatever the plan names; messages take as many channels as pairs have.
+ * Whether GPUs of several hosts can carry out the collective by this variant. Proxies carry slots of protocol Simple and, over a network that
+ * cannot reach a GPU's memory, LL. A barrier is a reduction there, whatever the plan names; messages take as many channels as pairs have.
  */
 export function isVariantBetweenGpuHosts(
   collective: CollectiveName,
-  { algorithm, protocol, asMessages, channels }: Pick<Variant, 'algorithm' | 'protocol' | 'asMessages' | 'channels'>,
+  { algorithm, protocol, requires, asMessages, channels }: VariantBetweenGpuHosts,
   { ranks, pairChannels }: GpuHosts,
 ): boolean {
   if (collective === 'barrier') return true;
-  if (protocol !== 'simple' || asMessages !== areMessagesBetweenGpuHosts(collective)) return false;
+  const isLL = protocol === 'll' && requires.includes('hostSlots');
+  if ((protocol !== 'simple' && !isLL) || asMessages !== areMessagesBetweenGpuHosts(collective)) return false;
   if (asMessages || collective === 'sendRecv') return algorithm === 'directOneShot';
   if (!ALGORITHMS_OF[collective].includes(algorithm)) return false;
-  if (algorithm === 'ring' || algorithm === 'rail') return true;
+  // Rings have no slots of their own for LL: they use those of pairs.
+  if (algorithm === 'ring') return !isLL || channels <= pairChannels;
+  if (algorithm === 'rail') return true;
   return channels <= pairChannels && (algorithm === 'tree' || ranks <= MAX_GPUS);
 }
 
@@ -104,8 +109,9 @@ export const TRANSPORTS_OF: Readonly<
 export function canBeMessages(
   device: DeviceName,
   collective: CollectiveName,
-  { algorithm, protocol }: Pick<Variant, 'algorithm' | 'protocol'>,
+  { algorithm, protocol, requires = [] }: Pick<Variant, 'algorithm' | 'protocol'> & Partial<Pick<Variant, 'requires'>>,
 ): boolean {
+  const hasProtocol = protocol === 'simple' || (protocol === 'll' && requires.includes('hostSlots'));
   const movesData = ['allToAll', 'allGather', 'broadcast', 'gather', 'scatter'].includes(collective);
-  return device === 'cuda' && movesData && algorithm === 'directOneShot' && protocol === 'simple';
+  return device === 'cuda' && movesData && algorithm === 'directOneShot' && hasProtocol;
 }

@@ -17,8 +17,8 @@ export type TransportName = 'shm' | 'socket' | 'p2p' | 'ib' | 'plugin';
 /** Which algorithm uses an edge. */
 export type EdgeKind = 'ring' | 'tree' | 'rail' | 'pair' | 'collnet';
 
-/** What must be provable from facts that all ranks share before a variant may be taken. */
-export type Precondition = 'registeredBuffers' | 'notCaptured' | 'publishedAddresses' | 'wholeLines';
+/** What must be provable from facts that all ranks share before a variant may be taken. `hostSlots`: the network is one that cannot reach a GPU's memory. */
+export type Precondition = 'registeredBuffers' | 'notCaptured' | 'publishedAddresses' | 'wholeLines' | 'hostSlots';
 
 /** Algorithm, protocol, channels and threads by which the engine carries out a collective. */
 export interface Variant {

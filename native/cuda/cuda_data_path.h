@@ -61,6 +61,7 @@ class CudaDataPath final : public DataPath {
   Status connectRings();
   Status connectFor(std::span<const Task> tasks);
   Status connectWith(uint32_t peer);
+  Status connectWithNeighbours();
   // On the proxy's thread, which must not wait for the mutex either.
   void peerLost(uint32_t peer, const Status& why);
   // The operation that carries this one out. The barrier's own kernel reaches the GPUs of one host.

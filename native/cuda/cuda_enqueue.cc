@@ -7,11 +7,15 @@
 #include "base/clock.h"
 #include "base/debug.h"
 #include "cuda/cuda_data_path.h"
+#include "net/proxy/choose_network.h"
 
 namespace ncclrun::cuda {
 // Requirements of variants that this rank knows to hold at every rank.
 uint32_t CudaDataPath::provenRequirements(bool captured) const {
-  return (hasLL128_ ? plan::kRequiresWholeLines : 0) | (captured ? 0 : plan::kRequiresNotCaptured);
+  const bool hasHostSlots =
+      resources_->net != nullptr && net::transportOf(resources_->net->network()) == plan::Transport::socket;
+  return (hasLL128_ ? plan::kRequiresWholeLines : 0) | (captured ? 0 : plan::kRequiresNotCaptured) |
+         (hasHostSlots ? plan::kRequiresHostSlots : 0);
 }
 
 uint32_t CudaDataPath::negotiableRequirements() const {

@@ -180,7 +180,8 @@ void Launcher::addItem(Item item, const Shape& shape) {
   const bool isRail = item.routine == Routine::allReduceRail;
   item.step = stepOf(work, slotElements, isRail ? launch_.ranks : 1);
   const uint32_t parts = item.routine == Routine::allReduceTwoShot ? launch_.ranks : 1;
-  const bool hasKernel = hasSingleStepKernel(shape.kernel, shape.protocol, item.routine);
+  // A proxy grants credit that single-step launches do not expect.
+  const bool hasKernel = plan_.header().hosts == 1 && hasSingleStepKernel(shape.kernel, shape.protocol, item.routine);
   const bool hasRoom = item.blocks <= slots.channels && slots.lineSteps >= kMinLineStepsForSingleStep;
   const size_t chunk = hasKernel && hasRoom ? singleStepChunk(work, slotElements, parts) : 0;
   if (chunk > 0) item.step = chunk;
@@ -332,7 +333,8 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
     // Sharing a launch determines the channels, so all ranks have to decide alike. A user's scalar is local to a rank,
     // and so is whether an all-to-all is in place: these operations get their own launch.
     // Between hosts pairs have connections on the first channels alone.
-    const bool isInPairs = plan_.header().hosts > 1 && Algorithm(task.variant.algorithm) != Algorithm::ring;
+    const bool isRing = Algorithm(task.variant.algorithm) == Algorithm::ring && taskShape.protocol == Protocol::simple;
+    const bool isInPairs = plan_.header().hosts > 1 && !isRing;
     const bool needsOwnLaunch = isInPairs || operation.op == kPreMulSum || operation.collective == Collective::allToAll;
     if (launch_.itemCount > 0 && (taskShape != shape || needsOwnLaunch || launch_.itemCount == kMaxItems)) {
       NCCLRUN_TRY(launch());

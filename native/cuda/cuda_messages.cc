@@ -108,7 +108,8 @@ Status Launcher::exchangeInPlace(const Task& task, uint32_t messages, Stream str
   const uint32_t ranks = plan_.header().ranks;
   Task exchange = task;
   exchange.operation.collective = Collective::sendRecv;
-  const Shape shape = shapeOf(exchange);
+  Shape shape = shapeOf(exchange);
+  shape.routine = Routine::exchange;  // under LL the kernel of sends and receives alone has none
   const size_t bytes = task.operation.count * elementBytes(task.operation.type);
   uint32_t blocks = 0;
   const auto add = [&](uint32_t peer) {

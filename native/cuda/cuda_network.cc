@@ -92,13 +92,25 @@ Status CudaDataPath::connectWith(uint32_t peer) {
   return {};
 }
 
+// Of the rings: under protocol LL they use the connections of pairs.
+Status CudaDataPath::connectWithNeighbours() {
+  const uint32_t ranks = plan().header().ranks;
+  for (uint32_t channel = 0; channel < plan().header().pairChannels; channel++) {
+    const uint32_t index = plan().ringIndex(channel, setup_.rank);
+    NCCLRUN_TRY(connectWith(plan().ring(channel, (index + ranks - 1) % ranks)));
+    NCCLRUN_TRY(connectWith(plan().ring(channel, (index + 1) % ranks)));
+  }
+  return {};
+}
+
 Status CudaDataPath::connectFor(std::span<const Task> tasks) {
   if (resources_->net == nullptr) return {};
   for (const Task& task : tasks) {
     const Operation& operation = task.operation;
     switch (plan::Algorithm(task.variant.algorithm)) {
       case plan::Algorithm::ring:
-        continue;  // its connections are there
+        if (task.variant.protocol == uint8_t(plan::Protocol::ll)) NCCLRUN_TRY(connectWithNeighbours());
+        continue;  // under protocol Simple its connections are there
       case plan::Algorithm::tree: {
         const bool fromTop = operation.collective == plan::Collective::allReduce;
         const uint32_t root = fromTop ? topOfTree(plan(), kTreeChannel) : operation.peer;
@@ -135,7 +147,7 @@ Operation CudaDataPath::carriedOutBy(const Operation& operation) const {
 
 RegionPair CudaDataPath::regionsWith(uint32_t peer, auto&& inAndOut) const {
   const auto [in, out] = plan().sameHost(peer) ? inAndOut(*resources_->regions) : inAndOut(*resources_->netRegions);
-  return {reinterpret_cast<char*>(in), reinterpret_cast<char*>(out)};
+  return {reinterpret_cast<char*>(in), reinterpret_cast<char*>(out), plan().sameHost(peer) ? 0u : 1u};
 }
 
 RegionPair CudaDataPath::pairRegions(uint32_t peer) const {

@@ -14,7 +14,7 @@ std::vector<RingPosition> ringPositions(const PlanView& plan, const Slots& slots
     const uint64_t at = apart ? channel * ringRegionBytes(slots) : regionOffset(slots, channel);
     const auto with = [&](uint32_t peer) {
       const RegionPair& regions = apart ? byPeer[peer].ring : byPeer[peer].pair;
-      return RegionPair{regions.in + at, regions.out + at};
+      return RegionPair{regions.in + at, regions.out + at, regions.isRemote};
     };
     positions.push_back({.index = uint16_t(index),
                          .previous = uint16_t(previous),

@@ -15,9 +15,9 @@ inline constexpr uint32_t kMaxNetSteps = 16;  // slots of a connection over a ne
 // loads. `head` is credit for the other direction. Of a ring, one at each rank on one channel: the previous rank writes
 // its data, the next one its credit.
 struct Region {
-  alignas(128) uint32_t tail;                     // protocol Simple: steps published
-  alignas(128) uint32_t head[kProtocols];         // steps of the other direction that its receiver has freed
-  alignas(128) uint32_t stepBytes[kMaxNetSteps];  // protocol Simple, over a network: payload of each slot
+  alignas(128) uint32_t tail;                 // protocol Simple: steps published; not by a sender over a network
+  alignas(128) uint32_t head[kProtocols];     // steps of the other direction that its receiver has freed
+  alignas(128) uint64_t posts[kMaxNetSteps];  // over a network: what the sender says of each slot, by netPost()
   char* gpuSlots;  // the same: payload of the first slot, in GPU memory (GPUDirect); null: in this region
   // At kRegionHeaderBytes, of a pair: slots of protocol LL, then of LL128, then of Simple; of a ring: of Simple.
 };
@@ -47,6 +47,14 @@ inline constexpr uint32_t kNetHeaderBytes = 128;
 inline constexpr uint32_t kNetMessageHeaderBytes = 64;  // the last of these, which the message begins with
 // The first word of the header: the low half of the step's number, and the bytes of payload.
 inline constexpr uint64_t netHeader(uint32_t step, uint64_t bytes) { return step | bytes << 32; }
+// A word for each slot of a connection over a network: the number of its step plus 1, the protocol, and the bytes of
+// payload. All protocols share one sequence of steps there, and the counters of Simple: the proxy, which reads these
+// words, says on the wire by which protocol a step was sent. Under Simple the word follows the data; under LL it
+// precedes the lines, whose flags say when they are complete.
+inline constexpr uint32_t kNetPostIsLL = 1u << 31;
+inline constexpr uint64_t netPost(uint32_t step, bool isLL, uint64_t bytes) {
+  return uint64_t(step + 1) << 32 | (isLL ? kNetPostIsLL : 0) | bytes;
+}
 // From one slot of protocol Simple to the next.
 inline constexpr uint32_t slotStride(const Slots& slots, uint32_t stepBytes) { return slots.headerBytes + stepBytes; }
 
@@ -161,6 +169,7 @@ enum class Routine : uint8_t {
 struct RegionPair {
   char* in;
   char* out;
+  uint64_t isRemote;  // 1: memory of the host, where the proxy plays the peer
 };
 // This rank's position in a channel's ring. Slots and states are those of protocol Simple.
 struct RingPosition {
@@ -171,7 +180,7 @@ struct RingPosition {
   uint32_t stepBytes;
   RegionPair fromPrevious, toNext;
 };
-static_assert(sizeof(RingPosition) == 56);
+static_assert(sizeof(RingPosition) == 72);
 
 // One operation on `blocks` channels, from firstChannel on: a part of it for each. Of the launch's blocks those from
 // firstBlock on (modulo the grid) are its workers: worker k takes the parts k, k + workers, k + 2 × workers and so on,
@@ -240,7 +249,7 @@ struct Launch {
 };
 static_assert(sizeof(Launch) <= 4096);
 inline constexpr RegionPair regionsOf(const Launch& launch, uint32_t peer) {
-  return launch.pairs != nullptr ? launch.pairs[peer] : RegionPair{launch.in[peer], launch.out[peer]};
+  return launch.pairs != nullptr ? launch.pairs[peer] : RegionPair{launch.in[peer], launch.out[peer], 0};
 }
 
 }  // namespace ncclrun::cuda

@@ -140,6 +140,12 @@ Status PlanView::checkSlots() const {
     if (bytes == 0 || bytes > kMax || bytes % 128 != 0)
       return wrong("has steps of %u bytes; on GPUs it has to be a multiple of 128 up to %u", bytes, kMax);
   }
+  // Over a network both protocols take turns in one sequence of slots, from which a proxy sends either one's payload.
+  if (h.hosts > 1 && h.lineSteps != h.pairSteps)
+    return wrong("has lines in %u steps and pairs of %u; between hosts these have to be equal", h.lineSteps,
+                 h.pairSteps);
+  if (h.hosts > 1 && h.llStepBytes / 2 > std::min(h.pairStepBytes, h.narrowStepBytes))
+    return wrong("has lines of %u bytes, too many for its slots between hosts", h.llStepBytes);
   if (h.wideChannels > h.channels) return wrong("has %u wide ones of %u channels", h.wideChannels, h.channels);
   // Between hosts pairs have connections on these alone.
   const uint32_t free = h.smsPerLaunch > h.copyChannels ? h.smsPerLaunch - h.copyChannels : 0;

@@ -22,7 +22,8 @@ bool hasVariant(Device device, Collective collective, const plan::VariantRecord&
   const bool tree = algorithm == Algorithm::tree;
   const bool direct = algorithm == Algorithm::directOneShot;
   const bool rail = algorithm == Algorithm::rail;
-  if (rail && variant.protocol != uint8_t(Protocol::simple)) return false;
+  const bool isLL = variant.protocol == uint8_t(Protocol::ll);
+  if (rail && variant.protocol != uint8_t(Protocol::simple) && (device == Device::host || !isLL)) return false;
   if (algorithm == Algorithm::copyEngine) {
     return device == Device::cuda && (variant.requires_ & plan::kRequiresPublishedAddresses) != 0 &&
            collective != Collective::reduce && collective != Collective::barrier;
@@ -58,11 +59,15 @@ bool hasVariantBetweenGpuHosts(Collective collective, const plan::VariantRecord&
   if (collective == Collective::barrier) return true;
   const bool asMessages =
       collective == Collective::allToAll || collective == Collective::gather || collective == Collective::scatter;
-  if (variant.protocol != uint8_t(Protocol::simple)) return false;
+  // Only the proxy makes lines of what has arrived, so it has to reach the slots.
+  const bool isLL = variant.protocol == uint8_t(Protocol::ll) && (variant.requires_ & plan::kRequiresHostSlots) != 0;
+  if (variant.protocol != uint8_t(Protocol::simple) && !isLL) return false;
   if (((variant.flags & plan::kAsMessages) != 0) != asMessages) return false;
   const auto algorithm = Algorithm(variant.algorithm);
   if (asMessages || collective == Collective::sendRecv) return algorithm == Algorithm::directOneShot;
-  if (algorithm == Algorithm::ring || algorithm == Algorithm::rail) return true;
+  // Rings have no slots of their own for LL: they use those of pairs.
+  if (algorithm == Algorithm::ring) return !isLL || variant.channels <= pairChannels;
+  if (algorithm == Algorithm::rail) return true;
   const bool direct = algorithm == Algorithm::directOneShot || algorithm == Algorithm::directTwoShot;
   return variant.channels <= pairChannels && (algorithm == Algorithm::tree || (direct && ranks <= cuda::kMaxPeers));
 }

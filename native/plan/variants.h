@@ -8,9 +8,9 @@ namespace ncclrun {
 
 // Whether the device can carry out the collective by this variant.
 bool hasVariant(plan::Device device, plan::Collective collective, const plan::VariantRecord& variant);
-// The same, of what hasVariant() has, between GPUs of several hosts, whose proxies carry slots of protocol Simple. A
-// barrier is a reduction there. pairChannels: the first channels, on which pairs have connections, which all algorithms
-// use but rings and rails.
+// The same, of what hasVariant() has, between GPUs of several hosts, whose proxies carry slots of protocol Simple and,
+// over a network that cannot reach a GPU's memory, LL. A barrier is a reduction there. pairChannels: the first
+// channels, on which pairs have connections, which all algorithms use but rings and rails.
 bool hasVariantBetweenGpuHosts(plan::Collective collective, const plan::VariantRecord& variant, uint32_t ranks,
                                uint32_t pairChannels);
 

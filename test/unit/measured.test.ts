@@ -348,7 +348,7 @@ describe('tables of several hosts', () => {
     }
   });
 
-  test('a plan for measuring has every algorithm between GPUs of several hosts, under protocol Simple', () => {
+  test('a plan for measuring has every algorithm between GPUs of several hosts, under Simple and LL', () => {
     const plan = planned(gpuInput(4, 2), tables(scratch, true));
     validatePlan(plan);
     const numbered = (collective: CollectiveName): Variant[] =>
@@ -358,7 +358,9 @@ describe('tables of several hosts', () => {
     expect(new Set(numbered('allReduce').map(({ algorithm }) => algorithm))).toEqual(
       new Set(['ring', 'tree', 'rail', 'directOneShot', 'directTwoShot']),
     );
-    expect(new Set(numbered('allReduce').map(({ protocol }) => protocol))).toEqual(new Set(['simple']));
+    expect(new Set(numbered('allReduce').map(({ protocol }) => protocol))).toEqual(new Set(['simple', 'll']));
+    const ll = numbered('allReduce').filter(({ protocol }) => protocol === 'll');
+    expect(ll.every(({ requires }) => requires.includes('hostSlots'))).toBe(true);
     expect(numbered('allToAll').every(({ asMessages }) => asMessages)).toBe(true);
     const pairChannels = plan.gpuBuffers?.pairChannels ?? 0;
     const direct = numbered('allReduce').filter(({ algorithm }) => algorithm === 'directOneShot');

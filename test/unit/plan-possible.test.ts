@@ -72,7 +72,7 @@ describe('the variants that exist', () => {
   test('GPUs of several hosts have variants on the channels that their pairs have', () => {
     const algorithms = (collective: (typeof COLLECTIVES)[number], ranks: number, channels: number): string[] =>
       ALGORITHMS.filter((algorithm) => {
-        const variant = { algorithm, protocol: 'simple', asMessages: false, channels } as const;
+        const variant = { algorithm, protocol: 'simple', requires: [], asMessages: false, channels } as const;
         return isVariantBetweenGpuHosts(collective, variant, { ranks, pairChannels: 4 });
       });
     const direct = ['directTwoShot', 'directOneShot'];
@@ -83,7 +83,20 @@ describe('the variants that exist', () => {
     expect(algorithms('sendRecv', 17, 5)).toEqual(['directOneShot']);
     expect(algorithms('allToAll', 8, 1)).toEqual([]);
     expect(algorithms('barrier', 8, 1)).toEqual(ALGORITHMS);
-    const bulk = { algorithm: 'directOneShot', protocol: 'simple', asMessages: true, channels: 1 } as const;
+    const bulk = {
+      algorithm: 'directOneShot',
+      protocol: 'simple',
+      requires: [],
+      asMessages: true,
+      channels: 1,
+    } as const;
+    const ll = { ...bulk, protocol: 'll', requires: ['hostSlots'] } as const;
+    const ringByLL = { ...ll, algorithm: 'ring', asMessages: false } as const;
+    expect(isVariantBetweenGpuHosts('allToAll', ll, { ranks: 65, pairChannels: 1 })).toBe(true);
+    expect(isVariantBetweenGpuHosts('allReduce', ringByLL, { ranks: 65, pairChannels: 1 })).toBe(true);
+    expect(isVariantBetweenGpuHosts('allReduce', { ...ringByLL, channels: 2 }, { ranks: 65, pairChannels: 1 })).toBe(
+      false,
+    );
     expect(isVariantBetweenGpuHosts('allToAll', bulk, { ranks: 65, pairChannels: 1 })).toBe(true);
     expect(isVariantBetweenGpuHosts('allToAll', { ...bulk, algorithm: 'ring' }, { ranks: 8, pairChannels: 1 })).toBe(
       false,
@@ -178,8 +191,8 @@ test('the engines get the same bytes for the same plan', () => {
       "2056 e0b2b0d665395a30ed3db5c944222e0a3f0913c1599c4ae436467d36199ff129",
       "1800 2065d191df78a344fa012dae1560091e4983f1325a36a1ddd297400515bb544b",
       "11920 22f8e515ac6e89f44f336fda19c2a2ce3f9a7302e3d3c1bdcf787c281b8b9e44",
-      "3936 a9dc32f6f2294ee8fc60b731012c686992ec8f62b84d93c179e934e7ce1aa05c",
-      "3936 3aa873f2f9e5fc2be66437bcdfd11e9f88e4f1f7e956f4849cb36c04538d35ae",
+      "6616 55330497a485416f3094f8acc866d29fcb1262cfb95c32a3049fb460527dbd58",
+      "6616 17ed5086536a63616d5c48871382312272f9636a32f6a6ca8bfe290ce0b9db62",
     ]
   `);
 });

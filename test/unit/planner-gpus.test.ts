@@ -135,7 +135,7 @@ describe('the planner for GPUs', () => {
     expect(new Planner(null, { NCCL_MULTI_RANK_GPU_ENABLE: '1' }).plan(shared, true).device).toBe('cuda');
   });
 
-  test('GPUs of several hosts have rings and messages of protocol Simple, on few channels', () => {
+  test('GPUs of several hosts have rings and messages of protocols Simple and LL, on few channels', () => {
     const plan = gpuPlan(4, 2);
     validatePlan(plan);
     expect(plan.channels).toHaveLength(16);
@@ -149,6 +149,19 @@ describe('the planner for GPUs', () => {
     expect(decodeHostPlan(encodeHostPlan(plan, 1)).plan.tuning).toEqual(plan.tuning);
   });
 
+  test('between hosts protocol LL carries up to some KiB, and Simple what is larger or where a card reaches the GPUs', () => {
+    const rows = gpuPlan(2, 2).tuning.filter(({ collective }) => collective === 'allReduce');
+    const largest = Math.max(
+      ...rows.flatMap(({ upToBytes, variants }) => (variants[0]?.protocol === 'll' ? [upToBytes ?? Infinity] : [])),
+    );
+    expect(largest).toBeGreaterThan(1024);
+    expect(largest).toBeLessThan(4096);
+    for (const { variants } of gpuPlan(2, 2).tuning) {
+      expect(variants.at(-1)).toMatchObject({ protocol: 'simple', requires: [] });
+      for (const { protocol, requires } of variants) expect(requires).toEqual(protocol === 'll' ? ['hostSlots'] : []);
+    }
+  });
+
   test('between hosts small operations go directly or by trees, large ones by rails or rings', () => {
     expect(algorithmsBetween(2, 2)).toEqual(['directOneShot']);
     expect(algorithmsBetween(4, 2)).toEqual(['directOneShot', 'rail']);
@@ -160,7 +173,8 @@ describe('the planner for GPUs', () => {
   test('rails have connections on all channels, with slots of bounded memory', () => {
     const plan = gpuPlan(16, 2);
     const max = Math.max(...plan.tuning.map(({ variants }) => variants[0]?.channels ?? 0));
-    expect(plan.gpuBuffers).toMatchObject({ wideChannels: 16, pairChannels: 1, llStepBytes: 128, ll128StepBytes: 128 });
+    expect(plan.gpuBuffers).toMatchObject({ wideChannels: 16, pairChannels: 1, ll128StepBytes: 128 });
+    expect(plan.gpuBuffers?.llStepBytes).toBeGreaterThan(128);
     expect(max).toBe(16);
     expect(gpuPlan(18, 9).pairBuffer.stepBytes).toBeLessThan(gpuPlan(4, 2).pairBuffer.stepBytes);
     expect(gpuPlan(15, 2).gpuBuffers).toMatchObject({ wideChannels: 1, pairChannels: 1 });

@@ -1,7 +1,8 @@
 /** How ranks of several hosts reach each other, for the model: what the network and the hosts are known to carry. */
 import type { DeviceName } from '../../plan/types.ts';
+import { SOCKETS } from '../network/network.ts';
 import type { NetworkFacts } from '../network/network.ts';
-import { GPU_COSTS, HOST_COSTS } from '../tuning/between-costs.ts';
+import { GPU_COSTS, GPU_LL_COSTS, HOST_COSTS } from '../tuning/between-costs.ts';
 import type { Corrections } from '../tuning/between-costs.ts';
 import type { BetweenTerms, Situation } from '../tuning/situation.ts';
 
@@ -25,6 +26,7 @@ export function termsOf(
   return {
     device,
     costs: device === 'cuda' ? GPU_COSTS : HOST_COSTS,
+    llCosts: device === 'cuda' && (network === null || network.name === SOCKETS) ? GPU_LL_COSTS : null,
     corrections,
     nicRate: nicRateOf(nicRate, network),
     load: Math.max(1, load),

@@ -67,7 +67,7 @@ export function isLater(peers: readonly Pick<PlannedPeer, 'communicators'>[]): b
 
 /** Between hosts, memory of the host that a rank takes for the slots of its rails. */
 const RAIL_BYTES = 64 * MiB;
-/** Slots of protocols that do not cross the network. */
+/** Slots of LL128, which does not cross the network. */
 const NO_LINES = 128;
 
 interface Wanted {
@@ -106,8 +106,7 @@ function planWith({ ring, wide, narrow, lineSteps, ll, ll128 }: Sizes, wanted: W
   const { ranks, hosts, localRanks, rails, channels, messageChannels } = wanted;
   // The two ranks' rings and all that is theirs go by the pair.
   const pairChannels = ranks > 2 ? Math.min(channels, messageChannels) : channels;
-  const lines =
-    hosts > 1 ? { llStepBytes: NO_LINES, ll128StepBytes: NO_LINES } : { llStepBytes: ll, ll128StepBytes: ll128 };
+  const lines = { llStepBytes: ll, ll128StepBytes: hosts > 1 ? NO_LINES : ll128 };
   return {
     ranks,
     hosts,

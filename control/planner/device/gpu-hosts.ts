@@ -1,25 +1,47 @@
-/** Variants of GPUs of several hosts, which the network connects under protocol Simple. */
+/** Variants of GPUs of several hosts, which the network connects under protocol Simple and, for small sizes, LL. */
 import { areMessagesBetweenGpuHosts } from '../../plan/possible.ts';
 import { COLLECTIVES } from '../../plan/layout.ts';
-import type { AlgorithmName, TuningRow } from '../../plan/types.ts';
-import type { Preferences } from '../input/preferences.ts';
+import type { TuningRow, Variant } from '../../plan/types.ts';
+import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
 import { channelsOf } from '../tuning/between.ts';
 import { choicesFor } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/situation.ts';
 import { rowsOfSteps, stepsOf } from './gpu-tuning.ts';
 import type { ChannelBudget } from './gpu-tuning.ts';
 
+/** A further channel is another message for the proxy, which takes it longer than a block takes for its threads' next pass. */
+const LL_PASSES = 2;
+
 export function tuningBetweenHosts(situation: Situation, budget: ChannelBudget, preferences: Preferences): TuningRow[] {
   return COLLECTIVES.flatMap((collective) => {
     const asMessages = areMessagesBetweenGpuHosts(collective);
-    const budgetOf = (algorithm: AlgorithmName): ChannelBudget =>
-      collective === 'allReduce' ? withFewer(budget, channelsOf(collective, algorithm, budget)) : budget;
+    const budgetOf = (step: AlgorithmAndProtocol): ChannelBudget => {
+      const own = withFewer(budget, maxChannelsBetween(step, budget));
+      return collective === 'allReduce' ? withFewer(own, channelsOf(collective, step.algorithm, own)) : own;
+    };
     const steps = stepsOf(collective, choicesFor(collective, situation), preferences, situation);
-    return rowsOfSteps(collective, steps, budgetOf).map((row) => ({
+    return rowsOfSteps(collective, steps, budgetOf, LL_PASSES).map((row) => ({
       ...row,
-      variants: row.variants.map((variant) => ({ ...variant, asMessages })),
+      variants: row.variants.flatMap((variant) => withHostSlots({ ...variant, asMessages })),
     }));
   });
+}
+
+/** Rings have slots of their own for Simple alone, and use those of pairs for LL. */
+export function maxChannelsBetween(
+  { algorithm, protocol }: AlgorithmAndProtocol,
+  { channels, pairChannels }: Pick<ChannelBudget, 'channels' | 'pairChannels'>,
+): number {
+  return algorithm === 'ring' && protocol === 'll' ? Math.min(channels, pairChannels) : channels;
+}
+
+/** Under LL what it requires, and the same under Simple, which requires nothing. */
+export function withHostSlots(variant: Variant): Variant[] {
+  if (variant.protocol !== 'll') return [variant];
+  return [
+    { ...variant, requires: ['hostSlots'] },
+    { ...variant, protocol: 'simple', requires: [] },
+  ];
 }
 
 function withFewer(budget: ChannelBudget, max: number): ChannelBudget {

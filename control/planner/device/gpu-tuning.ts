@@ -1,7 +1,7 @@
 /** Chooses variants by collective and size between the GPUs of one host: per size the fastest one in the model. */
 import { COLLECTIVES } from '../../plan/layout.ts';
 import { canBeMessages } from '../../plan/possible.ts';
-import type { AlgorithmName, CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
+import type { CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
 import { bestOf, choicesFor, preferredChoices, isPulled, timeOf } from '../tuning/choices.ts';
 import type { Choice } from '../tuning/choices.ts';
@@ -111,16 +111,26 @@ function lastOf(collective: CollectiveName, choices: readonly Choice[], best: Ch
 export function rowsOfSteps(
   collective: CollectiveName,
   steps: readonly Step[],
-  budgetOf: (algorithm: AlgorithmName) => ChannelBudget,
+  budgetOf: (step: AlgorithmAndProtocol) => ChannelBudget,
+  llPasses = 1,
 ): TuningRow[] {
   return steps.flatMap((step, index) =>
-    rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, budgetOf(step.algorithm)),
+    rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, {
+      ...budgetOf(step),
+      passes: step.protocol === 'll' ? llPasses : 1,
+    }),
   );
 }
 
+/** `passes`: how often the threads of a block move data before another channel takes part. */
+interface RowBudget extends ChannelBudget {
+  readonly passes: number;
+}
+
 /** A row for each number of channels: as many as the size keeps busy. */
-function rowsOf(collective: CollectiveName, step: Step, from: number, budget: ChannelBudget): TuningRow[] {
-  const perChannel = bytesPerChannel(collective, step, budget.ranks);
+function rowsOf(collective: CollectiveName, step: Step, from: number, budget: RowBudget): TuningRow[] {
+  const perPass = bytesPerChannel(collective, step, budget.ranks);
+  const perChannel = perPass * budget.passes;
   const maxChannels = channelsFor(collective, step, budget);
   const minChannels = Math.min(maxChannels, budget.minChannels);
   const rows: TuningRow[] = [];
@@ -134,7 +144,7 @@ function rowsOf(collective: CollectiveName, step: Step, from: number, budget: Ch
     upToBytes > from && (step.upToBytes === null || upToBytes < step.upToBytes);
   // What one block's threads move at once needs no more of them.
   for (let threads = MIN_THREADS; step.protocol !== 'simple' && threads < THREADS; threads *= 2) {
-    const upToBytes = Math.floor((perChannel * threads) / THREADS);
+    const upToBytes = Math.floor((perPass * threads) / THREADS);
     if (isInside(upToBytes)) add(upToBytes, 1, threads);
   }
   for (let channels = 1; channels < maxChannels; channels *= 2) {

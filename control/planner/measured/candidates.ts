@@ -2,6 +2,7 @@
 import { COLLECTIVES } from '../../plan/layout.ts';
 import { areMessagesBetweenGpuHosts, hasRails, isVariantBetweenGpuHosts } from '../../plan/possible.ts';
 import type { CollectiveName, DeviceName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
+import { maxChannelsBetween, withHostSlots } from '../device/gpu-hosts.ts';
 import { MIN_THREADS, THREADS, variantsOnGpus } from '../device/gpu-tuning.ts';
 import type { ChannelBudget } from '../device/gpu-tuning.ts';
 import { PROTOCOLS_ON_HOSTS, variantOnHost } from '../device/host-tuning.ts';
@@ -14,6 +15,8 @@ import type { Situation } from '../tuning/situation.ts';
 export const MAX_CHANNELS_ON_HOSTS = 2;
 /** First size of a measuring plan's numbered rows, beyond all real sizes. */
 export const NUMBERED_FROM = 2 ** 40;
+
+const PROTOCOLS_BETWEEN_HOSTS: readonly ProtocolName[] = ['simple', 'll'];
 
 interface SearchContext extends ChannelBudget {
   readonly device: DeviceName;
@@ -61,7 +64,8 @@ function candidates(collective: CollectiveName, { device, situation, ...budget }
       return channelCounts(variant.algorithm === 'ring' ? MAX_CHANNELS_ON_HOSTS : 1).map((channels) =>
         variantOnHost(variant, channels),
       );
-    return channelCounts(variantsOnGpus.maxChannels(collective, variant, budget)).flatMap((channels) =>
+    const own = situation.hosts > 1 ? { ...budget, channels: maxChannelsBetween(variant, budget) } : budget;
+    return channelCounts(variantsOnGpus.maxChannels(collective, variant, own)).flatMap((channels) =>
       threadCounts(variant.protocol, channels).map((threads) =>
         variantsOnGpus.make(variant, { channels, threads }, budget.ranks),
       ),
@@ -79,7 +83,7 @@ export function isPossible(
     const asMessages = areMessagesBetweenGpuHosts(collective);
     return isVariantBetweenGpuHosts(
       collective,
-      { ...variant, asMessages },
+      { ...variant, asMessages, requires: variant.protocol === 'll' ? ['hostSlots'] : [] },
       { ranks: situation.ranks, pairChannels: asMessages ? variant.channels : pairChannels },
     );
   }
@@ -92,7 +96,9 @@ function possibleOn(device: DeviceName, collective: CollectiveName, situation: S
   if (device === 'host') return possibleOnHosts(collective, situation);
   if (situation.hosts === 1)
     return choicesFor(collective, situation).map(({ algorithm, protocol }) => ({ algorithm, protocol }));
-  return algorithmsBetween(collective, device, situation).map((algorithm) => ({ algorithm, protocol: 'simple' }));
+  return algorithmsBetween(collective, device, situation).flatMap((algorithm) =>
+    PROTOCOLS_BETWEEN_HOSTS.map((protocol) => ({ algorithm, protocol })),
+  );
 }
 
 function possibleOnHosts(collective: CollectiveName, situation: Situation): AlgorithmAndProtocol[] {
@@ -128,6 +134,7 @@ function nameOf({ algorithm, protocol, channels, threads }: Variant): string {
 /** A row's last variant must need nothing; `kernel`: one that does not, where ranks do not agree on copies. */
 export function withFallback(variant: Variant, kernel: Variant): Variant[] {
   if (variant.algorithm === 'copyEngine') return [{ ...variant, requires: ['publishedAddresses'] }, kernel];
+  if (variant.requires.includes('hostSlots')) return withHostSlots(variant);
   if (variant.protocol !== 'll128') return [{ ...variant, requires: [] }];
   return [
     { ...variant, requires: ['wholeLines'] },

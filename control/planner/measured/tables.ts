@@ -66,7 +66,13 @@ export class Tables implements HostTables {
     const pairChannels = isBetweenGpuHosts ? (planned.gpuBuffers?.pairChannels ?? channels) : channels;
     const context = { device, situation, ranks, channels, pairChannels, copyChannels: planned.copyChannels };
     const variantOf = (collective: CollectiveName, variant: Variant): Variant =>
-      isBetweenGpuHosts ? { ...variant, asMessages: areMessagesBetweenGpuHosts(collective) } : variant;
+      isBetweenGpuHosts
+        ? {
+            ...variant,
+            asMessages: areMessagesBetweenGpuHosts(collective),
+            requires: variant.protocol === 'll' ? ['hostSlots'] : variant.requires,
+          }
+        : variant;
     if (this.#options.measures) {
       const key = this.#keyOf(device, shape);
       const file = tablePath(this.#options.directory, key);

@@ -26,7 +26,7 @@ export interface BoundNetwork {
 }
 
 /** The backend that every host has, and the one for InfiniBand and RoCE. */
-const SOCKETS = 'Socket';
+export const SOCKETS = 'Socket';
 const VERBS = 'IB';
 /** Verbs have no sockets to share a load among. */
 const ONE_CONNECTION = { sockets: 1, socketThreads: 0 };

@@ -52,6 +52,27 @@ export const GPU_COSTS: BetweenCosts = {
 };
 
 /**
+ * The same under protocol LL, whose kernels wait for no fence and read what arrives as they poll, and whose proxies copy every byte once more: two H200 that
+ * are two hosts of one machine took 8 µs less than under Simple up to 512 bytes, and as long at 4 KiB. A proxy moved 400 bytes per microsecond; half of
+ * that is said here, so that LL is chosen only where it was measured to gain. `hopInside` is an estimate.
+ */
+export const GPU_LL_COSTS: BetweenCosts = {
+  before: 9,
+  beforeTree: 19,
+  hopBetween: 14,
+  hopInside: 1.2,
+  peer: 5,
+  reducedPeer: 1,
+  peerInside: 0.3,
+  perChannel: 200,
+  perRank: 200,
+  perHost: 17_500,
+  insideRate: Infinity,
+  fillMicroseconds: 0,
+  fillBytes: 1,
+};
+
+/**
  * Ranks on processors over sockets, whose one core does everything, one after the other: two ranks that are two hosts of a machine with two cores
  * (`ncclrun tune --simulate-hosts 2 -n 2`). A transfer took 13 µs in a quiet moment and 33 beside other work, and a core moved 1.2 to 1.7 GB/s each
  * way. Predicted times are 0.45 to 1.71 of 86 measured ones (`node bench/between-hosts.ts`). Left out of these are small operations with a root, which

@@ -25,7 +25,7 @@ const INTRA_HOST_ALGORITHMS: readonly AlgorithmName[] = [
 ];
 const BETWEEN_HOSTS: readonly AlgorithmName[] = ['ring', 'tree', 'directOneShot', 'directTwoShot', 'rail'];
 
-/** All choices with their predictions. Between hosts they are those of protocol Simple, and there are none for barriers, which are reductions. */
+/** All choices with their predictions. Between hosts there are none of LL128, and none for barriers, which are reductions. */
 export function choicesFor(collective: CollectiveName, situation: Situation): Choice[] {
   return situation.hosts === 1 ? choicesInside(collective, situation) : choicesBetween(collective, situation);
 }
@@ -46,8 +46,12 @@ function choicesBetween(collective: CollectiveName, situation: Situation): Choic
     ? ['directOneShot']
     : algorithmsBetween(collective, between.device, situation);
   return algorithms.flatMap((algorithm) => {
-    const prediction = predictBetween(collective, algorithm, situation, between);
-    return prediction === null ? [] : [{ algorithm, protocol: 'simple', prediction }];
+    const simple = predictBetween(collective, algorithm, situation, between);
+    const choices: Choice[] = simple === null ? [] : [{ algorithm, protocol: 'simple', prediction: simple }];
+    const { llCosts } = between;
+    const ll =
+      llCosts === null ? null : predictBetween(collective, algorithm, situation, { ...between, costs: llCosts });
+    return ll === null ? choices : [...choices, { algorithm, protocol: 'll', prediction: ll }];
   });
 }
 
@@ -58,7 +62,7 @@ function isMessage(collective: CollectiveName): boolean {
   return collective === 'sendRecv' || areMessagesBetweenGpuHosts(collective);
 }
 
-/** Algorithms that a plan may choose from, under protocol Simple. */
+/** Algorithms that a plan may choose from. */
 export function algorithmsBetween(collective: CollectiveName, device: DeviceName, extent: Extent): AlgorithmName[] {
   if (isMessage(collective) || collective === 'barrier' || collective === 'sendRecv') return [];
   return BETWEEN_HOSTS.filter((algorithm) => isPossibleBetween(collective, algorithm, device, extent));
@@ -72,7 +76,7 @@ function isPossibleBetween(
 ): boolean {
   if (algorithm === 'rail' && !hasRails(device, situation)) return false;
   const { ranks } = situation;
-  const variant = { algorithm, protocol: 'simple', asMessages: false, channels: 1 } as const;
+  const variant = { algorithm, protocol: 'simple', requires: [], asMessages: false, channels: 1 } as const;
   if (device === 'cuda') return isVariantBetweenGpuHosts(collective, variant, { ranks, pairChannels: 1 });
   const isDirect = algorithm === 'directOneShot' || algorithm === 'directTwoShot';
   return ALGORITHMS_OF[collective].includes(algorithm) && (!isDirect || ranks <= DIRECT_MAX_RANKS_ON_HOSTS);

@@ -26,6 +26,8 @@ export interface Situation {
 export interface BetweenTerms {
   readonly device: DeviceName;
   readonly costs: BetweenCosts;
+  /** Of protocol LL; null: the device or the network has it not. */
+  readonly llCosts: BetweenCosts | null;
   /** What measurements on the same kind of hosts and network say of the model. */
   readonly corrections: Corrections;
   /** Bytes per microsecond of each host's NICs together; null: unknown, or one machine plays the hosts. */

@@ -37,8 +37,8 @@ class LanePrimitives {
   }
   __device__ void finish() const {
     if (!has_) return;
-    storeConnection<kProtocol>(launch_, pairState(launch_, channel_, peer_), false, send_);
-    storeConnection<kProtocol>(launch_, pairState(launch_, channel_, peer_), true, receive_);
+    storeConnection(launch_, pairState(launch_, channel_, peer_), false, send_);
+    storeConnection(launch_, pairState(launch_, channel_, peer_), true, receive_);
   }
 
  private:

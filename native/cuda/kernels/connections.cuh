@@ -14,7 +14,8 @@ struct ConnectionState {
   uint64_t bytes;
   uint32_t posted;         // sender, protocol Simple: steps posted so far
   uint32_t writesHeaders;  // sender over a network, whose slots lie in GPU memory: no proxy can
-  uint32_t* stepBytes;     // sender, protocol Simple over a network: where to say how many bytes a slot has; else null
+  uint32_t sequence;       // protocol whose counters it uses: over a network all use those of Simple
+  uint64_t* posts;         // sender over a network: Region::posts; else null
 
   __device__ __forceinline__ bool isNextToPost(uint32_t one) const {
     return *static_cast<const volatile uint32_t*>(&posted) == one;
@@ -112,12 +113,15 @@ __device__ __forceinline__ void postStep(const Connections& connections, Connect
   }
   __threadfence_block();
   connection.bytes += bytes;
-  if (connection.stepBytes != nullptr) storeVolatile(connection.stepBytes + step % kMaxNetSteps, uint32_t(bytes));
   if (connection.writesHeaders != 0) {
     char* const slot = connection.slots + uint64_t(step & (connections.steps - 1)) * connections.stride;
     storeVolatile(reinterpret_cast<uint64_t*>(slot - kNetMessageHeaderBytes), netHeader(step, bytes));
   }
-  storeRelease(connection.tail, step + 1);
+  if (connection.posts != nullptr) {
+    storeRelease(connection.posts + step % kMaxNetSteps, netPost(step, false, bytes));
+  } else {
+    storeRelease(connection.tail, step + 1);
+  }
   __threadfence_block();
   *static_cast<volatile uint32_t*>(&connection.posted) = step + 1;
 }
@@ -134,27 +138,27 @@ __device__ __forceinline__ ConnectionState loadConnection(const Launch& launch, 
       header != 0 && launch.usesGpuDirect != 0 ? *static_cast<char* const volatile*>(&region.gpuSlots) : nullptr;
   if (gpuSlots != nullptr) data = gpuSlots;
   auto* const tail = &region.tail;
-  auto* const head = &reinterpret_cast<Region*>(receives ? regions.out : regions.in)->head[kProtocol];
+  const uint32_t sequence = regions.isRemote != 0 ? 0 : kProtocol;
+  auto* const head = &reinterpret_cast<Region*>(receives ? regions.out : regions.in)->head[sequence];
   if (receives) {
     const ReceiveState& state = launch.receives[index];
-    return {data, tail, head, state.step[kProtocol], 0, state.bytes, 0, 0, nullptr};
+    return {data, tail, head, state.step[sequence], 0, state.bytes, 0, 0, sequence, nullptr};
   }
   const SendState& state = launch.sends[index];
-  const uint32_t step = state.step[kProtocol];
-  auto* const stepBytes = header != 0 ? region.stepBytes : nullptr;
-  return {data, tail, head, step, state.head[kProtocol], state.bytes, step, gpuSlots != nullptr, stepBytes};
+  const uint32_t step = state.step[sequence];
+  auto* const posts = regions.isRemote != 0 ? region.posts : nullptr;
+  return {data, tail, head, step, state.head[sequence], state.bytes, step, gpuSlots != nullptr, sequence, posts};
 }
-template <uint32_t kProtocol>
 __device__ __forceinline__ void storeConnection(const Launch& launch, uint32_t index, bool receives,
                                                 const ConnectionState& connection) {
   if (receives) {
     ReceiveState& state = launch.receives[index];
-    state.step[kProtocol] = connection.step;
+    state.step[connection.sequence] = connection.step;
     state.bytes = connection.bytes;
   } else {
     SendState& state = launch.sends[index];
-    state.step[kProtocol] = connection.step;
-    state.head[kProtocol] = connection.freed;
+    state.step[connection.sequence] = connection.step;
+    state.head[connection.sequence] = connection.freed;
     state.bytes = connection.bytes;
   }
 }
@@ -168,8 +172,8 @@ __device__ __forceinline__ ConnectionState loadPairConnection(const Launch& laun
                                                               bool receives) {
   const uint64_t at = regionOffset(launch.slots, channel);
   const RegionPair regions = regionsOf(launch, peer);
-  return loadConnection<kProtocol>(launch, {regions.in + at, regions.out + at}, slotOffset(kProtocol, launch.slots),
-                                   pairState(launch, channel, peer), receives);
+  return loadConnection<kProtocol>(launch, {regions.in + at, regions.out + at, regions.isRemote},
+                                   slotOffset(kProtocol, launch.slots), pairState(launch, channel, peer), receives);
 }
 
 // Loads and stores the states of all connections of an item on one channel. The first two warps do the work; the caller
@@ -212,7 +216,7 @@ class ConnectionStore {
   __device__ void store(Connections& connections) const {
     if (!mine_) return;
     const uint32_t index = usesRing_ ? position_->state : pairState(launch_, channel_, peer_);
-    storeConnection<kProtocol>(launch_, index, receives_, connectionOf(connections));
+    storeConnection(launch_, index, receives_, connectionOf(connections));
   }
 
  private:

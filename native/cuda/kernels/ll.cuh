@@ -26,22 +26,25 @@ class LL {
   __device__ void finish() { steps_.finish(); }
 
   __device__ __forceinline__ void move(const Move& move) {
-    steps_.awaitCredits(move);
+    if (!steps_.awaitCredits(move)) return;
     SpinWait spin(launch_, connections_);
     const uint32_t bytes = uint32_t(move.count) * launch_.elementBytes;
+    steps_.announce(move, bytes);
     const uint32_t whole = wholeWords(move.own, move.target, bytes);
     const bool reduces = isReduced(move, reduction_);
     const Contributions contributions(move);
     for (uint32_t i = threadIdx.x; i * 8 < bytes; i += blockDim.x) {
       uint64_t word = 0;
+      bool isComplete = true;  // not after an abort: then nothing of it is sent
       if (move.own != nullptr) word = i < whole ? loadWord(move.own, i) : loadPart(move.own, i, bytes);
       if (reduces) {
-        word = reduced(move, contributions, i, word, spin);
+        word = reduced(move, contributions, i, word, spin, isComplete);
       } else if (move.receiveCount > 0) {
         uint64_t words[1];
-        receive(contributions, 0, i, words, spin);
+        isComplete = receive(contributions, 0, i, words, spin);
         word = words[0];
       }
+      if (!isComplete) break;
 #pragma unroll 1  // unrolled code would cost more than it saves: the peer is far away
       for (uint32_t k = move.to; k < move.to + move.sendCount; k++)
         storeLLLine(steps_.template sendSlot<uint4>(k) + i, word, steps_.sendFlag(k));
@@ -58,9 +61,9 @@ class LL {
   }
 
  private:
-  // Receives line i of contributions [first, +kAtOnce), polling all of them together.
+  // Receives line i of contributions [first, +kAtOnce), polling all of them together. Returns false after an abort.
   template <uint32_t kAtOnce>
-  __device__ __forceinline__ void receive(const Contributions& contributions, uint32_t first, uint32_t i,
+  __device__ __forceinline__ bool receive(const Contributions& contributions, uint32_t first, uint32_t i,
                                           uint64_t (&words)[kAtOnce], SpinWait& spin) {
     bool all;
     do {
@@ -79,10 +82,11 @@ class LL {
         words[k] = uint64_t(lines[k].z) << 32 | lines[k].x;
       }
     } while (!all && !spin.gaveUp());
+    return all;
   }
 
   __device__ __forceinline__ uint64_t reduced(const Move& move, const Contributions& contributions, uint32_t i,
-                                              uint64_t mine, SpinWait& spin) {
+                                              uint64_t mine, SpinWait& spin, bool& isComplete) {
     if constexpr (WordReduction<Ops>::kReduces) {
       constexpr uint32_t kAtOnce = 4;
       typename WordReduction<Ops>::Accumulator accumulator;
@@ -90,7 +94,7 @@ class LL {
 #pragma unroll 1
       for (uint32_t first = 0; first < contributions.count(); first += kAtOnce) {
         uint64_t words[kAtOnce]{};
-        receive(contributions, first, i, words, spin);
+        isComplete = receive(contributions, first, i, words, spin) && isComplete;
 #pragma unroll
         for (uint32_t k = 0; k < kAtOnce; k++) {
           if (!contributions.has(first + k)) break;

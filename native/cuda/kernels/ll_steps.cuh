@@ -44,18 +44,32 @@ class LLSteps {
   }
   __device__ __forceinline__ bool isRenewalDue(uint32_t i) const { return isRenewed(steps_.send(i), slots()); }
 
-  // Waits until all sends [to, +sendCount) have a free slot. All threads agree on whether there is one.
-  __device__ __forceinline__ void awaitCredits(const Move& move) {
+  // Waits until all sends [to, +sendCount) have a free slot. All threads agree on whether there is one. Returns false
+  // after an abort, to all threads.
+  __device__ __forceinline__ bool awaitCredits(const Move& move) {
     bool all = true;
     for (uint32_t i = move.to; i < move.to + move.sendCount; i++)
       all = all && reached(connections_.sends[i].freed + slots(), steps_.send(i) + 1);
-    if (all) return;
+    if (all) return true;
     __syncthreads();
     if (threadIdx.x == 0) {
       for (uint32_t i = move.to; i < move.to + move.sendCount; i++)
         awaitCreditSlowly(launch_, connections_, i, steps_.send(i));
     }
     __syncthreads();
+    const bool aborted = *static_cast<volatile bool*>(&connections_.aborted);
+    __syncthreads();  // a wait of a later step may abort
+    return !aborted;
+  }
+
+  // Says to the proxies of peers on other hosts which step follows.
+  __device__ __forceinline__ void announce(const Move& move, uint32_t bytes) {
+    if (launch_.slots.headerBytes == 0 || threadIdx.x != 0) return;
+    for (uint32_t i = move.to; i < move.to + move.sendCount; i++) {
+      uint64_t* const posts = connections_.sends[i].posts;
+      const uint32_t step = steps_.send(i);
+      if (posts != nullptr) storeVolatile(posts + step % kMaxNetSteps, netPost(step, true, bytes));
+    }
   }
 
   // Counts the step and grants credit where it is due.

@@ -33,6 +33,10 @@ __device__ __forceinline__ void storeRelease(uint32_t* to, uint32_t value) {
   maybeDelay();
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
+__device__ __forceinline__ void storeRelease(uint64_t* to, uint64_t value) {
+  maybeDelay();
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+}
 // Grants credit to a sender after a barrier of the threads that have read the slot; they have waited for their loads. A
 // release would also wait for their stores and for those of the next step.
 __device__ __forceinline__ void storeCredit(uint32_t* to, uint32_t value) {

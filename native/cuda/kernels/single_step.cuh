@@ -85,7 +85,8 @@ class SingleStep {
   }
   __device__ __forceinline__ bool isRenewalDue(uint32_t i) const { return isRenewed(sendFlag(i) - 1, slots()); }
 
-  __device__ __forceinline__ void awaitCredits(const Move&) const {}
+  __device__ __forceinline__ bool awaitCredits(const Move&) const { return true; }
+  __device__ __forceinline__ void announce(const Move&, uint32_t) const {}
   __device__ __forceinline__ void post(const Move& move, uint32_t bytes) {
     const uint32_t first = receives_ ? move.from : move.to, count = receives_ ? move.receiveCount : move.sendCount;
     if (mine_ - first < count) state_.bytes += bytes;
@@ -103,7 +104,7 @@ class SingleStep {
         if (!kOneWay && received_[mine_] > 0) state_.freed = state_.step + received_[mine_] - 1;
         state_.step += sent_[mine_];
       }
-      storeConnection<kProtocol>(launch_, pairState(launch_, channel_, peer_), receives_, state_);
+      storeConnection(launch_, pairState(launch_, channel_, peer_), receives_, state_);
     }
     __syncthreads();
     if (!kOneWay || !receives_) return;

@@ -74,7 +74,7 @@ Status NetRegions::makePair(uint32_t rank) {
   NCCLRUN_TRY(take(bytes, peer.in));
   NCCLRUN_TRY(take(bytes, peer.out));
   NCCLRUN_TRY(placeInGpu(rank, channels, true));
-  enter(rank, {reinterpret_cast<char*>(peer.in), reinterpret_cast<char*>(peer.out)});
+  enter(rank, {reinterpret_cast<char*>(peer.in), reinterpret_cast<char*>(peer.out), 1});
   return {};
 }
 
@@ -89,6 +89,7 @@ NetRegions::Place NetRegions::placeOf(uint32_t peer, uint32_t channel, bool send
   return {.data = reinterpret_cast<Region*>(sends ? out : in),
           .credit = reinterpret_cast<Region*>(sends ? in : out),
           .slots = (sends ? out : in) + first,
+          .lines = isPair ? (sends ? out : in) + slotOffset(1, slots_) : nullptr,
           .steps = isPair ? slots_.pairSteps : slots_.ringSteps,
           .stride = slotStride(slots_, isPair ? pairStepBytes(slots_, of) : slots_.ringStepBytes)};
 }
@@ -114,12 +115,14 @@ Status NetRegions::placeInGpu(uint32_t peer, uint32_t channels, bool isPair) {
 DeviceRing NetRegions::ringOf(uint32_t peer, uint32_t channel, bool sends) {
   constexpr uint64_t kUnused = kNetHeaderBytes - sizeof(NetConnection::SlotHeader);
   const Place place = placeOf(peer, channel, sends);
-  DeviceRing ring{.tail = &place.data->tail,
+  DeviceRing ring{.posts = place.data->posts,
+                  .tail = &place.data->tail,
                   .head = &place.credit->head[0],
-                  .stepBytes = place.data->stepBytes,
                   .slots = place.slots + kUnused,
                   .stride = place.stride,
-                  .bytes = uint64_t(place.steps) * place.stride - kUnused};
+                  .bytes = uint64_t(place.steps) * place.stride - kUnused,
+                  .lines = place.lines,
+                  .lineStride = slots_.llStepBytes};
   const auto found = inGpu_.find({peer, channel, sends});
   if (found == inGpu_.end()) return ring;
   const auto& [range, flushes] = found->second;

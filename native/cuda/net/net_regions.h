@@ -78,6 +78,7 @@ class NetRegions final : public DeviceRings {
     Region* data;
     Region* credit;
     std::byte* slots;  // behind the region's header
+    std::byte* lines;  // of protocol LL; null: rings have none
     uint32_t steps, stride;
   };
   Place placeOf(uint32_t peer, uint32_t channel, bool sends) const;

@@ -215,7 +215,10 @@ bool NetConnection::sendSlots() {
       const uint64_t step = posted_ / parts_;
       const uint32_t bytes = ring_.stepBytes[step % steps_].load(std::memory_order_relaxed);
       if (posted_ % parts_ == 0 && !hasGpuSlots())
-        headerOf(step) = {.step = uint32_t(step), .bytes = bytes, .call = calls_[step % steps_]};
+        headerOf(step) = {.step = uint32_t(step),
+                          .bytes = bytes,
+                          .call = calls_[step % steps_],
+                          .isLL = deviceRing_.has_value() && deviceRing_->isLL(step, steps_)};
       const Part part = partOf(posted_, sizeof(SlotHeader) + bytes);
       net::Request* request = nullptr;
       const Status status = sender_->isend(part.address, part.bytes, kTag, registration_, request);
@@ -345,9 +348,24 @@ bool NetConnection::received(uint64_t step, uint64_t part, size_t bytes) {
                                         std::to_string(uint32_t(step)) + " where more were due"});
   }
   if (part + 1 != parts_) return false;
+  if (deviceRing_.has_value() && !expand(step, header)) return true;
   calls_[step % steps_] = header.call;
   ring_.stepBytes[step % steps_].store(header.bytes, std::memory_order_relaxed);
   ring_.tail.store(step + 1, std::memory_order_seq_cst);
+  return true;
+}
+
+bool NetConnection::expand(uint64_t step, const SlotHeader& header) {
+  if (header.isLL == 0) {
+    deviceRing_->renew(step, steps_);
+  } else if (header.bytes <= deviceRing_->maxLLBytes()) {
+    deviceRing_->expand(step, steps_, header.bytes);
+  } else {
+    fail({ncclInternalError, peerName_ + " sent step " + std::to_string(uint32_t(step)) + " of " +
+                                 std::to_string(header.bytes) + " bytes under protocol LL, which has slots of " +
+                                 std::to_string(deviceRing_->maxLLBytes()) + " here"});
+    return false;
+  }
   return true;
 }
 

@@ -37,6 +37,7 @@ class NetConnection {
     uint32_t step = 0;   // low half of the step's number
     uint32_t bytes = 0;  // of payload; kEnd: the sender sends nothing more
     StepCall call;
+    uint8_t isLL = 0;  // kernels: the sender's step is one of protocol LL, so the receiver's is
   };
   static constexpr uint32_t kEnd = ~0u;
   // Of the last message, which is only the beginning of a header: so its size alone tells it from a step.
@@ -119,6 +120,8 @@ class NetConnection {
   bool publishArrivals(bool mayTest);
   // A part of a step has arrived in the step's slot.
   bool received(uint64_t step, uint64_t part, size_t bytes);
+  // Makes lines of a step of protocol LL where they are due. Returns false if it has none.
+  bool expand(uint64_t step, const SlotHeader& header);
   // True, or why a step's first message is none.
   bool isStep(uint64_t step, size_t bytes);
   // Where the message of that number lies, counted from the first one; `bytes`: of its whole step, with the header.
@@ -143,7 +146,7 @@ class NetConnection {
   const uint64_t parts_;
   const std::string peerName_;
   std::atomic<int>& busy_;
-  const std::optional<DeviceRing> deviceRing_;
+  std::optional<DeviceRing> deviceRing_;
   const Mapping memory_;
   Connection& ring_;
   std::byte* const slots_;

@@ -22,6 +22,23 @@ void store(void* word, uint32_t value) {
   std::atomic_ref(*static_cast<uint32_t*>(word)).store(value, std::memory_order_release);
 }
 
+// The data of lines whose flags all are there.
+std::vector<char> unpack(const char* lines, size_t bytes) {
+  std::vector<char> data((bytes + 7) / 8 * 8);
+  for (size_t half = 0; half < data.size() / 4; half++) std::memcpy(&data[half * 4], lines + half * 8, 4);
+  return data;
+}
+// The last line first: nobody may rely on their order.
+void pack(std::vector<char> data, uint32_t flag, char* lines) {
+  data.resize((data.size() + 7) / 8 * 8);
+  for (size_t half = data.size() / 4; half-- > 0;) {
+    uint32_t word = 0;
+    std::memcpy(&word, &data[half * 4], sizeof word);
+    std::atomic_ref(reinterpret_cast<uint64_t*>(lines)[half])
+        .store(uint64_t(flag) << 32 | word, std::memory_order_relaxed);
+  }
+}
+
 struct Types {
   const char* module;
   ncclDataType_t first, second;
@@ -117,7 +134,9 @@ Primitives::Primitives(Block& block, const cuda::Launch& launch, const Item& ite
   const auto ofPair = [&](uint32_t peer) {
     const uint64_t at = regionOffset(slots, channel);
     const RegionPair regions = regionsOf(launch, peer);
-    return Connection{{regions.in + at, regions.out + at}, slotOffset(protocol, slots), channel * launch.ranks + peer};
+    return Connection{{regions.in + at, regions.out + at, regions.isRemote},
+                      slotOffset(protocol, slots),
+                      channel * launch.ranks + peer};
   };
   const auto ofRing = [&](RegionPair regions) { return Connection{regions, position.slots, position.state}; };
   for (uint32_t i = 0; i < item.receiveCount; i++) {
@@ -134,15 +153,19 @@ Primitives::ConnectionState Primitives::connectionOf(const Connection& connectio
   const auto& [regions, slots, state] = connection;
   char* const data = receives ? regions.in : regions.out;
   char* const credit = receives ? regions.out : regions.in;
-  const uint32_t step = receives ? launch_.receives[state].step[protocol_] : launch_.sends[state].step[protocol_];
+  const bool isRemote = regions.isRemote != 0;
+  const uint32_t sequence = isRemote ? 0 : protocol_;
+  const uint32_t step = receives ? launch_.receives[state].step[sequence] : launch_.sends[state].step[sequence];
   const uint64_t bytes = receives ? launch_.receives[state].bytes : launch_.sends[state].bytes;
   const uint32_t header = protocol_ == 0 ? launch_.slots.headerBytes : 0;
   auto& region = *reinterpret_cast<Region*>(data);
   char* const gpuSlots = header != 0 && launch_.usesGpuDirect != 0 ? region.gpuSlots : nullptr;
   return {gpuSlots != nullptr ? gpuSlots : data + slots + header,
           &region.tail,
-          &reinterpret_cast<Region*>(credit)->head[protocol_],
-          receives || header == 0 ? nullptr : region.stepBytes,
+          &reinterpret_cast<Region*>(credit)->head[sequence],
+          receives || !isRemote ? nullptr : region.posts,
+          sequence,
+          isRemote && protocol_ == 1,
           !receives && gpuSlots != nullptr,
           state,
           step,
@@ -151,22 +174,35 @@ Primitives::ConnectionState Primitives::connectionOf(const Connection& connectio
 
 void Primitives::finish() {
   for (const ConnectionState& connection : receives_) {
-    launch_.receives[connection.state].step[protocol_] = connection.step;
+    launch_.receives[connection.state].step[connection.sequence] = connection.step;
     launch_.receives[connection.state].bytes = connection.bytes;
   }
   for (const ConnectionState& connection : sends_) {
-    launch_.sends[connection.state].step[protocol_] = connection.step;
+    launch_.sends[connection.state].step[connection.sequence] = connection.step;
     launch_.sends[connection.state].bytes = connection.bytes;
   }
+}
+
+bool Primitives::hasArrived(const ConnectionState& connection, size_t count) const {
+  const uint32_t wanted = connection.step + 1;
+  if (connection.hasLines) {
+    const size_t bytes = count * launch_.elementBytes;
+    for (size_t line = 0; line * 8 < bytes; line++) {
+      for (const size_t half : {4, 12}) {
+        if (load(slotOf(connection) + line * 16 + half) != wanted) return false;
+      }
+    }
+    return true;
+  }
+  const uint32_t flag = load(flagOf(connection));
+  return int32_t(flag - wanted) >= 0 && (protocol_ == 0 || flag == wanted);
 }
 
 bool Primitives::awaitSlots(const Move& move) {
   if (aborted_) return false;
   const bool ready = block_.await(launch_, [&] {
     for (uint32_t i = move.from; i < move.from + move.receiveCount; i++) {
-      const ConnectionState& connection = receives_[i];
-      const uint32_t flag = load(flagOf(connection));
-      if (int32_t(flag - (connection.step + 1)) < 0 || (protocol_ != 0 && flag != connection.step + 1)) return false;
+      if (!hasArrived(receives_[i], move.count)) return false;
     }
     for (uint32_t i = move.to; i < move.to + move.sendCount; i++) {
       if (int32_t(load(sends_[i].head) + uint32_t(steps_) - (sends_[i].step + 1)) < 0) return false;
@@ -188,17 +224,30 @@ void Primitives::move(const Move& move) {
     reduction_.scale(scaled.data(), own, move.count, &reduction_.scalar);
     own = scaled.data();
   }
+  std::vector<std::vector<char>> unpacked(move.receiveCount), packed(move.sendCount);
   std::vector<const void*> sources;
   for (uint32_t i = 0; i < move.receiveCount; i++) {
     if (own != nullptr && sources.size() == move.ownIndex) sources.push_back(own);
-    sources.push_back(slotOf(receives_[move.from + i]) + skip);
+    const ConnectionState& connection = receives_[move.from + i];
+    if (connection.hasLines) unpacked[i] = unpack(slotOf(connection), bytes);
+    sources.push_back(connection.hasLines ? unpacked[i].data() : slotOf(connection) + skip);
   }
   if (own != nullptr && sources.size() == move.receiveCount) sources.push_back(own);
   std::vector<void*> targets;
-  for (uint32_t i = 0; i < move.sendCount; i++) targets.push_back(slotOf(sends_[move.to + i]) + skip);
+  for (uint32_t i = 0; i < move.sendCount; i++) {
+    const ConnectionState& connection = sends_[move.to + i];
+    if (connection.hasLines) packed[i].resize(bytes);
+    targets.push_back(connection.hasLines ? packed[i].data() : slotOf(connection) + skip);
+  }
   if (move.target != nullptr) targets.push_back(move.target);
   reduce(sources, targets, move.count, move.target != nullptr);
   post(move);
+  for (uint32_t i = 0; i < move.sendCount; i++) {
+    if (ConnectionState posted = sends_[move.to + i]; posted.hasLines) {
+      posted.step--;
+      pack(packed[i], posted.step + 1, slotOf(posted));
+    }
+  }
 }
 
 void Primitives::reduce(std::span<const void* const> sources, std::span<void* const> targets, size_t count,
@@ -243,10 +292,15 @@ void Primitives::post(const Move& move) {
   for (uint32_t i = move.to; i < move.to + move.sendCount; i++) {
     ConnectionState& connection = sends_[i];
     connection.bytes += bytes;
-    if (connection.stepBytes != nullptr) store(connection.stepBytes + connection.step % kMaxNetSteps, uint32_t(bytes));
     if (connection.writesHeaders) {
       const uint64_t header = netHeader(connection.step, bytes);
       std::memcpy(slotOf(connection) - kNetMessageHeaderBytes, &header, sizeof header);
+    }
+    if (connection.posts != nullptr) {
+      std::atomic_ref(connection.posts[connection.step % kMaxNetSteps])
+          .store(netPost(connection.step, protocol_ == 1, bytes), std::memory_order_release);
+      connection.step++;
+      continue;
     }
     void* const flag = flagOf(connection);
     store(flag, ++connection.step);

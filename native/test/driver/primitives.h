@@ -98,14 +98,17 @@ class Primitives {
     void* target;
     size_t count;
   };
-  // A slot begins with the number of its step, from 1; under protocol Simple the number lies beside the slots.
+  // A slot begins with the number of its step, from 1; under protocol Simple the number lies beside the slots. Over a
+  // network slots of protocol LL are lines, as kernels and proxies have them.
   struct ConnectionState {
     char* slots;
     uint32_t* tail;
     uint32_t* head;
-    uint32_t* stepBytes;  // of a sender over a network
-    bool writesHeaders;   // the same, whose slots lie in GPU memory
-    uint32_t state;       // its number
+    uint64_t* posts;     // of a sender over a network
+    uint32_t sequence;   // the protocol whose counters it uses
+    bool hasLines;       // protocol LL over a network
+    bool writesHeaders;  // the same, whose slots lie in GPU memory
+    uint32_t state;      // its number
     uint32_t step;
     uint64_t bytes;
   };
@@ -122,6 +125,7 @@ class Primitives {
     return protocol_ == 0 ? static_cast<void*>(connection.tail) : slotOf(connection);
   }
   bool awaitSlots(const Move& move);
+  bool hasArrived(const ConnectionState& connection, size_t count) const;
   void move(const Move& move);
   // Into all targets; scaled before.
   void reduce(std::span<const void* const> sources, std::span<void* const> targets, size_t count, bool divides) const;

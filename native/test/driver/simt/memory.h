@@ -34,6 +34,7 @@ void storeAs(T* to, T value, std::memory_order order) {
 
 inline uint32_t loadAcquire(const uint32_t* from) { return loadAs(from, std::memory_order_acquire); }
 inline void storeRelease(uint32_t* to, uint32_t value) { storeAs(to, value, std::memory_order_release); }
+inline void storeRelease(uint64_t* to, uint64_t value) { storeAs(to, value, std::memory_order_release); }
 inline void storeCredit(uint32_t* to, uint32_t value) { storeRelease(to, value); }
 inline void addRelease(uint32_t* to, uint32_t value) {
   simt::delay();
