@@ -4,6 +4,14 @@ import { printableLines } from '../../control/printable.ts';
 
 export type Paint = (format: 'bold' | 'dim' | 'red' | 'yellow', text: string) => string;
 
+/** --color, which stands above the environment's variables. */
+let chosen: boolean | null = null;
+
+/** `auto` leaves it to the environment and the terminal. */
+export function chooseColour(choice: string | null): void {
+  chosen = choice === 'always' ? true : choice === 'never' ? false : null;
+}
+
 export function makePaint(isTerminal: boolean, environment: Readonly<Record<string, string | undefined>>): Paint {
   if (!wantsColour(isTerminal, environment)) return (_format, text) => text;
   return (format, text) => styleText(format, text, { validateStream: false });
@@ -21,6 +29,7 @@ export function printablePainted(text: string): string {
 }
 
 export function wantsColour(isTerminal: boolean, environment: Readonly<Record<string, string | undefined>>): boolean {
+  if (chosen !== null) return chosen;
   const forced = environment['FORCE_COLOR'];
   if (forced !== undefined) return forced !== '0' && forced !== 'false';
   if ((environment['NO_COLOR'] ?? '') !== '') return false;

@@ -39,6 +39,7 @@ export function plainReporter(
     live: false,
     stdoutTaken: false,
     verbose: false,
+    quiet: false,
     environment: { NO_COLOR: '1' },
     ...options,
   });
