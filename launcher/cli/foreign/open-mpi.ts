@@ -3,7 +3,7 @@ import { foreignTool } from './foreign-option.ts';
 
 const onlyMpi = 'it concerns MPI itself; NCCL is told by variables, such as -x NCCL_SOCKET_IFNAME=eth0';
 const prints = 'ncclrun --dry-run prints where each rank would run';
-const parameter = '--mca -mca --gmca -gmca --prtemca --pmixmca --omca';
+const parameter = '--mca --gmca --prtemca --pmixmca --omca';
 
 export const openMpi = foreignTool('Open MPI', 'mpirun', [
   ['--allow-run-as-root', '', 'ignored', 'root may start jobs'],
@@ -20,7 +20,7 @@ export const openMpi = foreignTool('Open MPI', 'mpirun', [
   [parameter, 'K V', 'means', '--map-by {2}', /^rmaps_(base|default)_mapping_policy$/u],
   [parameter, 'K V', 'means', '--hostfile {2}', /^(orte|prte)_default_hostfile$/u],
   [parameter, 'K V', 'ignored', onlyMpi],
-  ['--tune -am --am', 'FILE', 'ignored', onlyMpi],
+  ['--tune --am', 'FILE', 'ignored', onlyMpi],
   ['--prefix', 'DIR', 'ignored', 'ncclrun finds its own files on every host'],
   ['--noprefix', '', 'ignored', 'ncclrun finds its own files on every host'],
   ['-c', 'N', 'means', '-n {1}'],

@@ -8,7 +8,7 @@ import { openMpi } from './open-mpi.ts';
 import { srun } from './srun.ts';
 import { deepSpeed, torchrun } from './torch.ts';
 
-export const launchers: readonly ForeignTool[] = [openMpi, mpich, intelMpi, srun, torchrun, deepSpeed, horovod];
+const launchers: readonly ForeignTool[] = [openMpi, mpich, intelMpi, srun, torchrun, deepSpeed, horovod];
 export const foreignTools: readonly ForeignTool[] = [...launchers, ncclTests];
 
 export interface FoundOption {

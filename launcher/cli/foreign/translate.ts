@@ -15,7 +15,7 @@ export interface Note {
   readonly reason: string;
 }
 
-export type Translation =
+type Translation =
   | { readonly type: 'words'; readonly words: readonly string[] }
   | { readonly type: 'note'; readonly note: Note }
   | { readonly type: 'nodes'; readonly count: string }
