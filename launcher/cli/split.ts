@@ -34,8 +34,9 @@ interface SplitCommandLine extends Part {
 
 /** Throws a FailureError (usage): unknown options, a missing value, a `:` without a program on both sides. */
 export function splitCommandLine(argv: readonly string[], line: CommandLine): SplitCommandLine {
-  const remarks: Remarks = { problems: [], notes: [] };
+  const remarks: Remarks = { problems: [], notes: [], ofSrun: null };
   const parts = readParts(argv, line, remarks);
+  refuseNodes(parts, remarks);
   if (remarks.problems.length > 0) throw problemsError(remarks.problems);
   return { ...parts, notes: noteLines(remarks.notes) };
 }
@@ -44,6 +45,18 @@ export function splitCommandLine(argv: readonly string[], line: CommandLine): Sp
 interface Remarks {
   readonly problems: Problem[];
   readonly notes: Note[];
+  /** An option that srun alone has. */
+  ofSrun: string | null;
+}
+
+/** On a line for srun, -N is the number of hosts. */
+function refuseNodes({ given, further }: Omit<SplitCommandLine, 'notes'>, { problems, ofSrun }: Remarks): void {
+  const found = [given, ...further.map((part) => part.given)].flat().find(({ flag }) => flag === '-N');
+  if (found === undefined || ofSrun === null) return;
+  const { value } = found;
+  const message = `-N ${value} beside ${ofSrun}, which is an option of srun, has two meanings`;
+  const remedy = `write --nodes ${value} for the number of hosts, --npernode ${value} for ranks on each host`;
+  problems.push({ flag: '-N', message, remedy });
 }
 
 /** A line for each reason. */
@@ -110,7 +123,8 @@ function readPart(argv: readonly string[], line: CommandLine, remarks: Remarks):
     const foreign = foreignOption(argv, index, line);
     if (foreign !== null) {
       index = foreign.next;
-      const { translation } = foreign;
+      const { translation, tools, flag } = foreign;
+      if (tools.join() === 'Slurm' && ownOption(flag, line) === null) remarks.ofSrun ??= flag;
       if (translation.type === 'words') given.push(...ownOptions(translation.words, foreign.flag, line));
       else if (translation.type === 'note') remarks.notes.push(translation.note);
       else if (translation.type === 'nodes') nodes.push(foreign);
@@ -133,8 +147,11 @@ function readPart(argv: readonly string[], line: CommandLine, remarks: Remarks):
 /** An entry for a certain value stands before our own option of that name, one for every value behind it. */
 function foreignOption(argv: readonly string[], index: number, line: CommandLine): Translated | null {
   const isOwn = ownOption(argv[index] ?? '', line) !== null;
+  const isOption = (word: string) => ownOption(word, line) !== null;
   for (const tools of toolsOf(line)) {
-    const found = translated(argv, index, tools, 'certain') ?? (isOwn ? null : translated(argv, index, tools, 'any'));
+    const found =
+      translated(argv, index, tools, 'certain', isOption) ??
+      (isOwn ? null : translated(argv, index, tools, 'any', isOption));
     if (found !== null) return found;
   }
   return null;

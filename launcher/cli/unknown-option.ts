@@ -21,8 +21,8 @@ export function unknownProblem(word: string, line: CommandLine): Problem {
   const [, letters, digits] = /^-([A-Za-z]+)([0-9].*)$/u.exec(flag) ?? [];
   const attached = line.options.find((option) => option.flags.includes(`-${letters}`));
   if (attached !== undefined) {
-    const meaning = letters === 'N' ? ' (ranks on each host)' : '';
-    return { flag, message: `unknown option ${word}`, remedy: `did you mean -${letters} ${digits}${meaning}?` };
+    const meaning = letters === 'N' ? ` (ranks on each host)? For srun it is --nodes ${digits}` : '?';
+    return { flag, message: `unknown option ${word}`, remedy: `did you mean -${letters} ${digits}${meaning}` };
   }
   const guess = nearest(flag, guessable(flag, line));
   const remedy = `${guess === null ? '' : `did you mean ${guess}? `}${command} lists all`;

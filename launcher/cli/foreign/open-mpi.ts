@@ -32,6 +32,15 @@ export const openMpi = foreignTool('Open MPI', 'mpirun', [
   ['--bind-to-core', '', 'means', '--bind-to core'],
   ['--bind-to-none', '', 'means', '--bind-to none'],
   ['--bind-to-socket', '', 'instead', 'write --bind-to numa (the cores of a NUMA node)'],
+  [
+    '--bind-to',
+    'HOW',
+    'instead',
+    'write --bind-to numa (the cores of a NUMA node)',
+    /^(socket|package|l[123]cache|board)\b/u,
+  ],
+  ['--bind-to', 'HOW', 'instead', 'write --bind-to core (a whole core for each rank)', /^(hwthread|core:|rr|cpu)/u],
+  ['--rank-by', 'HOW', 'instead', 'write --rank-by slot, node or numa', /^(core|hwthread|socket|package|fill|span)\b/u],
   ['--bycore', '', 'instead', 'write --map-by slot --bind-to core'],
   ['--bysocket', '', 'instead', 'write --map-by numa'],
   [

@@ -17,7 +17,7 @@ export const srun = foreignTool('Slurm', 'srun', [
   ['-u --unbuffered', '', 'ignored', 'ncclrun passes lines on as they come'],
   ['-K --kill-on-bad-exit', '[0|1]', 'instead', 'write --on-failure shrink, with which the other ranks go on', /^0$/u],
   ['-K --kill-on-bad-exit', '[0|1]', 'ignored', 'a rank that fails ends the job'],
-  ['--mpi', 'NAME', 'ignored', 'ncclrun brings the ranks together itself'],
+  ['--mpi', 'NAME', 'ignored', 'ncclrun brings the ranks together itself', /^(pmi|none|list|openmpi|cray|lam|mpich)/u],
   ['--cpu-bind', 'HOW', 'means', '--bind-to none', /^(none|no)$/u],
   ['--cpu-bind', 'HOW', 'means', '--bind-to core', /^cores$/u],
   ['--cpu-bind', 'HOW', 'means', '--bind-to numa', /^ldoms$/u],

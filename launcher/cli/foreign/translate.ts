@@ -24,7 +24,8 @@ type Translation =
 
 export interface Translated {
   readonly translation: Translation;
-  readonly tool: string;
+  /** Tools that have the option. */
+  readonly tools: readonly string[];
   /** As typed. */
   readonly flag: string;
   /** Index of the word after the option. */
@@ -33,35 +34,52 @@ export interface Translated {
 
 /**
  * Null if no table has the option at `index`. `which`: entries for certain values, which come before our own options of that name, or those
- * for every value.
+ * for every value. `isOption`: a word that is an option is no value.
  */
 export function translated(
   argv: readonly string[],
   index: number,
   tools: readonly ForeignTool[],
   which: 'certain' | 'any',
+  isOption: (word: string) => boolean,
 ): Translated | null {
   const word = argv[index] ?? '';
   const equals = word.indexOf('=');
   const flag = equals === -1 ? word : word.slice(0, equals);
   if (bareFlag(flag) === '') return null;
-  const found = entriesOf(flag, tools)
-    .map((entry) => ({ ...entry, ...valuesOf(argv, index, equals, entry.option.argument) }))
-    .filter(({ option, values }) => (which === 'any') === (option.when === null) && fits(option.when, values));
+  const found = tools.flatMap((tool) => firstThatFits(entriesOf(flag, [tool]), argv, index, which, isOption));
   const [first] = found;
   if (first === undefined) return null;
-  const { tool, next } = first;
+  const { next } = first;
+  const named = [...new Set(found.map(({ tool }) => tool))];
   if (first.missing) {
     const message = `${flag} needs a value`;
     const problem = { flag, message, remedy: `write ${flag} ${first.option.argument}` };
-    return { translation: { type: 'problem', problem }, tool, flag, next };
+    return { translation: { type: 'problem', problem }, tools: named, flag, next };
   }
   const one = found.every(({ option }) => isSame(option.treatment, option.text, first.option));
-  if (one) return { translation: treated(first, flag, first.values, argv.slice(index, next)), tool, flag, next };
+  if (one)
+    return { translation: treated(first, flag, first.values, argv.slice(index, next)), tools: named, flag, next };
   const remedy = found.map((entry) => `as in ${entry.tool}: ${adviceOf(entry, entry.values)}`).join('; ');
-  const message = `${flag} has different meanings in ${listed(found.map((entry) => entry.tool))}`;
+  const message = `${flag} has different meanings in ${listed(named)}`;
   const last = Math.max(...found.map((entry) => entry.next));
-  return { translation: { type: 'problem', problem: { flag, message, remedy } }, tool, flag, next: last };
+  return { translation: { type: 'problem', problem: { flag, message, remedy } }, tools: named, flag, next: last };
+}
+
+/** Of one tool's entries the first that applies. */
+function firstThatFits(
+  entries: readonly FoundOption[],
+  argv: readonly string[],
+  index: number,
+  which: 'certain' | 'any',
+  isOption: (word: string) => boolean,
+): (FoundOption & Values)[] {
+  const equals = (argv[index] ?? '').indexOf('=');
+  return entries
+    .filter(({ option }) => (which === 'any') === (option.when === null))
+    .map((entry) => ({ ...entry, ...valuesOf(argv, index, equals, entry.option.argument, isOption) }))
+    .filter(({ option, values }) => fits(option.when, values))
+    .slice(0, 1);
 }
 
 interface Values {
@@ -70,12 +88,20 @@ interface Values {
   readonly missing: boolean;
 }
 
-function valuesOf(argv: readonly string[], index: number, equals: number, argument: string): Values {
+function valuesOf(
+  argv: readonly string[],
+  index: number,
+  equals: number,
+  argument: string,
+  isOption: (word: string) => boolean,
+): Values {
   const names = argument === '' ? [] : argument.split(' ');
   const attached = equals === -1 ? [] : [(argv[index] ?? '').slice(equals + 1)];
   const wanted = argument.startsWith('[') ? 0 : Math.max(0, names.length - attached.length);
-  const values = [...attached, ...argv.slice(index + 1, index + 1 + wanted)];
-  return { values, next: index + 1 + wanted, missing: wanted > values.length - attached.length };
+  const following = argv.slice(index + 1, index + 1 + wanted);
+  const end = following.findIndex((word) => word.startsWith('-') && isOption(word));
+  const taken = end === -1 ? following : following.slice(0, end);
+  return { values: [...attached, ...taken], next: index + 1 + taken.length, missing: taken.length < wanted };
 }
 
 /** Several are one where all are ignored, or all have the same effect. */
@@ -133,7 +159,6 @@ function filledText(text: string, values: readonly string[]): string {
   return text.replaceAll(/\{([12])\}/gu, (_place, digit: string) => values[Number(digit) - 1] ?? '');
 }
 
-function listed(names: readonly string[]): string {
-  const all = [...new Set(names)];
+function listed(all: readonly string[]): string {
   return all.length === 1 ? `${all[0]}` : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
 }
