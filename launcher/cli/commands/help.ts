@@ -14,6 +14,9 @@ const runNotes = [
 /** Longer lines are hard to read, however wide the terminal. */
 const WIDEST = 120;
 
+/** A longer list of values is left to the whole help. */
+const WIDEST_ARGUMENT = 24;
+
 /** Those that most jobs need; `--help all` has the others. */
 const usual = new Set([
   'np',
@@ -70,6 +73,7 @@ export function shortHelpText(width: number): string {
 }
 
 function spelling(option: Option): string {
+  if (argumentText(option).length > WIDEST_ARGUMENT) return `${option.flags[0] ?? ''} HOW`;
   return `${option.flags[0] ?? ''}${argumentText(option)}`;
 }
 

@@ -35,7 +35,7 @@ export async function perf(argv: readonly string[]): Promise<number> {
   if (net !== null) return net.perfNet(settings, request, notices);
 
   const { json, streams, others, files } = await measuringReporters(settings, request, notices);
-  const reporter = new PerfReporter(others, streams.stdout, json);
+  const reporter = new PerfReporter(others, streams.stdout, json, settings.text('device') !== 'auto');
   const result = await runReported(request, reporter);
   return reportUnwritten(files, streams, reporter.verdict(result).exitCode);
 }
