@@ -114,7 +114,8 @@ export function layerOfFlags(given: readonly GivenOption[]): SettingsLayer {
   for (const { option, flag, value } of given) {
     const before = layer.get(option.name);
     const earlier = option.kind.type === 'list' ? (before?.values ?? []) : [];
-    if (before !== undefined && option.kind.type !== 'list' && bareFlag(before.source) !== bareFlag(flag)) {
+    const isOverride = ['list', 'flag', 'optional-choice'].includes(option.kind.type);
+    if (before !== undefined && !isOverride && bareFlag(before.source) !== bareFlag(flag)) {
       const [first = ''] = before.values;
       if (first !== value) throw twoSpellings(option, `${before.source} ${first}`, `${flag} ${value}`);
     }
