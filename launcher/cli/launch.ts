@@ -80,6 +80,7 @@ export function plainReporter(
     fold: request.fold,
     verbose: options.verbose,
     quiet: options.quiet,
+    hangFails: request.onHang === 'abort' || request.onHang === 'restart',
     environment: process.env,
   });
 }

@@ -35,6 +35,8 @@ export interface PlainOptions {
   readonly verbose: boolean;
   /** Only failures and what was asked for are printed. */
   readonly quiet: boolean;
+  /** A hang is a failure, which is printed in any case. */
+  readonly hangFails: boolean;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
@@ -117,7 +119,7 @@ export class PlainReporter implements Reporter {
         this.#reportShrink(event);
         return;
       case 'hang':
-        this.#printLine(hangText(event));
+        if (!this.#options.hangFails) this.#printLine(hangText(event));
         return;
       case 'xid':
         this.#printLine(xidText(event));

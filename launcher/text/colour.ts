@@ -21,6 +21,34 @@ const ESCAPE = String.fromCodePoint(0x1b);
 /** What a Paint puts before and after a text. */
 const CODES = new RegExp(`(${ESCAPE}\\[(?:1|2|22|31|33|39)m)`);
 
+/** Lines of ours that are wider than a terminal's `columns` go on between words, further in. Colours take no columns. */
+export function wrappedPainted(text: string, columns: number): string {
+  return text
+    .split('\n')
+    .map((line) => (widthOf(line) <= columns ? line : wrappedLine(line, columns)))
+    .join('\n');
+}
+
+function wrappedLine(line: string, columns: number): string {
+  const [, leading = '', rest = ''] = /^( *)(.*)$/su.exec(line) ?? [];
+  const further = widthOf(rest.split(' ', 1)[0] ?? '') === 'next:'.length && leading.length === 2 ? 6 : 2;
+  const indent = ' '.repeat(leading.length + further);
+  let current = leading;
+  let result = '';
+  for (const [index, word] of rest.split(' ').entries()) {
+    const longer = index === 0 ? leading + word : `${current} ${word}`;
+    if (index > 0 && widthOf(longer) > columns) {
+      result += `${current}\n`;
+      current = indent + word;
+    } else current = longer;
+  }
+  return result + current;
+}
+
+function widthOf(text: string): number {
+  return text.includes(ESCAPE) ? text.replaceAll(new RegExp(CODES, 'gu'), '').length : text.length;
+}
+
 /** As printableLines, of text that has colours. */
 export function printablePainted(text: string): string {
   if (!text.includes(ESCAPE)) return printableLines(text);

@@ -40,6 +40,7 @@ export function plainReporter(
     stdoutTaken: false,
     verbose: false,
     quiet: false,
+    hangFails: false,
     environment: { NO_COLOR: '1' },
     ...options,
   });
