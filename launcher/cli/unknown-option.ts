@@ -31,7 +31,11 @@ export function unknownProblem(word: string, line: CommandLine): Problem {
 
 /** Options that `flag` may be a misspelling of; none that means the opposite. */
 function guessable(flag: string, line: CommandLine): string[] {
-  const denies = (text: string) => /^no-?[a-z]{4}/u.test(bareFlag(text));
   const known = line.options.flatMap((option) => [...option.flags, ...(option.pairFlags ?? [])]);
   return known.filter((candidate) => candidate.length > 2 && denies(candidate) === denies(flag));
+}
+
+/** `--no-stage`, `--nooversubscribe`; `--nodes` is none. */
+function denies(flag: string): boolean {
+  return /^no-?[a-z]{4}/u.test(bareFlag(flag));
 }

@@ -127,7 +127,7 @@ const jobs: Readonly<Record<string, Job | readonly Job[]>> = {
     also: ({ stdout }) => expect(JSON.parse(stdout)).toMatchObject({ ok: true }),
   },
   color: [
-    { value: 'always', script: 'exit 3', beside: ['-n', '1'], status: 3, stderr: /\u{1b}\[31mncclrun:/u },
+    { value: 'always', script: 'exit 3', beside: ['-n', '1'], status: 3, stderr: /^\p{Cc}\[31mncclrun:/u },
     { value: 'never', script: 'exit 3', beside: ['-n', '1'], status: 3, stderr: /^ncclrun: rank 0/u },
   ],
   quiet: {

@@ -10,12 +10,8 @@ export const horovod = foreignTool('Horovod', 'horovodrun', [
   ['--ssh-identity-file', 'FILE', 'means', '--rsh "ssh -i {1}"'],
   ['--start-timeout', 'SECONDS', 'means', '--spawn-timeout {1}'],
   ['--network-interface --network-interfaces --nics', 'LIST', 'means', '-x NCCL_SOCKET_IFNAME={1}'],
-  [
-    '--gloo --mpi --use-gloo --use-mpi --tcp --jsrun --disable-cache -cb',
-    '',
-    'ignored',
-    'ncclrun starts the ranks itself',
-  ],
+  ['--gloo --mpi --use-gloo --use-mpi --tcp --jsrun --disable-cache', '', 'ignored', 'ncclrun starts the ranks itself'],
+  ['--cpu-operations', 'HOW', 'ignored', 'ncclrun starts the ranks itself'],
   ['--mpi-args --binding-args', 'ARGS', 'instead', 'write the options themselves before the program'],
   ['--prefix-output-with-timestamp', '', 'means', '--timestamp-output'],
   ['--config-file', 'FILE', 'instead', "write the options into ./ncclrun.json, Horovod's own as -x HOROVOD_…"],
@@ -34,5 +30,5 @@ export const horovod = foreignTool('Horovod', 'horovodrun', [
   ['--thread-affinity', 'N', 'means', '-x HOROVOD_THREAD_AFFINITY={1}'],
   ['--min-np --max-np --min-num-proc --max-num-proc --slots-per-host --reset-limit', 'N', 'instead', elastic],
   ['--host-discovery-script', 'FILE', 'instead', 'write --hostfile FILE, with the hosts that the script prints'],
-  ['--check-build', '', 'instead', 'run horovodrun itself for that'],
+  ['--check-build -cb', '', 'instead', 'run horovodrun itself for that'],
 ]);

@@ -42,7 +42,7 @@ export const srun = foreignTool('Slurm', 'srun', [
   ['--exclusive', '[WHOSE]', 'ignored', inside],
   ['--overlap --exact --contiguous --requeue --no-requeue', '', 'ignored', inside],
   ['--threads-per-core --cores-per-socket --sockets-per-node --ntasks-per-core', 'N', 'ignored', inside],
-  ['-d --dependency --begin --mail-type --mail-user --licenses --switches --deadline', 'VALUE', 'instead', allocation],
+  ['--dependency --begin --mail-type --mail-user --licenses --switches --deadline', 'VALUE', 'instead', allocation],
   ['-I --immediate', '[N]', 'ignored', inside],
   ['-J --job-name --comment', 'NAME', 'ignored', 'jobs have no names; ncclrun ps lists them'],
   ['--hint --network --profile --acctg-freq --accel-bind --gpu-freq --cpu-freq', 'VALUE', 'ignored', inside],
@@ -62,7 +62,7 @@ export const srun = foreignTool('Slurm', 'srun', [
     'instead',
     'a rank that fails ends the job; --grace {1} is the time that the others may take',
   ],
-  ['-X --disable-status -k --no-kill', '', 'ignored', 'ncclrun says itself what ^C does'],
+  ['-X --disable-status -k --no-kill --quit-on-interrupt', '', 'ignored', 'ncclrun says itself what ^C does'],
   ['-Q', '', 'means', '-q'],
   ['--propagate', '[LIMITS]', 'ignored', 'ranks have the limits of their host'],
   [
