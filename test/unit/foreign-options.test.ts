@@ -1,6 +1,7 @@
 /** Command lines of other launchers: what is translated, what is ignored with a note, and what is refused with what to write instead. */
 import { describe, expect, test } from 'vitest';
 import { foreignTools } from '../../launcher/cli/foreign/tables.ts';
+import { jsonAsked } from '../../launcher/cli/json-asked.ts';
 import { jobRequest } from '../../launcher/cli/job-request.ts';
 import { normalisedCommand, shellLine } from '../../launcher/cli/normalise.ts';
 import { type JobOptionName, perfCommandLine, runCommandLine } from '../../launcher/cli/options.ts';
@@ -127,4 +128,13 @@ test("-x '*' passes the environment without what describes this login", async ()
   const { exportedEnvironment } = await import('../../launcher/job/order.ts');
   const ours = { PATH: '/bin', LC_ALL: 'C', PWD: '/here', SSH_CLIENT: 'x', HOSTNAME: 'here', NCCLRUN_NP: '2' };
   expect(exportedEnvironment(['*', 'A=1'], ours)).toEqual({ PATH: '/bin', LC_ALL: 'C', A: '1' });
+});
+
+test.each([
+  ['--mca a b --json --rankfile f p', true],
+  ['--mca=a b --json --rankfile f p', true],
+  ['--allow-run-as-root p --json', false],
+  ['--rankfile f p --json', false],
+])('whether "%s" asks for JSON is %s', (typed, asked) => {
+  expect(jsonAsked(typed.split(' '), runCommandLine, {})).toBe(asked);
 });
