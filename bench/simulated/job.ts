@@ -43,7 +43,7 @@ export async function simulatedStart(
     output: () => Promise.resolve(),
     result: () => Promise.resolve(),
   };
-  const files = { json: false, verbose: false, eventsFile: null, reportFile: null };
+  const files = { json: false, verbose: false, quiet: false, eventsFile: null, reportFile: null };
   const reporter = composeReporters([clock, plainReporter(standardStreams(), request, files), new JobNote()]);
   const job = runJob({ request, reporter, startAgent: agents.start });
   const allRun = await Promise.race([running.promise, job.then(({ reason }) => Promise.reject(new Error(reason)))]);

@@ -66,7 +66,7 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     line: tuneCommandLine,
     words: { type: 'none' },
     usage: 'ncclrun tune [options]',
-    summary: 'measure every variant on this machine; jobs then take the fastest',
+    summary: 'measure every variant here; jobs then take the fastest',
     about:
       'Measures every variant of every collective (algorithm, protocol, channels) between ranks of one host or several, and stores the times in the cache directory. Jobs with as many ranks on the same hardware and network take of each size the variant that was fastest; NCCLRUN_TUNE=0: they do not.',
     examples: ['ncclrun tune -n 4', 'ncclrun tune -n 8 --device cuda --collective all_reduce,all_gather -e 256M'],
@@ -75,7 +75,7 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     line: planCommandLine,
     words: { type: 'files' },
     usage: 'ncclrun plan [--topo F.xml[:N]]... [--nodes N] [--ranks R] [options]',
-    summary: 'show how ranks would talk: channels, trees, predicted times',
+    summary: 'show how ranks would talk: channels, trees, times',
     about:
       "Plans the channels of a job from topologies in NCCL's XML, without starting anything: rings, trees and CollNet's chains with their bandwidths, the orders of ranks, the NICs, and the predicted time of a collective for each size.",
     examples: ['ncclrun plan --topo dgx_h100.xml --nodes 16', 'ncclrun plan --topo a.xml:2 --topo b.xml:3 --explain'],
@@ -153,7 +153,7 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     line: { command: 'prefix', options: plainOptions, words: 'words' },
     words: { type: 'none' },
     usage: 'ncclrun prefix',
-    summary: 'print a directory with lib and include, to build C programs with',
+    summary: 'print a directory with lib and include, for C programs',
     about:
       'Prints a directory that has lib/libnccl.so, include/nccl.h and lib/pkgconfig/nccl.pc of this installation, for builds that ask where NCCL is.',
     examples: [
@@ -182,10 +182,10 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
   },
   help: {
     line: { command: 'help', options: plainOptions, words: 'words' },
-    words: { type: 'choice', choices: commandNames, required: false, noun: 'command' },
-    usage: 'ncclrun help [COMMAND]',
+    words: { type: 'choice', choices: [...commandNames, 'all'], required: false, noun: 'command' },
+    usage: 'ncclrun help [COMMAND|all]',
     summary: 'print the help, or that of a command',
-    about: 'Prints the help of ncclrun or of one of its commands.',
+    about: 'Prints the help of ncclrun or of one of its commands; all: every option of a job.',
     examples: ['ncclrun help', 'ncclrun help perf'],
   },
   version: {

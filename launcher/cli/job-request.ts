@@ -143,7 +143,7 @@ function rankBy(settings: Settings<JobOptionName>, mapBy: MapBy): JobRequest['ra
 
 function checkedExport(text: string, settings: Settings<JobOptionName>): string {
   const name = text.split('=', 1)[0] ?? '';
-  if (/^[^\s=*]+\*?$/u.test(name) && !(name.endsWith('*') && text.includes('='))) return text;
+  if (/^([^\s=*]+\*?|\*)$/u.test(name) && !(name.endsWith('*') && text.includes('='))) return text;
   const source = settings.setting('export')?.source ?? '-x';
   throw usageError(`${source} is "${text}"`, "VAR, VAR=value or 'PREFIX*' is wanted");
 }

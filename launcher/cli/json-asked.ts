@@ -1,5 +1,6 @@
 /** Whether `--json` stands among our options, also on a command line that is wrong: whoever asked for an object gets one. */
 import type { CommandLine } from '../model/option.ts';
+import { entriesOf, toolsOf } from './foreign/tables.ts';
 import { findByFlag, impliedValue } from './split.ts';
 import { parseFlag } from '../model/values.ts';
 
@@ -21,6 +22,12 @@ export function jsonAsked(
     }
     const option = findByFlag(flag, line, (candidate) => candidate.flags);
     if (option?.name === 'json') asked = parseFlag(attached ?? 'true') ?? true;
+    const foreign = option === null ? valuesOfForeign(flag, line) : null;
+    if (foreign !== null) {
+      index += Math.max(0, foreign - (attached === undefined ? 0 : 1));
+      unknown = false;
+      continue;
+    }
     unknown = option === null && attached === undefined;
     if (option !== null && attached === undefined && impliedValue(option) === null) {
       const next = argv[index + 1] ?? '';
@@ -31,4 +38,12 @@ export function jsonAsked(
     }
   }
   return asked;
+}
+
+/** How many values an option of another launcher has; null if none has it. */
+function valuesOfForeign(flag: string, line: CommandLine): number | null {
+  const [entry] = toolsOf(line).flatMap((tools) => entriesOf(flag, tools));
+  if (entry === undefined) return null;
+  const { argument } = entry.option;
+  return argument === '' || argument.startsWith('[') ? 0 : argument.split(' ').length;
 }

@@ -16,6 +16,7 @@ import { messageOf } from '../../control/message-of.ts';
 interface LaunchOptions {
   readonly json: boolean;
   readonly verbose: boolean;
+  readonly quiet: boolean;
   readonly eventsFile: string | null;
   readonly reportFile: string | null;
   /** Notices that stderr has already shown, for --events. */
@@ -52,6 +53,7 @@ export async function measuringReporters(
   const options = {
     json,
     verbose: settings.flag('verbose'),
+    quiet: settings.flag('quiet'),
     eventsFile: settings.text('events'),
     reportFile: settings.text('report'),
     notices,
@@ -65,7 +67,7 @@ export async function measuringReporters(
 export function plainReporter(
   streams: StandardStreams,
   request: JobRequest,
-  options: Pick<LaunchOptions, 'json' | 'verbose'>,
+  options: Pick<LaunchOptions, 'json' | 'verbose' | 'quiet'>,
 ): PlainReporter {
   return new PlainReporter({
     streams,
@@ -74,9 +76,11 @@ export function plainReporter(
     shown: request.outputShown,
     shownRanks: request.outputRanks,
     stdoutTaken: options.json,
-    live: request.live && !options.json && process.env['TERM'] !== 'dumb' && isTerminal(2),
+    live: request.live && !options.json && !options.quiet && process.env['TERM'] !== 'dumb' && isTerminal(2),
     fold: request.fold,
     verbose: options.verbose,
+    quiet: options.quiet,
+    hangFails: request.onHang === 'abort' || request.onHang === 'restart',
     environment: process.env,
   });
 }

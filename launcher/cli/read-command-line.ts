@@ -4,7 +4,7 @@ import type { CommandLine } from '../model/option.ts';
 import { perfCommandLine, runCommandLine } from './options.ts';
 import { layerOfEnvironment, layerOfFlags, mergeSettings, Settings, type SettingsLayer } from './settings.ts';
 import { type ReadSettings, readSettingsFile, settingsFiles } from './settings-file.ts';
-import { findByFlag, type GivenOption, splitCommandLine } from './split.ts';
+import { type GivenOption, splitCommandLine } from './split.ts';
 
 interface ReadCommandLine<Name extends string> {
   /** `help` and `version` stand before everything else, even before settings that are wrong. */
@@ -14,6 +14,8 @@ interface ReadCommandLine<Name extends string> {
   readonly layers: readonly SettingsLayer[];
   /** The settings files, the stronger one first, with what of them is not obeyed. */
   readonly files: readonly ReadSettings[];
+  /** What was ignored of other tools' options, and why. */
+  readonly notes: readonly string[];
   readonly words: readonly string[];
   /** The programs after the first, with the settings of each. */
   readonly further: readonly { readonly settings: Settings<Name>; readonly words: readonly string[] }[];
@@ -28,16 +30,17 @@ export function readCommandLine<Name extends string>(
   line: CommandLine,
   environment: Readonly<Record<string, string | undefined>>,
 ): ReadCommandLine<Name> {
-  const { given, words, further } = splitCommandLine(argv, line);
-  // MPICH's -genv is for all programs, wherever it stands.
+  const { given, words, further, notes } = splitCommandLine(argv, line);
+  // MPICH's -genv and its relatives are for all programs, wherever they stand.
   const shared = [given, ...further.map((part) => part.given)].map((options) =>
-    options.filter(({ flag }) => findByFlag(flag, line, (option) => option.pairFlags ?? []) !== null),
+    options.filter(({ flag }) => /^--?genv/u.test(flag)),
   );
   const withShared = (own: readonly GivenOption[], index: number) =>
     layerOfFlags([...shared.flatMap((options, from) => (from === index ? [] : options)), ...own]);
   const flags = withShared(given, 0);
   const asked = flags.has('help') ? 'help' : flags.has('version') ? 'version' : null;
-  if (asked !== null) return { asked, settings: new Settings(flags), layers: [flags], files: [], words, further: [] };
+  if (asked !== null)
+    return { asked, settings: new Settings(flags), layers: [flags], files: [], notes, words, further: [] };
 
   const all = [...runCommandLine.options, ...perfCommandLine.options];
   const uid = ownUser();
@@ -52,6 +55,7 @@ export function readCommandLine<Name extends string>(
     settings: settingsOf(flags),
     layers: [flags, ...weaker],
     files,
+    notes,
     words,
     further: further.map((part, index) => ({
       settings: settingsOf(withShared(part.given, index + 1)),

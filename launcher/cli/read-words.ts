@@ -3,7 +3,7 @@ import type { CommandEntry } from './command-table.ts';
 import { checkedWords } from './checked-words.ts';
 import type { Option } from '../model/option.ts';
 import { mergeSettings, Settings, type Setting } from './settings.ts';
-import { unknownOption } from './split.ts';
+import { problemsError, unknownProblem } from './unknown-option.ts';
 import { usageError } from '../model/usage-error.ts';
 
 export interface ReadWords<Name extends string> {
@@ -41,7 +41,7 @@ export async function readWords<Name extends string>(
   for (const [key, value] of Object.entries(parsed)) {
     const option = options.find((candidate) => spellings(candidate)[0] === key);
     const flag = key.length === 1 ? `-${key}` : `--${key}`;
-    if (option === undefined) throw unknownOption(flag, flag, entry.line);
+    if (option === undefined) throw problemsError([unknownProblem(flag, entry.line)]);
     const values = (Array.isArray(value) ? value : [value]).map(String);
     if (values.includes('')) throw usageError(`${flag} needs a value`, `write ${flag} ${option.argument}`);
     layer.set(option.name, {

@@ -4,7 +4,35 @@ import { delimiter, join } from 'node:path';
 import { FailureError } from '../model/failure-error.ts';
 import type { JobRequest } from '../model/types.ts';
 import { commandNames, isCommandName } from '../model/command-names.ts';
+import { usageError } from '../model/usage-error.ts';
 import { nearest } from '../text/nearest.ts';
+
+/** Words that other tools have for what ncclrun does otherwise. Programs may have these names, so they are not run by a mistake. */
+const otherWords: Readonly<Record<string, string>> = {
+  kill: 'to end a job: ncclrun ps prints its process, kill ends it',
+  run: 'leave the word out: ncclrun -n 4 PROGRAM',
+  launch: 'leave the word out: ncclrun -n 4 PROGRAM',
+  exec: 'leave the word out: ncclrun -n 4 PROGRAM',
+  start: 'leave the word out: ncclrun -n 4 PROGRAM',
+  list: 'ncclrun ps lists jobs',
+  jobs: 'ncclrun ps lists jobs',
+  status: 'ncclrun ps lists jobs',
+};
+
+/** Throws a FailureError (usage) for a first word that is such a word. */
+export function refuseOtherWord(word: string, rest: readonly string[]): void {
+  const instead = Object.hasOwn(otherWords, word) ? otherWords[word] : undefined;
+  if (instead === undefined) return;
+  const remedy = `${instead}; to run the program of that name: ncclrun -- ${[word, ...rest].join(' ')}`;
+  throw usageError(`ncclrun has no command ${word}`, remedy);
+}
+
+/** Behind options, the name of a command of ours is a program on the PATH: the user is told. */
+export function commandBehindOptions(word: string, rest: readonly string[], isFirst: boolean): string[] {
+  if (isFirst || !isCommandName(word)) return [];
+  const own = `ncclrun ${word}${word === 'perf' ? ' all_reduce' : ''} OPTIONS`;
+  return [`${[word, ...rest.slice(0, 2)].join(' ')} is run as a program; ncclrun's own command comes first: ${own}`];
+}
 
 /**
  * `isFirst`: no option stands before `word`. Behind options only a command's very name is taken for a mistake. Other hosts may have a program of

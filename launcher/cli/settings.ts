@@ -2,6 +2,7 @@
 import type { SourcePosition } from '../model/failure.ts';
 import { nearest } from '../text/nearest.ts';
 import type { Option, OptionKind } from '../model/option.ts';
+import { bareFlag } from './foreign/tables.ts';
 import type { GivenOption } from './split.ts';
 import type { DefaultedName } from './options.ts';
 import { usageError } from '../model/usage-error.ts';
@@ -104,14 +105,31 @@ function guessed(kind: OptionKind, value: string): string {
   return guess === null ? '' : `did you mean ${guess}? `;
 }
 
-/** Of an option given twice the last mention counts; lists add up. */
+/**
+ * Of an option given twice the last mention counts; lists add up. Throws a FailureError (usage) for two spellings of one option with different
+ * values: whoever writes both means two things.
+ */
 export function layerOfFlags(given: readonly GivenOption[]): SettingsLayer {
   const layer = new Map<string, Setting>();
   for (const { option, flag, value } of given) {
-    const earlier = option.kind.type === 'list' ? (layer.get(option.name)?.values ?? []) : [];
+    const before = layer.get(option.name);
+    const earlier = option.kind.type === 'list' ? (before?.values ?? []) : [];
+    const isOverride = ['list', 'flag', 'optional-choice'].includes(option.kind.type);
+    if (before !== undefined && !isOverride && bareFlag(before.source) !== bareFlag(flag)) {
+      const [first = ''] = before.values;
+      if (first !== value) throw twoSpellings(option, `${before.source} ${first}`, `${flag} ${value}`);
+    }
     layer.set(option.name, { values: [...earlier, value], origin: 'flag', source: flag });
   }
   return layer;
+}
+
+function twoSpellings(option: Option, first: string, second: string): Error {
+  const remedy =
+    option.name === 'npernode'
+      ? 'leave one of them out; -N is the number of ranks on each host here (for srun it is the number of hosts)'
+      : 'leave one of them out';
+  return usageError(`${first} and ${second} are the same option with two values`, remedy);
 }
 
 /** A list in a variable is separated by commas. A variable that is set but empty counts as not set. */

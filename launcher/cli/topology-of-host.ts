@@ -20,7 +20,7 @@ export async function otherHost(
   const base = jobRequest(settings, command);
   const programs = base.programs.map((program) => ({ ...program, ranks: 1 }));
   const request = { ...base, programs, hostList: host, stdin: { type: 'none' } } as const;
-  const options = { json: false, verbose: settings.flag('verbose'), eventsFile: null, reportFile: null };
+  const options = { json: false, verbose: settings.flag('verbose'), quiet: false, eventsFile: null, reportFile: null };
   const answer = new Answer(plainReporter(streams, request, options));
   const { exitCode } = await runReported(request, answer);
   return exitCode === 0 ? readPrintedTopology(answer.text(), host) : exitCode;

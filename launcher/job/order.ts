@@ -137,9 +137,7 @@ export function exportedEnvironment(
     if (equals > 0) {
       result[item.slice(0, equals)] = item.slice(equals + 1);
     } else {
-      const names = item.endsWith('*')
-        ? Object.keys(ours).filter((name) => name.startsWith(item.slice(0, -1)))
-        : [item];
+      const names = item.endsWith('*') ? Object.keys(ours).filter((name) => isMeant(item.slice(0, -1), name)) : [item];
       for (const name of names) {
         const value = ours[name];
         if (value !== undefined) result[name] = value;
@@ -147,6 +145,14 @@ export function exportedEnvironment(
     }
   }
   return result;
+}
+
+/** `-x '*'` leaves out what describes this machine or this login: it would be wrong on another host. */
+const OF_THIS_LOGIN = /^(_|HOST|HOSTNAME|PWD|OLDPWD|SHLVL|DISPLAY|XAUTHORITY|SSH_.*|XDG_.*|DBUS_.*|NCCLRUN_.*)$/u;
+
+/** Whether `PREFIX*` takes a variable. */
+function isMeant(prefix: string, name: string): boolean {
+  return prefix === '' ? !OF_THIS_LOGIN.test(name) : name.startsWith(prefix);
 }
 
 /** Names given to -x that are not set here; a pattern may match nothing. */

@@ -12,7 +12,7 @@ export function wanted(kind: OptionKind, text: string): string | null {
         : null;
     case 'seconds':
       return parseSeconds(text) === null
-        ? `a number of seconds greater than 0 and at most ${MAX_SECONDS}, such as 30 or 0.5,`
+        ? `a number of seconds greater than 0 and at most ${MAX_SECONDS}, such as 30 or 0.5, or a duration such as 10m or 1h30m`
         : null;
     case 'bytes':
       return parseBytes(text) === null ? 'a number of bytes, such as 8, 64K, 16M or 1G' : null;
@@ -44,9 +44,19 @@ export function parseInteger(
 /** About 24 days, what a timer can hold. */
 const MAX_SECONDS = 2_147_483;
 
+const secondsOf: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400 };
+const NUMBER = String.raw`(?:[0-9]{1,7}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})`;
+/** Seconds without a unit, or numbers with units, the greater units first. */
+const DURATION = new RegExp(
+  `^(?:${NUMBER}|(?=.)(?:${NUMBER}d)?(?:${NUMBER}h)?(?:${NUMBER}m)?(?:${NUMBER}s)?(?:${NUMBER}ms)?)$`,
+  'u',
+);
+
+/** `30`, `0.5`, `10m`, `1h30m`. */
 export function parseSeconds(text: string): number | null {
-  if (!/^([0-9]{1,7}(\.[0-9]{0,9})?|\.[0-9]{1,9})$/u.test(text)) return null;
-  const value = Number(text);
+  if (!DURATION.test(text)) return null;
+  const pieces = [...text.matchAll(/([0-9.]+)(ms|[dhms]?)/gu)];
+  const value = pieces.reduce((sum, [, count, unit]) => sum + Number(count) * (secondsOf[unit || 's'] ?? 0), 0);
   return value > 0 && value <= MAX_SECONDS ? value : null;
 }
 

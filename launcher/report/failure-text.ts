@@ -226,7 +226,7 @@ function spawnText(failure: SpawnFailure): FailureText {
         sentence: `cannot start ${failure.program} ${where}: it is not executable (${failure.errno})`,
         remedy:
           failure.remedy ??
-          `chmod +x ${failure.program}, or name the interpreter: ncclrun … python3 ${failure.program}`,
+          `chmod +x ${failure.program}, or name its interpreter before it; a script says in its first line (#!/bin/sh) what runs it`,
       };
     case 'working-directory':
       return {

@@ -6,20 +6,29 @@ import { isRow, parsePerfLine, type PerfHead, type PerfRow } from './perf-rows.t
 import { tableFoot, tableHead, tableRow, wrongElements } from './perf-table.ts';
 import type { Writer } from './writer.ts';
 
+/** True whenever `auto` does not choose GPUs. */
+const HOST_MEMORY =
+  '# host memory is measured, not GPUs: a host has more ranks than usable GPUs (--device cuda says why)\n';
+
 export class PerfReporter implements Reporter {
   readonly #inner: Reporter;
   readonly #stdout: Writer;
   readonly #json: boolean;
+  readonly #isDeviceGiven: boolean;
   readonly #measured = new MeasuredLines(parsePerfLine);
   #head: PerfHead | null = null;
   #outOfPlace: PerfRow | null = null;
   readonly rows: PerfRow[] = [];
 
-  /** `inner` gets all that is not a measurement; with `json` one document is printed at the end instead of the table. */
-  constructor(inner: Reporter, stdout: Writer, json: boolean) {
+  /**
+   * `inner` gets all that is not a measurement; with `json` one document is printed at the end instead of the table. `isDeviceGiven`: nobody needs
+   * to be told where the buffers are.
+   */
+  constructor(inner: Reporter, stdout: Writer, json: boolean, isDeviceGiven = true) {
     this.#inner = inner;
     this.#stdout = stdout;
     this.#json = json;
+    this.#isDeviceGiven = isDeviceGiven;
   }
 
   async prepare(map: RankMap): Promise<void> {
@@ -48,7 +57,8 @@ export class PerfReporter implements Reporter {
   #take(measured: PerfHead | PerfRow): string {
     if (!isRow(measured)) {
       this.#head = measured;
-      return tableHead(measured);
+      const isUnexpected = measured.device === 'host' && !this.#isDeviceGiven;
+      return `${isUnexpected ? HOST_MEMORY : ''}${tableHead(measured)}`;
     }
     this.rows.push(measured);
     return this.#tableRows(measured);

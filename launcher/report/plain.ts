@@ -33,6 +33,10 @@ export interface PlainOptions {
   /** Equal lines of several ranks are shown once. */
   readonly fold: boolean;
   readonly verbose: boolean;
+  /** Only failures and what was asked for are printed. */
+  readonly quiet: boolean;
+  /** A hang is a failure, which is printed in any case. */
+  readonly hangFails: boolean;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
@@ -100,13 +104,13 @@ export class PlainReporter implements Reporter {
         if (event.primary) this.#reportFailure(event.failure);
         return;
       case 'notice':
-        this.#printLine(event.message);
+        if (!this.#options.quiet) this.#printLine(event.message);
         return;
       case 'host-staging':
-        this.#reportStaging(event);
+        if (!this.#options.quiet) this.#reportStaging(event);
         return;
       case 'waiting':
-        if (this.#live?.showsStart !== true) this.#printLine(waitingText(event));
+        if (this.#live?.showsStart !== true && !this.#options.quiet) this.#printLine(waitingText(event));
         return;
       case 'restart':
         this.#restart(event);
@@ -115,7 +119,7 @@ export class PlainReporter implements Reporter {
         this.#reportShrink(event);
         return;
       case 'hang':
-        this.#printLine(hangText(event));
+        if (!this.#options.hangFails) this.#printLine(hangText(event));
         return;
       case 'xid':
         this.#printLine(xidText(event));

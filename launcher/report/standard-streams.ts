@@ -17,10 +17,19 @@ export interface StandardStreams {
   onOneTerminal(): boolean;
 }
 
+/** Of stderr, whose lines are sentences; stdout's are tables. */
+function terminalColumns(): number | null {
+  return process.stderr.isTTY ? process.stderr.columns || null : null;
+}
+
 export function standardStreams(): StandardStreams {
   return {
     stdout: new Writer(() => process.stdout, { retainedBytes: KEPT_BYTES, busy: () => widenPipe(1, PIPE_BYTES) }),
-    stderr: new Writer(() => process.stderr, { retainedBytes: KEPT_BYTES, busy: () => widenPipe(2, PIPE_BYTES) }),
+    stderr: new Writer(() => process.stderr, {
+      retainedBytes: KEPT_BYTES,
+      busy: () => widenPipe(2, PIPE_BYTES),
+      columns: terminalColumns,
+    }),
     stdoutIsTerminal: () => process.stdout.isTTY,
     stderrIsTerminal: () => process.stderr.isTTY,
     columns: () => process.stderr.columns || 80, // 0 where nobody told the terminal its size

@@ -6,7 +6,7 @@ import type { Writable } from 'node:stream';
 import { printableLines } from '../../control/printable.ts';
 import { FailureError } from '../model/failure-error.ts';
 import { Batch } from './batch.ts';
-import { printablePainted } from '../text/colour.ts';
+import { printablePainted, wrappedPainted } from '../text/colour.ts';
 
 /** What Linux gives a pipe (pipe(7)). */
 const PIPE_BYTES = 64 * 1024;
@@ -19,6 +19,8 @@ interface Waiter {
 interface WriterOptions {
   /** As Batch's. */
   readonly retainedBytes?: number;
+  /** Columns of the terminal that this is; null: it is none. */
+  readonly columns?: () => number | null;
   /** Called once, when more has to be written than a pipe holds. */
   readonly busy?: () => void;
 }
@@ -33,10 +35,13 @@ export class Writer {
   #broken: FailureError | null = null;
   #before: (() => Uint8Array | null) | null = null;
 
+  readonly #columns: () => number | null;
+
   /** `open` is called at the first write: a job without output should not pay for setting up the streams. */
-  constructor(open: () => Writable, { retainedBytes = 0, busy = () => {} }: WriterOptions = {}) {
+  constructor(open: () => Writable, { retainedBytes = 0, busy = () => {}, columns = () => null }: WriterOptions = {}) {
     this.#open = open;
     this.#onBusy = busy;
+    this.#columns = columns;
     this.#batch = new Batch(retainedBytes);
   }
 
@@ -60,9 +65,11 @@ export class Writer {
     return this.write(Buffer.from(printableLines(text)));
   }
 
-  /** Like print, for text with colours of makePaint. */
+  /** Like print, for text with colours of makePaint; long lines are broken between words on a terminal. */
   printPainted(text: string): Promise<void> {
-    return this.write(Buffer.from(printablePainted(text)));
+    const safe = printablePainted(text);
+    const columns = text === '' ? null : this.#columns();
+    return this.write(Buffer.from(columns === null ? safe : wrappedPainted(safe, columns)));
   }
 
   /**

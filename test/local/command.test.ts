@@ -86,10 +86,10 @@ describe('unknown words', () => {
   });
 
   it('the launcher runs a file of the working directory only by its path, and suggests that path', async () => {
-    writeFileSync(join(directory, 'train.py'), '');
-    const { status, stderr } = await run(['train.py']);
+    writeFileSync(join(directory, 'train'), '');
+    const { status, stderr } = await run(['train']);
     expect(status).toBe(127);
-    expect(stderr).toContain(`it is no command, but a file in ${directory}: write ./train.py`);
+    expect(stderr).toContain(`it is no command, but a file in ${directory}: write ./train`);
   });
 });
 

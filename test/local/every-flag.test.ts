@@ -126,6 +126,16 @@ const jobs: Readonly<Record<string, Job | readonly Job[]>> = {
     beside: ['-n', '1'],
     also: ({ stdout }) => expect(JSON.parse(stdout)).toMatchObject({ ok: true }),
   },
+  color: [
+    { value: 'always', script: 'exit 3', beside: ['-n', '1'], status: 3, stderr: /^\p{Cc}\[31mncclrun:/u },
+    { value: 'never', script: 'exit 3', beside: ['-n', '1'], status: 3, stderr: /^ncclrun: rank 0/u },
+  ],
+  quiet: {
+    value: null,
+    beside: ['-n', '1', '--allow-run-as-root'],
+    prints: ['0'],
+    also: ({ stderr }) => expect(stderr).toBe(''),
+  },
   verbose: { value: null, beside: ['-n', '1'], prints: ['0'], stderr: /rank 0/ },
   'dry-run': { value: null, beside: ['-n', '1'], also: ({ stdout }) => expect(stdout).toMatch(/^command {2}ncclrun/) },
   version: { value: null, also: ({ stdout }) => expect(stdout).toMatch(/^ncclrun \d/) },

@@ -69,7 +69,17 @@ const samples: Readonly<Record<string, Sample>> = {
   'max-restarts': { value: '0' },
 };
 /** They say how to start or to print: the job is the same with them and without. */
-const noPartOfTheJob = ['json', 'verbose', 'dry-run', 'explain', 'version', 'help', 'resource-manager'];
+const noPartOfTheJob = [
+  'json',
+  'color',
+  'quiet',
+  'verbose',
+  'dry-run',
+  'explain',
+  'version',
+  'help',
+  'resource-manager',
+];
 
 const program = ['/bin/echo', '-n', '7', '--lr', '007', '1e3'];
 

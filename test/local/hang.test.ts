@@ -55,6 +55,7 @@ it('--on-hang abort ends the job with 124', async () => {
   const { status, stdout, stderr } = await command.outcome;
   expect(status).toBe(124);
   expect(stderr).toMatch(/no progress .* has not come to this one; the job was ended/);
+  expect(stderr.match(/no progress/gu)).toHaveLength(1);
   expect(parseResult(stdout)).toMatchObject({
     reason: 'hang',
     failures: [{ type: 'hang', operation: 2, waiting: '0,2' }],

@@ -39,6 +39,8 @@ export function plainReporter(
     live: false,
     stdoutTaken: false,
     verbose: false,
+    quiet: false,
+    hangFails: false,
     environment: { NO_COLOR: '1' },
     ...options,
   });

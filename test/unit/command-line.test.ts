@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { helpText } from '../../launcher/cli/commands/help.ts';
+import { helpText, shortHelpText } from '../../launcher/cli/commands/help.ts';
 import { jobRequest } from '../../launcher/cli/job-request.ts';
 import { editDistance, nearest } from '../../launcher/text/nearest.ts';
 import { normalisedCommand, shellLine } from '../../launcher/cli/normalise.ts';
@@ -130,12 +130,16 @@ describe('the spellings of options', () => {
     [['--chdir', '/d'], { workingDirectory: '/d' }],
     [['--timeout', '30'], { timeoutSeconds: 30 }],
     [['--timeout', '0.5'], { timeoutSeconds: 0.5 }],
+    [['--timeout', '10m'], { timeoutSeconds: 600 }],
+    [['--timeout', '1h30m'], { timeoutSeconds: 5400 }],
+    [['--timeout', '1.5h'], { timeoutSeconds: 5400 }],
+    [['--grace', '500ms'], { graceSeconds: 0.5 }],
     [['--init-timeout', '30'], { initTimeoutSeconds: 30 }],
     [['--max-restarts', '2'], { maxRestarts: 2 }],
     [['--on-failure', 'restart'], { maxRestarts: 3 }],
     [['--on-failure', 'restart', '--max-restarts', '7'], { maxRestarts: 7 }],
     [['--on-hang', 'restart'], { maxRestarts: 3, onHang: 'restart' }],
-    [['--on-failure', 'abort', '--max-restarts', '7'], { maxRestarts: 0 }],
+    [['--on-failure', 'abort', '--max-restarts', '0'], { maxRestarts: 0 }],
     [['--on-failure', 'shrink'], { maxRestarts: 0, shrinks: true }],
     [['--grace', '2'], { graceSeconds: 2 }],
     [['--tag-output'], { tagOutput: 'rank' }],
@@ -218,11 +222,11 @@ describe('the spellings of options', () => {
 describe('invalid command lines', () => {
   test.each<[string[], string]>([
     [['--hotsfile', 'f', 'prog'], 'unknown option --hotsfile; did you mean --hostfile?'],
-    [['--time', '3', 'prog'], 'unknown option --time; '],
+    [['--time', '3', 'prog'], '--time is an option of Slurm that ncclrun does not have; write --timeout 30m'],
     [['--timout=3', 'prog'], 'unknown option --timout; did you mean --timeout?'],
     [['-n4', 'prog'], 'unknown option -n4; did you mean -n 4?'],
     [['-np4', 'prog'], 'unknown option -np4; did you mean -np 4?'],
-    [['--zzzzzz', 'prog'], 'unknown option --zzzzzz; ncclrun --help lists all'],
+    [['--zzzzzz', 'prog'], 'unknown option --zzzzzz; ncclrun --help all lists all'],
     [['-n', 'four', 'prog'], '-n is "four"; a whole number from 1'],
     [['-np', '0', 'prog'], '-np is "0"; a whole number from 1'],
     [['-n', '-1', 'prog'], '-n is "-1"; a whole number from 1'],
@@ -234,6 +238,8 @@ describe('invalid command lines', () => {
     [['-n', '--json', 'prog'], '-n needs a value; write -n N, or -n=--json if that is the value'],
     [['-genv', 'A'], '-genv needs a name and a value; write -genv NAME VALUE'],
     [['--timeout', 'soon', 'prog'], '--timeout is "soon"; a number of seconds'],
+    [['--timeout', '30m1h', 'prog'], '--timeout is "30m1h"; a number of seconds'],
+    [['--timeout', '5x', 'prog'], '--timeout is "5x"; a number of seconds'],
     [['--timeout', '0', 'prog'], '--timeout is "0"; a number of seconds'],
     [['--timeout', '99999999', 'prog'], '--timeout is "99999999"'],
     [['--tag-output=colour', 'prog'], '--tag-output is "colour"; one of auto, rank, host, none'],
@@ -442,6 +448,10 @@ test('editDistance counts a swap as one edit', () => {
 
 test('the help names every flag and every variable after an example', () => {
   const text = helpText('run');
+  const short = shortHelpText(80).split('\n');
+  expect(short.length).toBeLessThanOrEqual(60);
+  expect(short.findIndex((line) => line.startsWith('Commands'))).toBeLessThan(10);
+  expect(short.filter((line) => line.length > 80)).toEqual([]);
   for (const { flags, environment, help } of runCommandLine.options) {
     for (const word of [...flags, ...environment, help]) expect(text).toContain(word);
   }

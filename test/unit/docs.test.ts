@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { apiPage } from '../../scripts/api-page.ts';
+import { migrationPage } from '../../scripts/migration-page.ts';
 import { listedPages, withLinks } from '../../scripts/docs-links.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -29,6 +30,10 @@ test.each(['ARCHITECTURE.md', ...designPages])('the files that %s names exist', 
     (path) => !['', '.ts', '.h', '.test.ts'].some((extension) => existsSync(join(root, `${path}${extension}`))),
   );
   expect(missing).toEqual([]);
+});
+
+test('docs/migration.md has the tables of the code (npm run docs writes them)', () => {
+  expect(readFileSync(join(root, 'docs/migration.md'), 'utf8')).toBe(migrationPage());
 });
 
 describe('the links of the documents', () => {

@@ -149,6 +149,12 @@ describe('the elements of an array', () => {
     expect(elementType(new Float32Array(new SharedArrayBuffer(8)), role)).toBe(float32);
   });
 
+  it('an ordinary array is named, with what to write', () => {
+    const ordinary: unknown = [1, 2];
+    const call = Reflect.apply.bind(null, elementType, undefined, [ordinary, role]);
+    expect(call).toThrow('allReduce: the array to send is an ordinary array; write Float32Array.from(array)');
+  });
+
   it('elements are refused if nothing says what they are, or if the type has another size', () => {
     expect(() => elementType(new Uint16Array(1), role)).toThrow(
       'allReduce: the array to send is a Uint16Array: say what',

@@ -25,7 +25,7 @@ const row = (bytes: number, inPlace: boolean, wrong: number | null = 0): PerfRow
 const measured = [head, row(8, false), row(8, true), row(16, false), row(16, true)];
 const lines = (values: readonly unknown[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('');
 
-function rig(json: boolean) {
+function rig(json: boolean, isDeviceGiven = true) {
   const seen = { stdout: '', inner: '' };
   const stream = new PassThrough();
   stream.on('data', (data: Buffer) => (seen.stdout += data.toString()));
@@ -36,7 +36,7 @@ function rig(json: boolean) {
     },
     async result() {},
   };
-  return { seen, reporter: new PerfReporter(inner, new Writer(() => stream), json) };
+  return { seen, reporter: new PerfReporter(inner, new Writer(() => stream), json, isDeviceGiven) };
 }
 
 const piece = (text: string, rank = 0, stream: OutputChunk['stream'] = 'stdout'): OutputChunk => ({
@@ -62,6 +62,17 @@ const ended: JobResult = {
 };
 
 describe('the table', () => {
+  test('the first line tells of host memory that nobody asked for', async () => {
+    const { seen, reporter } = rig(false, false);
+    await reporter.output(piece(lines(measured)));
+    expect(seen.stdout).toMatch(
+      /^# host memory is measured, not GPUs: .*--device cuda says why\)\n# all_reduce on 4 ranks/u,
+    );
+    const gpus = rig(false, false);
+    await gpus.reporter.output(piece(lines([{ ...head, device: 'cuda' }])));
+    expect(gpus.seen.stdout).toMatch(/^# all_reduce on 4 ranks/u);
+  });
+
   test('the table has the columns of nccl-tests and a line per size', async () => {
     const { seen, reporter } = rig(false);
     await reporter.output(piece(lines(measured)));

@@ -1,5 +1,5 @@
 /** What every rank finds in its environment, and on which Node its program runs. */
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
@@ -17,7 +17,7 @@ import {
 } from '../../worker/agent/environment.ts';
 import { installationRoot, libraryPath } from '../../worker/agent/installation.ts';
 import { preloadEnvironment, preloadProblem } from '../../worker/agent/preload.ts';
-import { fromOwnInstallation, nodeProgram } from '../../worker/agent/program.ts';
+import { fromOwnInstallation, interpretedProgram } from '../../worker/agent/program.ts';
 import { refuseSpread, spreadOf } from '../../worker/agent/spread.ts';
 import { merged, newKey } from '../rig/rendezvous.ts';
 
@@ -162,13 +162,25 @@ describe('the program of a rank', () => {
     expect(own([there], directory)).toEqual([there]);
   });
 
-  test('only JavaScript and TypeScript run on our Node', () => {
-    expect(nodeProgram([], directory)).toBeNull();
-    expect(nodeProgram(['x.py'], directory)).toBeNull();
-    for (const name of ['a.ts', 'a.mts', 'a.js', 'a.mjs']) expect(nodeProgram([name], directory)).not.toBeNull();
+  test('Python programs run on python3 unless they are executable or not there', () => {
+    write('train.py', 'print(1)');
+    expect(interpretedProgram(['train.py', '--lr'], directory)?.argv).toEqual(['python3', 'train.py', '--lr']);
+    expect(interpretedProgram(['./train.py'], directory)?.argv).toEqual(['python3', './train.py']);
+    const own = write('own.py', '#!/opt/venv/bin/python\n');
+    chmodSync(own, 0o755);
+    expect(interpretedProgram([own], directory)).toBeNull();
+    chmodSync(write('bare.py', 'print(1)'), 0o755);
+    expect(interpretedProgram(['bare.py'], directory)?.argv).toEqual(['python3', 'bare.py']);
+    expect(interpretedProgram(['absent.py'], directory)).toBeNull();
   });
 
-  const argvOf = (program: string): readonly string[] => nodeProgram([program, 'b'], directory)?.argv ?? [];
+  test('only JavaScript and TypeScript run on our Node', () => {
+    expect(interpretedProgram([], directory)).toBeNull();
+    expect(interpretedProgram(['x.sh'], directory)).toBeNull();
+    for (const name of ['a.ts', 'a.mts', 'a.js', 'a.mjs']) expect(interpretedProgram([name], directory)).not.toBeNull();
+  });
+
+  const argvOf = (program: string): readonly string[] => interpretedProgram([program, 'b'], directory)?.argv ?? [];
 
   test('a program finds ncclrun by itself only where it is installed beside it', () => {
     const start = [process.execPath, '--disable-warning=ExperimentalWarning'];
@@ -189,8 +201,8 @@ describe('the program of a rank', () => {
 
   test('a program that cannot be read is reported', () => {
     write('there.ts');
-    expect(nodeProgram(['there.ts'], directory)?.readable).toBe(true);
-    expect(nodeProgram(['absent.ts'], directory)?.readable).toBe(false);
+    expect(interpretedProgram(['there.ts'], directory)?.readable).toBe(true);
+    expect(interpretedProgram(['absent.ts'], directory)?.readable).toBe(false);
   });
 
   test('the engine can be preloaded from a readable path without spaces', () => {

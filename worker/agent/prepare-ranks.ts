@@ -14,7 +14,7 @@ import {
   usualEnvironment,
 } from './environment.ts';
 import { preloadEnvironment } from './preload.ts';
-import { fromOwnInstallation, nodeProgram } from './program.ts';
+import { fromOwnInstallation, interpretedProgram } from './program.ts';
 
 interface RankFacts extends HostEnvironment {
   readonly runtimeDirectory: string;
@@ -78,9 +78,9 @@ function prepareRank(
     ...rankEnvironment(ordered, localRank, runtimeDirectory),
     ...(stays ? {} : { PWD: directory }),
   };
-  const onNode = nodeProgram(program.argv, directory);
-  if (onNode !== null && !onNode.readable) return null;
-  const argv = onNode?.argv ?? program.argv;
+  const interpreted = interpretedProgram(program.argv, directory);
+  if (interpreted !== null && !interpreted.readable) return null;
+  const argv = interpreted?.argv ?? program.argv;
   return { rank, stdinPipe, interactive, mergeStderr, workingDirectory: directory, argv, environment, cpus };
 }
 

@@ -1,4 +1,4 @@
-/** TypeScript and JavaScript programs run on the Node that runs us; everything else is started as it is. */
+/** TypeScript and JavaScript programs run on the Node that runs us, Python programs on the environment's python3; everything else is started as it is. */
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { dirname, extname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -16,22 +16,30 @@ export function fromOwnInstallation(argv: readonly string[], theirs: string): re
   return [join(installationRoot, program.slice(theirs.length)), ...rest];
 }
 
-interface NodeProgram {
+interface InterpretedProgram {
   readonly argv: readonly string[];
-  /** Whether the file can be read. Node itself would only answer with a status of 1. */
+  /** Whether the file can be read. The interpreter itself would only answer with a status of its own. */
   readonly readable: boolean;
 }
 
-/** Null if `argv` is no program for Node. Its path is taken from the ranks' working directory. */
-export function nodeProgram(argv: readonly string[], workingDirectory: string): NodeProgram | null {
+/** Null if `argv` is started as it is. Its path is taken from the ranks' working directory. */
+export function interpretedProgram(argv: readonly string[], workingDirectory: string): InterpretedProgram | null {
   const [program] = argv;
-  if (program === undefined || !nodeExtensions.has(extname(program))) return null;
+  if (program === undefined) return null;
   const path = resolve(workingDirectory, program);
+  if (extname(program) === '.py') return pythonProgram(argv, path);
+  if (!nodeExtensions.has(extname(program))) return null;
   const ours = findsNcclrun(path) ? [] : ['--import', pathToFileURL(resolver).href];
   return {
     argv: [process.execPath, '--disable-warning=ExperimentalWarning', ...ours, ...argv],
     readable: isReadable(path),
   };
+}
+
+/** Null for a file that is executable, whose first line names its interpreter, and for one that is not there: a program on the PATH may have its name. */
+function pythonProgram(argv: readonly string[], path: string): InterpretedProgram | null {
+  if (!existsSync(path) || isExecutable(path)) return null;
+  return { argv: ['python3', ...argv], readable: isReadable(path) };
 }
 
 /** True if Node resolves 'ncclrun' for the program. It does not where ncclrun was installed globally or copied to the host. */
@@ -54,8 +62,17 @@ function read(path: string): string {
 }
 
 function isReadable(path: string): boolean {
+  return isAccessible(path, constants.R_OK);
+}
+
+/** A file that is executable without a first line for the kernel would not start. */
+function isExecutable(path: string): boolean {
+  return isAccessible(path, constants.X_OK) && read(path).startsWith('#!');
+}
+
+function isAccessible(path: string, mode: number): boolean {
   try {
-    accessSync(path, constants.R_OK);
+    accessSync(path, mode);
     return true;
   } catch {
     return false;

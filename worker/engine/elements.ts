@@ -106,7 +106,12 @@ export function elementType(array: NcclArray, role: Role, asked?: ElementType, b
 function unusualType(array: NcclArray, what: string, asked: ElementType | undefined): number {
   const name: string = array[Symbol.toStringTag];
   const known = ofArray[name];
-  if (known === undefined) throw new UsageError(`${what} is a ${name}; known are ${Object.keys(ofArray).join(', ')}`);
+  if (known === undefined) {
+    const given = Array.isArray(array) ? 'an ordinary array' : `of an unknown kind (${name})`;
+    throw new UsageError(
+      `${what} is ${given}; write Float32Array.from(array), or take one of ${Object.keys(ofArray).join(', ')}`,
+    );
+  }
   const { buffer } = array;
   if (buffer instanceof ArrayBuffer ? buffer.resizable : buffer.growable)
     throw new UsageError(`${what} lies in a resizable buffer, which could shrink while the engine uses it`);

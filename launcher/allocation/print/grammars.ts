@@ -28,7 +28,8 @@ export function printHosts(hosts: readonly HostSlots[], name: GrammarName): Prin
   });
   const uncounted = grammar.needsSlots ? hosts.filter(({ slots }) => slots === null) : [];
   if (uncounted.length > 0) lost.push(`${name} needs a number of slots: ${shortList(uncounted)} (--slots N gives one)`);
-  return { text: grammar.print(hosts), lost };
+  const written = grammar.cannot.includes('address') ? hosts.filter((host) => !has.address(host)) : hosts;
+  return { text: written.length === 0 ? '' : grammar.print(written), lost };
 }
 
 const has: Readonly<Record<Property, (host: HostSlots) => boolean>> = {

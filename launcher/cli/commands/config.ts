@@ -13,7 +13,7 @@ import { reportRefusals } from '../report-refusals.ts';
 /** Throws a FailureError (usage), also for a settings file that is wrong. */
 export async function config(argv: readonly string[]): Promise<number> {
   const read = readCommandLine<JobOptionName>(argv, configCommandLine, process.env);
-  const { asked, settings, layers, files, words } = read;
+  const { asked, settings, layers, files, notes, words } = read;
   if (asked === 'help') return (await import('./help.ts')).help('config');
   if (asked === 'version') return (await import('./version.ts')).version();
   checkedWords(words, commandTable.config);
@@ -24,7 +24,7 @@ export async function config(argv: readonly string[]): Promise<number> {
     : settings.flag('explain')
       ? explainedText(explained)
       : valuesText(explained);
-  if (!settings.flag('json') && !settings.flag('explain')) await reportRefusals(files);
+  if (!settings.flag('json') && !settings.flag('explain')) await reportRefusals(files, notes);
   const { stdout, stderr } = standardStreams();
   await stdout.print(text);
   for (const { variable, guess } of misspeltVariables(runCommandLine.options, process.env)) {

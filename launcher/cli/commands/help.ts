@@ -1,4 +1,4 @@
-/** `ncclrun help [COMMAND]`, `--help`: written from the tables. */
+/** `ncclrun help [COMMAND|all]`, `--help [all]`: written from the tables. */
 import { standardStreams } from '../../report/standard-streams.ts';
 import { commandNames, isCommandName, type CommandName } from '../../model/command-names.ts';
 import { commandTable, runEntry } from '../command-table.ts';
@@ -14,10 +14,39 @@ const runNotes = [
 /** Longer lines are hard to read, however wide the terminal. */
 const WIDEST = 120;
 
-export async function help(command: 'run' | CommandName): Promise<number> {
+/** A longer list of values is left to the whole help. */
+const WIDEST_ARGUMENT = 24;
+
+/** Those that most jobs need; `--help all` has the others. */
+const usual = new Set([
+  'np',
+  'npernode',
+  'host',
+  'hostfile',
+  'export',
+  'wdir',
+  'map-by',
+  'bind-to',
+  'isolate-gpus',
+  'rsh',
+  'tag-output',
+  'output',
+  'stdin',
+  'json',
+  'quiet',
+  'verbose',
+  'timeout',
+  'on-failure',
+  'max-restarts',
+  'dry-run',
+]);
+
+/** `everything`: of a job, every option. */
+export async function help(command: 'run' | CommandName, everything = false): Promise<number> {
   const streams = standardStreams();
   const width = streams.stdoutIsTerminal() ? Math.min(process.stdout.columns, WIDEST) : WIDEST;
-  await streams.stdout.print(helpText(command, width));
+  const isShort = command === 'run' && !everything;
+  await streams.stdout.print(isShort ? shortHelpText(width) : helpText(command, width));
   return 0;
 }
 
@@ -27,7 +56,30 @@ export async function helpCommand(argv: readonly string[]): Promise<number> {
   const { asked, words } = await readWords<'help'>(argv, commandTable.help);
   const [command = 'run'] = words;
   if (asked === 'help') return help('help');
-  return help(isCommandName(command) ? command : 'run');
+  return help(isCommandName(command) ? command : 'run', command === 'all');
+}
+
+/** Examples, commands and the usual options, a line each, on a screen or two. */
+export function shortHelpText(width: number): string {
+  const { line, examples, usage, about } = runEntry;
+  const shown = examples.map((example) => `  ${example}\n`).join('');
+  const options: readonly Option[] = line.options;
+  const rows = options.filter(({ name }) => usual.has(name)).map((option) => [spelling(option), shortText(option)]);
+  const column = Math.max(...rows.map(([flags = '']) => flags.length));
+  const texts = rows.map(([flags = '', text = '']) => `  ${flags.padEnd(column)}  ${text}\n`);
+  const notes = runNotes.map((note) => wrapped(note, '', width)).join('');
+  const more = 'All options: ncclrun --help all. From mpirun, srun, torchrun: docs/migration.md.\n';
+  return `${shown}\nusage: ${usage}\n\n${wrapped(about, '', width)}\n${commandsText()}\nOptions\n${texts.join('')}${more}\n${notes}`;
+}
+
+function spelling(option: Option): string {
+  if (argumentText(option).length > WIDEST_ARGUMENT) return `${option.flags[0] ?? ''} HOW`;
+  return `${option.flags[0] ?? ''}${argumentText(option)}`;
+}
+
+/** The help up to what it says of single values. */
+function shortText({ help: text }: Option): string {
+  return text.split(/[:;(,]/u, 1)[0]?.trim() ?? text;
 }
 
 /** In lines of at most `width` columns where words allow. */

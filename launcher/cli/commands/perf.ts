@@ -10,7 +10,7 @@ import { checkedWords } from '../checked-words.ts';
 import { commandTable, NETWORK_WORD } from '../command-table.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
-import { reportRefusals } from '../report-refusals.ts';
+import { reportBeforeJob } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 
 /** Measures in native code; each rank runs it. */
@@ -19,10 +19,10 @@ const perfProgram = join(installationRoot, 'build', 'ncclrun-perf');
 /** Returns the exit status: the job's, or 1 where elements were wrong. Throws a FailureError (usage). */
 export async function perf(argv: readonly string[]): Promise<number> {
   type Names = JobOptionName | MeasureOptionName;
-  const { asked, settings, files: read, words } = readCommandLine<Names>(argv, perfCommandLine, process.env);
+  const { asked, settings, files: read, notes, words } = readCommandLine<Names>(argv, perfCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('perf');
   if (asked === 'version') return (await import('./version.ts')).version();
-  const notices = await reportRefusals(read);
+  const notices = await reportBeforeJob(settings, read, [...notes, ...ncclTestsNotes(settings, argv)]);
 
   const subject = subjectOf(words);
   const net = subject === NETWORK_WORD ? await import('./perf-net.ts') : null;
@@ -35,9 +35,19 @@ export async function perf(argv: readonly string[]): Promise<number> {
   if (net !== null) return net.perfNet(settings, request, notices);
 
   const { json, streams, others, files } = await measuringReporters(settings, request, notices);
-  const reporter = new PerfReporter(others, streams.stdout, json);
+  const reporter = new PerfReporter(others, streams.stdout, json, settings.text('device') !== 'auto');
   const result = await runReported(request, reporter);
   return reportUnwritten(files, streams, reporter.verdict(result).exitCode);
+}
+
+/** Options that only lines for nccl-tests have. */
+const OF_NCCL_TESTS = /^-(w|g|t|c|G|m|R|T|a|p|C)$|^--(warmup_iters|ngpus|nthreads|cudagraph|agg_iters|stepfactor)$/u;
+
+/** A line for nccl-tests has another meaning for -n. */
+function ncclTestsNotes(settings: Settings<JobOptionName>, argv: readonly string[]): string[] {
+  const ranks = settings.setting('np');
+  if (ranks?.source !== '-n' || !argv.some((word) => OF_NCCL_TESTS.test(word))) return [];
+  return [`-n ${ranks.values.join()} is the number of ranks; what nccl-tests calls -n is --iters here`];
 }
 
 /** A collective, or the network. */

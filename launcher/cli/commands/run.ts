@@ -1,30 +1,40 @@
 /** `ncclrun [options] PROGRAM [arguments]` */
-import { refuseMisspelt } from '../refuse-misspelt.ts';
+import { commandBehindOptions, refuseMisspelt, refuseOtherWord } from '../refuse-misspelt.ts';
 import { allocationRequest } from '../allocation-request.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { jobRequest } from '../job-request.ts';
 import { runCommandLine, type JobOptionName } from '../options.ts';
-import { reportRefusals } from '../report-refusals.ts';
+import { reportBeforeJob } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { launch } from '../launch.ts';
 
 /** Returns the exit status. Throws a FailureError (usage) for a command line that cannot be meant. */
 export async function run(argv: readonly string[]): Promise<number> {
-  const { asked, settings, files, words, further } = readCommandLine<JobOptionName>(argv, runCommandLine, process.env);
-  if (asked === 'help') return (await import('./help.ts')).help('run');
+  const { asked, settings, files, notes, words, further } = readCommandLine<JobOptionName>(
+    argv,
+    runCommandLine,
+    process.env,
+  );
+  if (asked === 'help') return (await import('./help.ts')).help('run', words[0] === 'all');
   if (asked === 'version') return (await import('./version.ts')).version();
-  const notices = await reportRefusals(files);
+  const [program = '', ...rest] = words;
+  const isFirst = argv[0] === program;
+  if (isFirst) refuseOtherWord(program, rest);
+  const isProgramMeant = argv.includes('--');
+  const warnings = isProgramMeant ? [] : commandBehindOptions(program, rest, isFirst);
+  const notices = await reportBeforeJob(settings, files, [...notes, ...warnings]);
   if (words.length === 0 && settings.flag('explain'))
     return (await import('./hosts.ts')).explainHosts(allocationRequest(settings), settings.flag('json'));
   if (words.length === 0) throw usageError('no program to run', 'write: ncclrun -n 4 PROGRAM; see ncclrun --help');
 
   const request = jobRequest(settings, words, further);
-  refuseMisspelt(words[0] ?? '', argv[0] === words[0], request, process.env['PATH'] ?? '');
+  refuseMisspelt(program, isFirst, request, process.env['PATH'] ?? '');
   if (settings.flag('dry-run') || settings.flag('explain'))
     return (await import('./dry-run.ts')).printDryRun(settings, request, further);
   return launch(request, {
     json: settings.flag('json'),
     verbose: settings.flag('verbose'),
+    quiet: settings.flag('quiet'),
     eventsFile: settings.text('events'),
     reportFile: settings.text('report'),
     notices,

@@ -22,7 +22,7 @@ import { tuneCommandLine, type JobOptionName, type TuneOptionName } from '../opt
 import { readCommandLine } from '../read-command-line.ts';
 import { resultWithoutJob } from '../refused.ts';
 import type { Settings } from '../settings.ts';
-import { reportRefusals } from '../report-refusals.ts';
+import { reportBeforeJob } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { messageOf } from '../../../control/message-of.ts';
 
@@ -43,10 +43,10 @@ export async function tune(argv: readonly string[]): Promise<number> {
 
 async function measure(argv: readonly string[]): Promise<number> {
   type Names = JobOptionName | TuneOptionName;
-  const { asked, settings, files: read, words } = readCommandLine<Names>(argv, tuneCommandLine, process.env);
+  const { asked, settings, files: read, notes, words } = readCommandLine<Names>(argv, tuneCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('tune');
   if (asked === 'version') return (await import('./version.ts')).version();
-  const notices = await reportRefusals(read);
+  const notices = await reportBeforeJob(settings, read, notes);
   checkedWords(words, commandTable.tune);
 
   const request = measuring(jobRequest(settings, [perfProgram, 'variants', ...variantsArguments(settings)]));

@@ -82,7 +82,7 @@ export const measureOptions = [
   itersOption,
   {
     name: 'warmup',
-    flags: ['--warmup', '--warmup_iters'],
+    flags: ['-w', '--warmup', '--warmup_iters'],
     environment: [],
     kind: { type: 'integer', minimum: 0, maximum: 1_000_000_000 },
     argument: 'N',

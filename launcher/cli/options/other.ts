@@ -10,7 +10,7 @@ export const otherOptions = [
     kind: { type: 'flag' },
     argument: '',
     group: 'other',
-    help: 'print the command as understood and where each rank would run; start nothing',
+    help: 'print where each rank would run, and the command as understood; start nothing',
     default: null,
   },
   {

@@ -8,9 +8,9 @@ export const placementOptions = [
     environment: ['NCCLRUN_MAP_BY'],
     project: 'any',
     kind: { type: 'text' },
-    argument: 'HOW',
+    argument: 'slot|node|numa|gpu|seq|ppr:N:OBJECT',
     group: 'placement',
-    help: 'how ranks are dealt out: slot, node, numa, gpu, seq, or ppr:N:node|numa|gpu',
+    help: 'how ranks are dealt out; ppr: N on each object (node, numa or gpu)',
     default: 'slot',
   },
   {

@@ -48,7 +48,7 @@ export const ranksOptions = [
     kind: { type: 'list' },
     argument: 'VAR[=value]',
     group: 'ranks',
-    help: "environment for the ranks: VAR (its value here), VAR=value, or 'PREFIX*'; repeat for more",
+    help: "environment for the ranks: VAR (its value here), VAR=value, 'PREFIX*' or '*'; repeat for more",
     perProgram: true,
     default: null,
   },
