@@ -1,5 +1,7 @@
 /** Which resource manager has given this process hosts, and what it says of them in the environment. */
 import { FailureError } from '../../model/failure-error.ts';
+import { jobDetails } from './job-details.ts';
+import { needsJobDetails } from './slurm-gpus.ts';
 
 export const managers = ['slurm', 'pbs', 'lsf'] as const;
 export type ManagerName = (typeof managers)[number];
@@ -10,6 +12,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export interface Manager {
   readonly name: ManagerName;
   readonly environment: Environment;
+  /** What Slurm says about the job; null where nobody needs it, or it did not answer. */
+  readonly details: string | null;
 }
 
 /** What it is called in sentences. */
@@ -27,11 +31,17 @@ function has(environment: Environment, name: string): boolean {
   return (environment[name] ?? '') !== '';
 }
 
-/** `wanted`: --resource-manager. Null: none, or none is wanted. Throws a FailureError (usage) for one that is wanted and not there. */
-export function findManager(wanted: string, environment: Environment): Manager | null {
+/**
+ * `wanted`: --resource-manager. Null: none, or none is wanted. Throws a FailureError (usage) for one that is wanted and not there. `askSlurm`: about a
+ * job, by its number.
+ */
+export function findManager(wanted: string, environment: Environment, askSlurm = jobDetails): Manager | null {
   if (wanted === 'none') return null;
   const name = managers.find((one) => (wanted === 'auto' || wanted === one) && signs[one](environment));
-  if (name !== undefined) return { name, environment };
+  if (name !== undefined) {
+    const asks = name === 'slurm' && needsJobDetails(environment);
+    return { name, environment, details: asks ? askSlurm(environment['SLURM_JOB_ID'] ?? '') : null };
+  }
   if (wanted === 'auto') return null;
   throw new FailureError({
     type: 'usage',
