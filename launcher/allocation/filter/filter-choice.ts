@@ -5,6 +5,7 @@ import { hostKey, type Hosts } from '../slots/add-up.ts';
 import { hostfileError, positionIn, type SourceLine } from '../grammar/diagnostic.ts';
 import { parseHostWord } from '../grammar/host-name.ts';
 import { parseNumberRange } from '../grammar/host-range.ts';
+import { nameAmong } from '../slots/same-host.ts';
 import type { LauncherMachine } from '../grammar/machine.ts';
 import { maximumSlots } from '../grammar/number.ts';
 import { maximumSlotsInAll, Reading } from '../grammar/reading.ts';
@@ -36,7 +37,7 @@ export function parseChoice(given: Hosts, line: SourceLine, machine: LauncherMac
       chosen += names.length * (devices?.length ?? 0);
       if (chosen > maximumSlotsInAll) throw tooManySlots(chosen, part, line);
       for (const name of names) {
-        const key = hostKey({ name, user: null }, machine);
+        const key = hostKey({ name: nameAmong(name, given.hosts), user: null }, machine);
         const host = known.get(key);
         const reason = gone.get(key);
         if (host === undefined && reason !== undefined && line.source === '--exclude') continue;

@@ -37,6 +37,7 @@ function has(environment: Environment, name: string): boolean {
  */
 export function findManager(wanted: string, environment: Environment, askSlurm = jobDetails): Manager | null {
   if (wanted === 'none') return null;
+  if (wanted === 'auto' || wanted === 'slurm') refuseHeterogeneous(environment);
   const name = managers.find((one) => (wanted === 'auto' || wanted === one) && signs[one](environment));
   if (name !== undefined) {
     const asks = name === 'slurm' && needsJobDetails(environment);
@@ -47,5 +48,17 @@ export function findManager(wanted: string, environment: Environment, askSlurm =
     type: 'usage',
     message: `--resource-manager ${wanted}: this is not inside an allocation of ${wanted}`,
     remedy: 'start the job inside of one, or leave the option out',
+  });
+}
+
+/** Each component of such a job is a job of its own, with variables of its own. Throws a FailureError (usage). */
+function refuseHeterogeneous(environment: Environment): void {
+  const components = environment['SLURM_HET_SIZE'] ?? environment['SLURM_PACK_SIZE'] ?? '';
+  if (!(Number(components) > 1)) return;
+  throw new FailureError({
+    type: 'usage',
+    message: `this is a heterogeneous Slurm job of ${components} components (SLURM_HET_SIZE), and ncclrun uses the hosts of one job`,
+    remedy:
+      'ask for all hosts in one component; or reach the hosts of all by ssh: --resource-manager none -H HOSTS, as SLURM_JOB_NODELIST_HET_GROUP_0 and the others name them',
   });
 }

@@ -26,7 +26,7 @@ export function needsJobDetails(environment: Environment): boolean {
 const NODES = /^\s*Nodes=(\S+) CPU_IDs=.*?\bGRES=(\S*)/gmu;
 
 /** `TresPerJob=gres:gpu:small:4`: a step may name types only if the job did. */
-const TYPED = /^\s*TresPer[A-Z][a-z]+=.*\bgres[:/]gpu:[a-z_][^:=,]*[:=]/imu;
+const TYPED = /^\s*TresPer[A-Z][a-z]+=.*\bgres[:/]gpu:[^:=,\s]+[:=][0-9]/mu;
 
 /** The job's GPUs on a host. */
 interface HostGpus {

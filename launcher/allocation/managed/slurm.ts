@@ -14,8 +14,7 @@ import { gpusByHost, needsJobDetails, taskGpus } from './slurm-gpus.ts';
 
 /** Throws a FailureError (hostfile). */
 export function slurmHosts({ environment, details }: Manager): ManagedHosts {
-  const line = lineOf('SLURM_JOB_NODELIST', environment);
-  const names = hostNames(line);
+  const names = hostsOfStep(environment) ?? hostNames(lineOf('SLURM_JOB_NODELIST', environment));
   const tasks = tasksPerNode(names.length, environment);
   const entriesWith = (slotsOf: (index: number) => number | null): HostEntry[] =>
     names.map((named, index) => ({ ...named, slots: slotsOf(index) }));
@@ -64,6 +63,20 @@ function hostNames(line: SourceLine): HostEntry[] {
   return splitOutsideBrackets({ text: line.text, offset: 0 }, ',').flatMap((word) =>
     mentions(word, null, line, reading),
   );
+}
+
+/**
+ * In a step on some of the job's hosts Slurm sets SLURM_TASKS_PER_NODE for the step beside SLURM_JOB_NODELIST for the job: the hosts are those of the
+ * step. Null: this is no such step.
+ */
+function hostsOfStep(environment: Environment): HostEntry[] | null {
+  const [line, tasks] = [lineOf('SLURM_STEP_NODELIST', environment), lineOf('SLURM_TASKS_PER_NODE', environment)];
+  if (line.text === '' || tasks.text === '') return null;
+  const step = hostNames(line);
+  const job = new Set(hostNames(lineOf('SLURM_JOB_NODELIST', environment)).map(({ name }) => name));
+  const counts = parseTasksPerNode({ text: tasks.text, offset: 0 }, tasks);
+  const isPart = step.length < job.size && counts.length === step.length && step.every(({ name }) => job.has(name));
+  return isPart ? step : null;
 }
 
 /** One per host; 1 each where Slurm says nothing. */

@@ -18,6 +18,23 @@ const OF_TASKS = [
   'SLURM_CPU_BIND',
 ];
 
+/** What would change how srun starts the agents and passes on their streams. */
+const OF_STEP = [
+  'SLURM_STDINMODE',
+  'SLURM_STDOUTMODE',
+  'SLURM_STDERRMODE',
+  'SLURM_LABELIO',
+  'SLURM_DISTRIBUTION',
+  'SLURM_EXCLUSIVE',
+  'SLURM_HINT',
+  'SLURM_IMMEDIATE',
+  'SLURM_RELATIVE',
+  'SLURM_REMOTE_CWD',
+  'SLURM_WORKING_DIR',
+  'SLURM_THREADS',
+  'SLURM_TIMELIMIT',
+];
+
 /** Wishes about the GPUs of the whole job, which a step of some of its hosts must not repeat. */
 const OF_JOB = ['SLURM_GPUS', 'SLURM_GPUS_PER_NODE', 'SLURM_GPUS_PER_SOCKET'];
 
@@ -38,7 +55,7 @@ export function startStep({ hosts, task, together, input }: StepOptions): Tool {
   const gpus = gpusOption(hosts);
   const words = [
     'env',
-    ...[...OF_TASKS, ...(gpus.length > 0 ? OF_JOB : [])].flatMap((name) => ['-u', name]),
+    ...[...OF_TASKS, ...OF_STEP, ...(gpus.length > 0 ? OF_JOB : [])].flatMap((name) => ['-u', name]),
     'srun',
     '--overlap',
     `--nodes=${hosts.length}`,
