@@ -90,6 +90,14 @@ describeIf(slurmUnavailable(), 'the GPUs of a Slurm job', () => {
     expect(stdout.match(/h[12]/g)?.toSorted()).toEqual(['h1', 'h1', 'h1', 'h1', 'h2']);
   });
 
+  it('two jobs at once share the GPUs of hosts that have different numbers', async () => {
+    const line = 'echo "$(hostname) $CUDA_VISIBLE_DEVICES"';
+    const one = (hosts: string) => `${ncclrun} -H ${hosts} -N 1 --tag-output=none sh -c '${line}'`;
+    const script = `${one('h1,h2')} & ${one('h2')}; wait`;
+    const { stdout } = await slurm.run(['salloc', '-Q', '--nodelist=h1,h2', '--gpus=5', 'sh', '-c', script]);
+    expect(stdout.trim().split('\n').toSorted()).toEqual(['h1 0,1,2,3', 'h2 0', 'h2 0']);
+  });
+
   /** One line per task; a refusal, where nothing runs. */
   type Given = readonly string[] | 'refused';
 
