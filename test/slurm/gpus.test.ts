@@ -13,6 +13,9 @@ const ncclrun = join(repository, 'bin/ncclrun');
 /** Options of salloc, for a job on so many hosts with so many tasks in all, if those are stated. */
 type Request = (hosts: number, tasks: number | null) => readonly string[];
 
+/** One line per task; a refusal, where nothing runs. */
+type Given = readonly string[] | 'refused';
+
 const requests: Readonly<Record<string, Request>> = {
   '--gpus': (hosts) => [`--gpus=${4 * hosts}`],
   '--gpus of one type': (hosts) => [`--gpus=small:${2 * hosts}`],
@@ -22,7 +25,8 @@ const requests: Readonly<Record<string, Request>> = {
   '--gpus-per-socket': () => ['--sockets-per-node=2', '--gpus-per-socket=1'],
   '--gpus-per-task': () => ['--gpus-per-task=1'],
   '--gpus-per-task, two each': () => ['--gpus-per-task=2'],
-  '--ntasks-per-gpu': () => ['--ntasks-per-gpu=2'],
+  '--ntasks-per-gpu': () => ['--ntasks-per-gpu=1'],
+  '--ntasks-per-gpu, two each': () => ['--ntasks-per-gpu=2'],
   '--gres': () => ['--gres=gpu:2'],
   '--gres of one type': () => ['--gres=gpu:small:2'],
   '--gres of two types': () => ['--gres=gpu:big:2,gpu:small:1'],
@@ -98,9 +102,6 @@ describeIf(slurmUnavailable(), 'the GPUs of a Slurm job', () => {
     expect(stdout.trim().split('\n').toSorted()).toEqual(['h1 0,1,2,3', 'h2 0', 'h2 0']);
   });
 
-  /** One line per task; a refusal, where nothing runs. */
-  type Given = readonly string[] | 'refused';
-
   /** Null: Slurm grants no such allocation. */
   async function compared(
     options: readonly string[],
@@ -111,16 +112,18 @@ describeIf(slurmUnavailable(), 'the GPUs of a Slurm job', () => {
       srun sh -c '${line}' 2>&1; echo "srun $?"
       ${ncclrun} $([ -n "$SLURM_NTASKS" ] || echo -N 1) --tag-output=none sh -c '${line.replace('SLURM_PROCID', 'RANK')}' 2>&1; echo "ncclrun $?"`;
     const salloc = ['--quiet', '--immediate=10', ...options, 'sh', '-c', script];
-    const { stdout } = await slurm.run(['env', setting, 'salloc', ...salloc]);
+    const { stdout, stderr } = await slurm.run(['env', setting, 'salloc', ...salloc]);
     const [srun = '', rest = ''] = stdout.split(/^srun ([0-9]+)\n/m).filter((_, index) => index % 2 === 0);
-    if (rest === '') return null;
+    if (rest === '') {
+      expect(stderr).toMatch(/Requested node configuration is not available|Failed to validate job spec/);
+      return null;
+    }
     const [ours = ''] = rest.split(/^ncclrun [0-9]+\n/m);
     return { srun: lines(srun), ncclrun: lines(ours) };
   }
-
-  function lines(output: string): Given {
-    const found = output.trim().split('\n');
-    if (found.some((line) => /^srun: error: Unable to create step/.test(line))) return 'refused';
-    return found.toSorted();
-  }
 });
+
+function lines(output: string): Given {
+  const found = output.trim().split('\n');
+  return found.some((line) => line.includes('srun: error: Unable to create step')) ? 'refused' : found.toSorted();
+}

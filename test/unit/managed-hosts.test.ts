@@ -160,8 +160,7 @@ describe("hosts of a resource manager's allocation", () => {
       [4, '--gpus=4'],
       [1, '--gpus=1'],
     ]);
-    const asksNobody = () => expect.unreachable();
-    expect(findManager('auto', { ...slurm, SLURM_GPUS_PER_NODE: '4' }, asksNobody)?.details).toBeNull();
+    expect(findManager('auto', { ...slurm, SLURM_GPUS_PER_NODE: '4' }, () => expect.unreachable())?.details).toBeNull();
   });
 
   it.each([
