@@ -7,7 +7,7 @@ import { hostfileError } from '../grammar/diagnostic.ts';
 import { locate, type HostEntry } from '../grammar/entry.ts';
 import type { ListItem, RelativeHost } from '../grammar/host-list.ts';
 import type { LauncherMachine } from '../grammar/machine.ts';
-import { nameAmong } from './same-host.ts';
+import { namesAmong } from './same-host.ts';
 
 interface Choice {
   /** What the hostfile `file` says. */
@@ -24,7 +24,9 @@ interface Choice {
 /** Throws a FailureError (hostfile) where -H wants what the hostfile does not have. */
 export function pick(given: Choice): Hosts {
   const { defined, file, machine } = given;
-  const choice = { ...given, items: given.items.map((item) => namedAs(item, defined.hosts)) };
+  const nameOf = namesAmong(defined.hosts);
+  const items = given.items.map((item) => (item.kind === 'relative' ? item : { ...item, name: nameOf(item.name) }));
+  const choice = { ...given, items };
   const byKey = new Map(defined.hosts.map((host) => [hostKey(host, machine), host]));
   const entries = resolve(choice);
   const positions = new Map(entries.toReversed().map((entry) => [hostKey(entry, machine), entry.position]));
@@ -62,11 +64,6 @@ export function pick(given: Choice): Hosts {
     return { ...host, user, slots: wanted.slots, origin: { ...from, kind: 'stated' as const, text } };
   });
   return { hosts, leftOut: [...defined.leftOut, ...notPicked(defined.hosts, picked, machine)] };
-}
-
-/** By the name that the hosts have for it. */
-function namedAs(item: ListItem, hosts: readonly HostSlots[]): ListItem {
-  return item.kind === 'relative' ? item : { ...item, name: nameAmong(item.name, hosts) };
 }
 
 function agreedUser(host: HostSlots, wanted: HostSlots, position: SourcePosition | null, file: string): string | null {
