@@ -13,6 +13,7 @@ const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promis
   hosts: async (argv) => (await import('./cli/commands/hosts.ts')).hosts(argv),
   topo: async (argv) => (await import('./cli/commands/topo.ts')).topo(argv),
   ps: async (argv) => (await import('./cli/commands/ps.ts')).ps(argv),
+  stop: async (argv) => (await import('./cli/commands/stop.ts')).stop(argv),
   sbatch: async (argv) => (await import('./cli/commands/sbatch.ts')).sbatch(argv),
   bundle: async (argv) => (await import('./cli/commands/bundle.ts')).bundle(argv),
   build: async (argv) => (await import('./cli/commands/build.ts')).build(argv),

@@ -116,13 +116,22 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
       'Lists the jobs that you have started from this machine and that run: which ranks they have on which hosts, for how long, and the process of ncclrun.',
     examples: ['ncclrun ps', 'ncclrun ps --json'],
   },
+  stop: {
+    line: { command: 'stop', options: plainOptions, words: 'words' },
+    words: { type: 'files' },
+    usage: 'ncclrun stop JOB',
+    summary: 'end a job of yours that runs from this machine',
+    about:
+      'Ends a job that ncclrun ps lists, and waits for that: its ranks get SIGTERM, and SIGKILL after its --grace. JOB is its id, the beginning of that, or the process of ncclrun.',
+    examples: ['ncclrun stop 5f3a', 'ncclrun stop 4711'],
+  },
   sbatch: {
     line: { command: 'sbatch', options: sbatchOptions, words: 'program' },
     words: { type: 'program' },
     usage: "ncclrun sbatch [--print] [sbatch's options] -- [options] PROGRAM [arguments]",
     summary: 'submit a job to Slurm',
     about:
-      'Writes a batch script and gives it to sbatch, with whatever options of sbatch stand before the --. In the allocation the script becomes ncclrun itself, which takes its hosts, tasks and GPUs from there. The ranks get SIGUSR1 a minute ahead of the time limit, unless --signal says otherwise.',
+      'Writes a batch script and gives it to sbatch, with whatever options of sbatch stand before the --. In the allocation the script becomes ncclrun itself, which takes its hosts, tasks and GPUs from there. With --signal=B:USR1@60 the ranks get SIGUSR1 a minute ahead of the time limit.',
     examples: [
       'ncclrun sbatch --nodes 4 --gpus-per-node 8 --time 12:00:00 -- python3 train.py',
       'ncclrun sbatch --print -N 2 --ntasks-per-node 4 -- --tag-output=host ./app',

@@ -6,6 +6,7 @@ import type { AgentOrder, OrderedProgram, OrderedRank, Placement } from '../../c
 import { makeUniqueId } from '../../control/rendezvous/unique-id.ts';
 import { needsTopology, type Binding } from '../mapping/bind.ts';
 import { mappedRanksByHost } from '../mapping/ranks-by-host.ts';
+import { gpusOfTask } from '../mapping/task-gpus.ts';
 import type { HostSlots, JobRequest, MappedRank, ProgramRequest, RankMap } from '../model/types.ts';
 
 /** Signs of life are sent this often, in both directions. */
@@ -92,11 +93,15 @@ export function placementsOf(map: RankMap, facts: PlacementFacts, bindings: read
 }
 
 function orderedRank(
-  { rank, host, program, gpu }: MappedRank,
+  mapped: MappedRank,
   { hosts, ranks }: RankMap,
   facts: PlacementFacts,
   binding: Binding | undefined,
 ): OrderedRank {
+  const { rank, host: index, program, gpu } = mapped;
+  const host = hosts[index];
+  const isStated = facts.programs[program]?.environment['CUDA_VISIBLE_DEVICES'] !== undefined;
+  const ofTask = host === undefined || isStated ? null : gpusOfTask(mapped, host);
   return {
     rank,
     program,
@@ -104,8 +109,8 @@ function orderedRank(
     interactive: ranks.length === 1 || (facts.terminal && facts.readsStdin(rank)),
     mergeStderr: facts.mergeStderr,
     cpus: binding?.cpus ?? [],
-    gpu,
-    visibleGpus: facts.isolateGpus ? ownGpu(binding) : (hosts[host]?.devices ?? null),
+    gpu: gpu ?? ofTask?.[0] ?? null,
+    visibleGpus: facts.isolateGpus ? ownGpu(binding) : (ofTask ?? host?.devices ?? null),
   };
 }
 

@@ -1,6 +1,7 @@
 /** The running jobs of this user that were started from this machine. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import * as v from 'valibot';
+import { usageError } from '../model/usage-error.ts';
 import { NOTE_NAME, type Note } from './note.ts';
 
 export interface RunningJob extends Note {
@@ -25,6 +26,23 @@ const noteSchema: v.GenericSchema<unknown, Note> = v.object({
 export function runningJobs(): RunningJob[] {
   const pids = readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name));
   return pids.flatMap(jobOf).toSorted((one, other) => one.startedAt - other.startedAt);
+}
+
+/** By its id or the beginning of that, or by the process of ncclrun. Throws a FailureError (usage) unless there is one such job. */
+export function findJob(word: string): RunningJob {
+  const jobs = runningJobs();
+  const exact = jobs.filter(({ jobId, pid }) => jobId === word || String(pid) === word);
+  const found = exact.length > 0 ? exact : jobs.filter(({ jobId }) => jobId.startsWith(word));
+  const [job, ...others] = found;
+  if (job !== undefined && others.length === 0) return job;
+  throw usageError(
+    `${found.length === 0 ? 'no job' : `${found.length} jobs`} of yours on this machine ${found.length > 1 ? 'are' : 'is'} called "${word}"`,
+    'ncclrun ps lists those that run',
+  );
+}
+
+export function isRunning({ pid, jobId }: RunningJob): boolean {
+  return jobOf(String(pid)).some((job) => job.jobId === jobId);
 }
 
 function jobOf(pid: string): RunningJob[] {

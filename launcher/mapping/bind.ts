@@ -4,6 +4,7 @@ import type { HostSlots, JobRequest, MappedRank, RankMap } from '../model/types.
 import { dealsToObjects, type MappingRequest, type Topologies } from './map-ranks.ts';
 import { counted } from '../text/counted.ts';
 import { refuse } from './refusal.ts';
+import { gpusOfTask } from './task-gpus.ts';
 
 export interface Binding {
   /** Empty: wherever its host lets the job run. */
@@ -46,9 +47,12 @@ interface Bound {
 }
 
 /** The one it was dealt to, else by local rank among those that the allocation names. */
-function gpuOf({ gpu, localRank }: MappedRank, { devices }: HostSlots, { gpus }: HostTopology): number | null {
+function gpuOf(rank: MappedRank, host: HostSlots, { gpus }: HostTopology): number | null {
+  const { gpu, localRank } = rank;
   if (gpu !== null || gpus.length === 0) return gpu;
-  const usable = devices?.filter((device) => device < gpus.length) ?? [];
+  const [own] = gpusOfTask(rank, host) ?? [];
+  if (own !== undefined && own < gpus.length) return own;
+  const usable = host.devices?.filter((device) => device < gpus.length) ?? [];
   return usable.length > 0 ? (usable[localRank % usable.length] ?? null) : localRank % gpus.length;
 }
 

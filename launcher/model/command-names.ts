@@ -6,6 +6,7 @@ export const commandNames = [
   'topo',
   'hosts',
   'ps',
+  'stop',
   'sbatch',
   'bundle',
   'build',

@@ -32,12 +32,27 @@ export interface HostSlots {
   readonly local: boolean;
   /** The resource manager that starts its agent; where there is none, a remote shell does. */
   readonly manager?: 'slurm';
+  /** srun's option that asks for all GPUs of the job on it; null: Slurm did not say; left out where a step gets them without it. */
+  readonly gpuOption?: string | null;
+  /** How many those are; left out where that is not known. */
+  readonly gpuCount?: number;
+  /** The GPUs of each task, where Slurm binds tasks to GPUs; left out where each may see all of the job's. */
+  readonly taskGpus?: TaskGpus;
   /** It is this machine, and its agent a process of its own, as if it were another one. */
   readonly simulated?: true;
   /** Where its slots are not known yet: how many it has if it turns out to have no GPU; else as many as it has cores. */
   readonly slotsWithoutGpus?: number;
   readonly origin: SlotOrigin;
 }
+
+/**
+ * How a host's GPUs are dealt to tasks, by local rank. `perTask`: `gpus` to each, one after the other; `single`: one to each, `tasks` of them share
+ * one; `turns`: the tasks take these in turn.
+ */
+export type TaskGpus =
+  | { readonly type: 'perTask'; readonly gpus: number }
+  | { readonly type: 'single'; readonly tasks: number }
+  | { readonly type: 'turns'; readonly turns: readonly (readonly number[])[] };
 
 export interface Allocation {
   readonly hosts: readonly HostSlots[];

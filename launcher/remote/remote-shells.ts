@@ -20,8 +20,8 @@ export async function openRemoteShell(
   copied: InstallationIdentity | null,
 ): Promise<RemoteShell> {
   if (rsh === BY_SLURM) {
-    const { SlurmShell } = await import('./slurm/slurm.ts');
-    return new SlurmShell(hosts, copied);
+    const { openSlurm } = await import('./slurm/steps.ts');
+    return openSlurm(hosts, copied);
   }
   if (rsh === 'auto' || rsh === 'ssh2') {
     const configuration = new SshConfiguration();

@@ -11,18 +11,14 @@ interface BatchScript {
   readonly name: string;
 }
 
-/** Seconds before the time limit at which the ranks get SIGUSR1, where the options do not say it. */
-const WARNING_SECONDS = 60;
-
 export function batchScript({ options, command, words, name }: BatchScript): string {
   const lines = directives(options);
   if (!gives(lines, ['-J', '--job-name'])) lines.unshift(`--job-name=${directiveWord(name)}`);
-  if (!gives(lines, ['--signal'])) lines.push(`--signal=B:USR1@${WARNING_SECONDS}`);
   return [
     '#!/bin/bash',
     ...lines.map((line) => `#SBATCH ${line}`),
     '',
-    '# ncclrun takes hosts, tasks and GPUs from the allocation. Its ranks get SIGUSR1 ahead of the time limit.',
+    '# ncclrun takes hosts, tasks and GPUs from the allocation. With --signal=B:USR1@60 its ranks get SIGUSR1 60 s ahead of the time limit.',
     `exec ${[command, ...words].map(shellWord).join(' ')}`,
     '',
   ].join('\n');

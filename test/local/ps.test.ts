@@ -4,6 +4,7 @@ import { Command } from '../rig/command.ts';
 import { Steering } from '../rig/steering.ts';
 
 interface Listed {
+  readonly jobId: string;
   readonly pid: number;
   readonly programs: readonly (readonly string[])[];
   readonly hosts: readonly { readonly name: string; readonly ranks: readonly number[] }[];
@@ -34,6 +35,30 @@ it.each([
   expect(stdout).toMatch(/^ {2}localhost {3}rank 0$/m);
   await end(command, rank);
   expect(await listed(mark)).toBeUndefined();
+});
+
+it.each(['its id', 'the beginning of its id', 'the process of ncclrun'])(
+  'ncclrun stop ends a job by %s',
+  async (by) => {
+    await using steering = await Steering.open();
+    await using command = Command.start(['-n', '1', ...steering.options, steering.program, steering.path]);
+    await steering.rank(0);
+    const { jobId } = (await listed(steering.path)) ?? { jobId: '' };
+    const word = { 'its id': jobId, 'the beginning of its id': jobId.slice(0, 12) }[by] ?? String(command.pid);
+    const { status, stdout } = await Command.run(['stop', word]);
+    expect({ status, stdout }).toEqual({ status: 0, stdout: `job ${jobId} has ended\n` });
+    expect((await command.outcome).status).toBe(143);
+  },
+);
+
+it.each([
+  [['nobody'], 'no job of yours on this machine is called "nobody"'],
+  [[], 'stop needs one job, and has 0'],
+  [['a', 'b'], 'stop needs one job, and has 2'],
+])('ncclrun stop with %j is refused', async (words, message) => {
+  const { status, stderr } = await Command.run(['stop', ...words]);
+  expect(status).toBe(2);
+  expect(stderr).toContain(message);
 });
 
 it('ncclrun ps rejects arguments', async () => {

@@ -1,6 +1,7 @@
 /**
- * Slurm on a cluster of namespaces: munged and slurmctld on the login node, a slurmd on each host, with GPUs that are none (their devices
- * are /dev/null), and, if asked for, accounting. Ends with the test.
+ * Slurm on a cluster of namespaces: munged and slurmctld on the login node, a slurmd on each host of two sockets, with GPUs that are none (their
+ * devices are /dev/null), and, if asked for, accounting. A program with STAND_IN_MIG=1 in its environment sees them as MIG instances, as Slurm
+ * names those: by UUID. Ends with the test.
  *
  *     await using cluster = await Cluster.start(2);
  *     await using slurm = await Slurm.start(cluster, { gpus: 4 });
@@ -28,11 +29,19 @@ export function slurmUnavailable(): string | null {
 }
 
 const CPUS = 16;
+const SOCKETS = 2;
 const START_MS = 30_000;
+/** What it writes becomes environment of the task. */
+const MIG_PROLOG = `#!/bin/sh
+[ -n "$STAND_IN_MIG" ] && [ -n "$CUDA_VISIBLE_DEVICES" ] || exit 0
+echo "export CUDA_VISIBLE_DEVICES=$(echo "$CUDA_VISIBLE_DEVICES" | sed 's/[0-9][0-9]*/MIG-fake-&/g')"
+`;
 
 export interface SlurmOptions {
   /** Of each host. */
   readonly gpus?: number;
+  /** The type of each GPU of a host; all are `fake` without it. */
+  readonly types?: readonly string[];
   /** What `sacct` asks; see slurm-accounting.ts. */
   readonly accounting?: boolean;
 }
@@ -50,10 +59,11 @@ export class Slurm implements AsyncDisposable {
   }
 
   /** Resolves when every host is idle. */
-  static async start(cluster: Cluster, { gpus = 0, accounting = false }: SlurmOptions = {}): Promise<Slurm> {
+  static async start(cluster: Cluster, options: SlurmOptions = {}): Promise<Slurm> {
+    const { gpus = 0, accounting = false, types = Array.from({ length: gpus }, () => 'fake') } = options;
     const slurm = new Slurm(cluster);
     try {
-      await slurm.#configure(gpus, accounting);
+      await slurm.#configure(types, accounting);
       await slurm.#startDaemons(accounting);
       return slurm;
     } catch (error) {
@@ -104,18 +114,21 @@ export class Slurm implements AsyncDisposable {
     }
   }
 
-  async #configure(gpus: number, accounting: boolean): Promise<void> {
+  async #configure(types: readonly string[], accounting: boolean): Promise<void> {
     const directory = this.#directory;
     for (const name of ['state', 'munge', 'dev']) await mkdir(join(directory, name), { recursive: true });
     await chmod(join(directory, 'munge'), 0o711);
     await writeFile(join(directory, 'munge/key'), randomBytes(1024), { mode: 0o400 });
-    const devices = Array.from({ length: gpus }, (_, gpu) => join(directory, `dev/gpu${gpu}`));
-    for (const device of devices) await this.cluster.inLogin('mknod', device, 'c', '1', '3');
+    const devices = types.map((type, gpu) => ({ type, file: join(directory, `dev/gpu${gpu}`) }));
+    for (const { file } of devices) await this.cluster.inLogin('mknod', file, 'c', '1', '3');
+    const kinds = [...new Set(types)].map((type) => `gpu:${type}:${types.filter((one) => one === type).length}`);
     const hosts = this.cluster.hosts.map(({ name, address }) => {
-      const gres = gpus > 0 ? ` Gres=gpu:fake:${gpus}` : '';
-      return `NodeName=${name} NodeAddr=${address} CPUs=${CPUS} CoresPerSocket=${CPUS} RealMemory=4000${gres} State=UNKNOWN`;
+      const gres = kinds.length > 0 ? ` Gres=${kinds.join(',')}` : '';
+      const cores = `CPUs=${CPUS} Sockets=${SOCKETS} CoresPerSocket=${CPUS / SOCKETS} ThreadsPerCore=1`;
+      return `NodeName=${name} NodeAddr=${address} ${cores} RealMemory=4000${gres} State=UNKNOWN`;
     });
-    const gres = devices.map((device) => `Name=gpu Type=fake File=${device}`);
+    const gres = devices.map(({ type, file }) => `Name=gpu Type=${type} File=${file}`);
+    await writeFile(join(directory, 'task-prolog'), MIG_PROLOG, { mode: 0o755 });
     await writeFile(join(directory, 'gres.conf'), `${gres.join('\n')}\n`);
     await writeFile(join(directory, 'cgroup.conf'), 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n');
     await writeFile(
@@ -142,6 +155,7 @@ export class Slurm implements AsyncDisposable {
       `SlurmdLogFile=${directory}/slurmd.%n.log`,
       'ProctrackType=proctrack/linuxproc',
       'TaskPlugin=task/none',
+      `TaskProlog=${directory}/task-prolog`,
       'JobAcctGatherType=jobacct_gather/none',
       'SelectType=select/cons_tres',
       'SelectTypeParameters=CR_Core',

@@ -38,11 +38,13 @@ describeIf(slurmUnavailable(), 'a job in a Slurm allocation', () => {
     expect({ status, stderr, hosts: stdout.trim().split('\n').toSorted() }).toEqual({ status: 0, stderr: '', hosts });
   });
 
-  it('the job sees all GPUs of a host despite --gpus-per-task', async () => {
-    const options = ['--nodes=2', '--ntasks-per-node=2', '--cpus-per-task=3', '--gpus-per-task=1'];
+  it.each([
+    ['its own GPU', [], ['h1 0', 'h1 1', 'h2 0', 'h2 1']],
+    ['all GPUs of its host with --gpu-bind=none', ['--gpu-bind=none'], ['h1 0,1', 'h1 0,1', 'h2 0,1', 'h2 0,1']],
+  ])('a rank of a job with --gpus-per-task sees %s', async (_, bind, lines) => {
+    const options = ['--nodes=2', '--ntasks-per-node=2', '--cpus-per-task=3', '--gpus-per-task=1', ...bind];
     const script = 'echo $(hostname) $CUDA_VISIBLE_DEVICES';
     const { status, stdout } = await salloc(options, '--tag-output=none', 'sh', '-c', script);
-    const lines = ['h1 0,1', 'h1 0,1', 'h2 0,1', 'h2 0,1'];
     expect({ status, lines: stdout.trim().split('\n').toSorted() }).toEqual({ status: 0, lines });
   });
 
@@ -267,8 +269,8 @@ describeIf(slurmUnavailable(), 'a job in a Slurm allocation', () => {
     await expect.poll(sruns, { timeout: 10_000 }).toEqual([]);
   });
 
-  it('ncclrun rejects a start as one task of many', async () => {
-    const { status, stderr } = await slurm.run([
+  it('ncclrun rejects a start as one task of many, in each task', async () => {
+    const { status, stdout, stderr } = await slurm.run([
       'salloc',
       '--quiet',
       '--ntasks=2',
@@ -277,8 +279,36 @@ describeIf(slurmUnavailable(), 'a job in a Slurm allocation', () => {
       ncclrun,
       'true',
     ]);
-    expect(status).toBe(2);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain('this is task 0 of 2 that srun has started');
     expect(stderr).toContain('this is task 1 of 2 that srun has started, and one ncclrun starts all ranks');
+  });
+
+  it('srun does not take over what the environment says about its streams', async () => {
+    const settings = ['SLURM_STDINMODE=none', 'SLURM_LABELIO=1', 'SLURM_DISTRIBUTION=cyclic'];
+    const words = ['--quiet', '--nodes=2', 'env', ...settings, ncclrun, '--tag-output=none', 'hostname'] as const;
+    const { status, stdout } = await slurm.run(['salloc', ...words]);
+    expect({ status, hosts: stdout.trim().split('\n').toSorted() }).toEqual({ status: 0, hosts: ['h1', 'h2'] });
+  });
+
+  it('ncclrun in a step on one host of three uses that host', async () => {
+    const { status, stdout } = await slurm.run([
+      'salloc',
+      '-Q',
+      '--nodes=3',
+      'srun',
+      '--nodes=1',
+      '--ntasks=1',
+      ncclrun,
+      'hostname',
+    ]);
+    expect({ status, stdout }).toEqual({ status: 0, stdout: 'h1\n' });
+  });
+
+  it('a heterogeneous job is refused', async () => {
+    const { status, stdout, stderr } = await slurm.run(['salloc', '-Q', '-N1', ':', '-N1', ncclrun, 'hostname']);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain('this is a heterogeneous Slurm job of 2 components');
   });
 
   /** Of ncclrun, which salloc has started. */

@@ -121,6 +121,7 @@ const found = (environment: Readonly<Record<string, string>>) => {
   const { entries, why, withoutGpus } = slurmHosts({
     name: 'slurm',
     environment: { SLURM_JOB_NODELIST: 'n[1-2]', ...environment },
+    details: null,
   });
   return [
     entries.map(({ name, slots }) => `${name}:${slots ?? '?'}`).join(),

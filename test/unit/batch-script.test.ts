@@ -13,7 +13,6 @@ it('the script contains each sbatch option on a line with its value', () => {
     '#SBATCH --time=1:00',
     '#SBATCH --exclusive',
     '#SBATCH -p long',
-    '#SBATCH --signal=B:USR1@60',
     '',
     expect.stringMatching(/^# /),
     'exec /opt/ncclrun/bin/ncclrun ./app',
@@ -31,8 +30,12 @@ it.each([[['-J', 'mine']], [['-Jmine']], [['--job-name=mine']], [['--job-name', 
   },
 );
 
+it('the script asks for no signal by itself', () => {
+  expect(script(['--time=1']).filter((line) => /^#SBATCH .*signal/.test(line))).toEqual([]);
+});
+
 it('the script keeps the given --signal', () => {
-  expect(script(['--signal=TERM@30']).filter((line) => line.includes('--signal'))).toEqual([
+  expect(script(['--signal=TERM@30']).filter((line) => line.startsWith('#SBATCH --signal'))).toEqual([
     '#SBATCH --signal=TERM@30',
   ]);
 });

@@ -117,6 +117,52 @@ describe("hosts of a resource manager's allocation", () => {
     expect(messageOf(() => slotsOf(tasks, { hostfile: 'mine', hostList: 'n08' }))).toContain('n08 is not in mine');
   });
 
+  it('a short name and the full name of a host are the same if one host alone has them', () => {
+    const full = { ...slurm, SLURM_JOB_NODELIST: 'n1.a.org,n2.a.org,n2.b.org,n3' };
+    expect(slotsOf(full, { hostList: 'n1' })).toEqual([['n1.a.org', null]]);
+    expect(slotsOf(full, { hostList: 'N3.a.org' })).toEqual([['n3', null]]);
+    expect(slotsOf(full, { hostList: 'n2.b.org' })).toEqual([['n2.b.org', null]]);
+    expect(messageOf(() => slotsOf(full, { hostList: 'n2' }))).toContain('n2 is not in the Slurm allocation');
+    const byAddress = { ...slurm, SLURM_JOB_NODELIST: '10.0.0.1,10' };
+    expect(slotsOf(byAddress, { hostList: '10' })).toEqual([['10', null]]);
+    expect(messageOf(() => slotsOf({ ...slurm, SLURM_JOB_NODELIST: '10.0.0.1' }, { hostList: '10.0' }))).toContain(
+      '10.0 is not in',
+    );
+  });
+
+  it('the hosts of a step on some hosts of the job are those of the step', () => {
+    const step = { SLURM_STEP_NODELIST: 'n[08-09]', SLURM_NTASKS: '3', SLURM_TASKS_PER_NODE: '2,1' };
+    expect(slotsOf({ ...slurm, ...step })).toEqual([
+      ['n08', 2],
+      ['n09', 1],
+    ]);
+    expect(slotsOf({ ...slurm, ...step, SLURM_TASKS_PER_NODE: '1(x4)' })).toHaveLength(4); // an older step's
+  });
+
+  it('a heterogeneous job is refused by name', () => {
+    for (const sign of [{ SLURM_HET_SIZE: '2' }, { SLURM_PACK_SIZE: '2' }]) {
+      expect(() => findManager('auto', { SLURM_JOB_ID: '9', ...sign })).toThrow(
+        /heterogeneous Slurm job of 2 components/u,
+      );
+      expect(() => findManager('auto', { ...slurm, ...sign })).toThrow(/heterogeneous/u);
+      expect(findManager('none', { ...slurm, ...sign })).toBeNull();
+    }
+    expect(findManager('auto', { ...slurm, SLURM_HET_SIZE: '1' })?.name).toBe('slurm');
+  });
+
+  it('Slurm is asked which GPUs each host has where that is not in the environment', () => {
+    const details = 'Nodes=n[08-10] CPU_IDs=0 Mem=0 GRES=gpu:4(IDX:0-3)\n Nodes=gpu1 CPU_IDs=0 Mem=0 GRES=gpu:1(IDX:0)';
+    const manager = findManager('auto', { ...slurm, SLURM_GPUS: '13' }, (job) => `JobId=${job}\n   ${details}\n`);
+    const { hosts } = allocateHosts({ hostfile: null, hostList: null, manager }, fakeMachine());
+    expect(hosts.map(({ slots, gpuOption }) => [slots, gpuOption])).toEqual([
+      [4, '--gpus=4'],
+      [4, '--gpus=4'],
+      [4, '--gpus=4'],
+      [1, '--gpus=1'],
+    ]);
+    expect(findManager('auto', { ...slurm, SLURM_GPUS_PER_NODE: '4' }, () => expect.unreachable())?.details).toBeNull();
+  });
+
   it.each([
     [
       'task counts for another number of hosts',

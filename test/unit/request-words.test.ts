@@ -137,7 +137,8 @@ describe('requests that contradict themselves', () => {
 describe('a task of srun', () => {
   const task = { SLURM_PROCID: '2', SLURM_JOB_ID: '7', SLURM_STEP_NUM_TASKS: '4' };
 
-  it('a task beyond the first starts no job', () => {
+  it('no task of several starts a job', () => {
+    expect(refused(() => refuseTask({ ...task, SLURM_PROCID: '0' }))).toMatch(/^this is task 0 of 4 that srun has/u);
     expect(refused(() => refuseTask(task))).toMatch(
       /^this is task 2 of 4 that srun has started, .*; leave srun out: /u,
     );
@@ -147,7 +148,8 @@ describe('a task of srun', () => {
   });
 
   it.each([
-    { SLURM_PROCID: '0' },
+    { SLURM_PROCID: '0', SLURM_STEP_NUM_TASKS: '1' },
+    { SLURM_PROCID: '0', SLURM_STEP_NUM_TASKS: '' },
     { SLURM_PROCID: '' },
     { SLURM_PROCID: '02' },
     { SLURM_JOB_ID: '' },

@@ -76,15 +76,17 @@ const VISIBLE = 'CUDA_VISIBLE_DEVICES';
 
 /**
  * What a rank may see, and which index its own GPU has among that. `gpus`: what a program sees here, which the host's own
- * CUDA_VISIBLE_DEVICES may have cut already; `program`: what -x passes on.
+ * CUDA_VISIBLE_DEVICES may have cut already; `program`: what -x passes on; `named`: the host's own CUDA_VISIBLE_DEVICES, from which a rank gets its
+ * share also where this process finds none of the GPUs.
  */
 export function gpuEnvironment(
   { visibleGpus: numbers, gpu }: Pick<OrderedRank, 'visibleGpus' | 'gpu'>,
   localRank: number,
   gpus: readonly VisibleGpu[],
   program: Readonly<Record<string, string>>,
+  named?: string,
 ): Record<string, string> {
-  if (gpus.length === 0) return {};
+  if (gpus.length === 0) return numbers === null ? {} : shareOf(numbers, named);
   const given = numbers === null ? program[VISIBLE] : undefined;
   if (given !== undefined) return deviceEnvironment(localRank, visibleGpus(given).length);
   const seen = numbers ?? gpus.map((_, index) => index);
@@ -92,6 +94,12 @@ export function gpuEnvironment(
   const device = deviceEnvironment(own === -1 ? localRank : own, seen.length);
   if (numbers === null) return device;
   return { ...device, [VISIBLE]: numbers.map((number) => gpus[number]?.name ?? String(number)).join(',') };
+}
+
+function shareOf(numbers: readonly number[], named = ''): Record<string, string> {
+  const names = named.split(',');
+  const own = numbers.flatMap((number) => names[number] ?? []);
+  return named === '' || own.length === 0 ? {} : { [VISIBLE]: own.join(',') };
 }
 
 /** More ranks than GPUs take turns. */

@@ -74,7 +74,7 @@ function prepareRank(
   const stays = local && !program.workingDirectoryGiven;
   const environment = {
     ...program.environment,
-    ...gpuEnvironment(ordered, localRank, gpus, program.environment),
+    ...gpuEnvironment(ordered, localRank, gpus, program.environment, process.env['CUDA_VISIBLE_DEVICES']),
     ...rankEnvironment(ordered, localRank, runtimeDirectory),
     ...(stays ? {} : { PWD: directory }),
   };

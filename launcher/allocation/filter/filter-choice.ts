@@ -5,6 +5,7 @@ import { hostKey, type Hosts } from '../slots/add-up.ts';
 import { hostfileError, positionIn, type SourceLine } from '../grammar/diagnostic.ts';
 import { parseHostWord } from '../grammar/host-name.ts';
 import { parseNumberRange } from '../grammar/host-range.ts';
+import { namesAmong } from '../slots/same-host.ts';
 import type { LauncherMachine } from '../grammar/machine.ts';
 import { maximumSlots } from '../grammar/number.ts';
 import { maximumSlotsInAll, Reading } from '../grammar/reading.ts';
@@ -26,6 +27,7 @@ export function parseChoice(given: Hosts, line: SourceLine, machine: LauncherMac
   const known = new Map(given.hosts.map((host) => [hostKey(host, machine), host]));
   const gone = new Map(given.leftOut.map(({ name, reason }) => [hostKey({ name, user: null }, machine), reason]));
   const reading = new Reading();
+  const nameOf = namesAmong(given.hosts);
   const choice: Choice = new Map();
   let chosen = 0;
   for (const part of splitOutsideBrackets({ text: line.text, offset: 0 }, '@')) {
@@ -36,7 +38,7 @@ export function parseChoice(given: Hosts, line: SourceLine, machine: LauncherMac
       chosen += names.length * (devices?.length ?? 0);
       if (chosen > maximumSlotsInAll) throw tooManySlots(chosen, part, line);
       for (const name of names) {
-        const key = hostKey({ name, user: null }, machine);
+        const key = hostKey({ name: nameOf(name), user: null }, machine);
         const host = known.get(key);
         const reason = gone.get(key);
         if (host === undefined && reason !== undefined && line.source === '--exclude') continue;

@@ -1,4 +1,5 @@
 /** The hosts of a resource manager's allocation. */
+import type { HostSlots } from '../../model/types.ts';
 import { addUp, type Hosts } from '../slots/add-up.ts';
 import type { HostEntry } from '../grammar/entry.ts';
 import type { LauncherMachine } from '../grammar/machine.ts';
@@ -17,6 +18,8 @@ export interface ManagedHosts {
   readonly why: string | null;
   /** How many slots a host without GPUs has, by its name, where that is not stated. */
   readonly withoutGpus?: ReadonlyMap<string, number>;
+  /** About GPUs, by the name of the host. */
+  readonly gpus?: (host: string) => Pick<HostSlots, 'gpuOption' | 'gpuCount' | 'taskGpus'>;
 }
 
 const readers: Readonly<Record<ManagerName, (manager: Manager, machine: LauncherMachine) => ManagedHosts>> = {
@@ -27,7 +30,7 @@ const readers: Readonly<Record<ManagerName, (manager: Manager, machine: Launcher
 
 /** Throws a FailureError (hostfile) that names the variable and the place in it. */
 export function managedHosts(manager: Manager, machine: LauncherMachine): Hosts {
-  const { entries, why, withoutGpus } = readers[manager.name](manager, machine);
+  const { entries, why, withoutGpus, gpus } = readers[manager.name](manager, machine);
   const { hosts, leftOut } = addUp(entries, machine);
   const isSlurm = manager.name === 'slurm';
   return {
@@ -36,6 +39,7 @@ export function managedHosts(manager: Manager, machine: LauncherMachine): Hosts 
       origin: why === null ? host.origin : { ...host.origin, text: why },
       // All of a Slurm job is in its steps, which scancel ends: its agents too, wherever we are.
       ...(isSlurm ? { local: false, manager: manager.name } : {}),
+      ...gpus?.(host.name),
       ...(host.slots === null && withoutGpus !== undefined
         ? { slotsWithoutGpus: withoutGpus.get(host.name) ?? 1 }
         : {}),

@@ -7,6 +7,7 @@ import { hostfileError } from '../grammar/diagnostic.ts';
 import { locate, type HostEntry } from '../grammar/entry.ts';
 import type { ListItem, RelativeHost } from '../grammar/host-list.ts';
 import type { LauncherMachine } from '../grammar/machine.ts';
+import { namesAmong } from './same-host.ts';
 
 interface Choice {
   /** What the hostfile `file` says. */
@@ -21,8 +22,11 @@ interface Choice {
 }
 
 /** Throws a FailureError (hostfile) where -H wants what the hostfile does not have. */
-export function pick(choice: Choice): Hosts {
-  const { defined, file, machine } = choice;
+export function pick(given: Choice): Hosts {
+  const { defined, file, machine } = given;
+  const nameOf = namesAmong(defined.hosts);
+  const items = given.items.map((item) => (item.kind === 'relative' ? item : { ...item, name: nameOf(item.name) }));
+  const choice = { ...given, items };
   const byKey = new Map(defined.hosts.map((host) => [hostKey(host, machine), host]));
   const entries = resolve(choice);
   const positions = new Map(entries.toReversed().map((entry) => [hostKey(entry, machine), entry.position]));
