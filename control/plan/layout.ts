@@ -210,7 +210,7 @@ export const NET_HEADER_BYTES = 128;
 export const MAX_GPUS = 16;
 /** State of a GPU beside the regions: per connection and direction, per channel's ring, and per ring entry. */
 export const GPU_STATE_BYTES = 32;
-export const RING_POSITION_BYTES = 56;
+export const RING_POSITION_BYTES = 72;
 export const RING_ENTRY_BYTES = 4;
 /** Of the lines of protocol LL, behind a connection's slots. */
 export const LL_STEPS = 32;

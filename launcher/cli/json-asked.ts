@@ -22,6 +22,11 @@ export function jsonAsked(
     }
     const option = findByFlag(flag, line, (candidate) => candidate.flags);
     if (option?.name === 'json') asked = parseFlag(attached ?? 'true') ?? true;
+    if (findByFlag(flag, line, (candidate) => candidate.pairFlags ?? []) !== null) {
+      index += (argv[index + 1] ?? '').includes('=') ? 1 : 2; // NAME=VALUE, or NAME VALUE
+      unknown = false;
+      continue;
+    }
     const foreign = option === null ? valuesOfForeign(flag, line) : null;
     if (foreign !== null) {
       index += Math.max(0, foreign - (attached === undefined ? 0 : 1));
@@ -32,9 +37,6 @@ export function jsonAsked(
     if (option !== null && attached === undefined && impliedValue(option) === null) {
       const next = argv[index + 1] ?? '';
       if (!next.startsWith('-') || findByFlag(next, line, (other) => other.flags) === null) index += 1;
-    } else if (findByFlag(flag, line, (candidate) => candidate.pairFlags ?? []) !== null) {
-      unknown = false;
-      index += 2;
     }
   }
   return asked;

@@ -188,7 +188,7 @@ export const accepted: readonly Accepted[] = [
   },
   {
     file: 'launcher/local/host.ts',
-    source: 'return hostFacts(false, false);',
+    source: 'return hostFacts(false, false, undefined, loadNative());',
     change: 'false -> true',
     reason: 'Equivalent but for time: the second parameter only adds the topology, which the result does not have.',
   },

@@ -127,25 +127,6 @@ test('the event of a failure after all ranks have ended counts no ranks that are
   expect(ofType('failure')).toEqual([]);
 });
 
-test('a job whose ranks have all failed is started again where restarts are left, and may then end with 0', async () => {
-  const agents: ScriptedHost[] = [];
-  const { result } = scriptedRun('-n 2 -H a:1,b:1 --on-failure shrink --max-restarts 1 prog', {
-    started(agent, rank) {
-      agents[rank] = agent;
-      if (agent.order.epoch === 0) isKilled(agent, rank);
-      else if (rank === 1) {
-        for (const [ending, agent] of agents.entries()) (ending === 0 ? endsWell : isKilled)(agent, ending);
-      }
-    },
-  });
-  expect(await result).toMatchObject({
-    ok: true,
-    exitCode: 0,
-    restarts: 1,
-    failures: [{ type: 'rank-signal', rank: 1 }],
-  });
-});
-
 test('a rank that others lack ends the job at once without --on-failure shrink, though it runs', async () => {
   const { result, ofType } = scriptedRun('-n 2 -H a:1,b:1 --grace 0.01 prog', {
     started(agent, rank) {

@@ -84,6 +84,7 @@ describe('a job on this machine', () => {
       failure: { type: 'usage', message: expect.stringMatching(/^this is task 2 of 4 that srun has started/u) },
     });
     vi.stubEnv('SLURM_PROCID', '0');
+    vi.stubEnv('SLURM_STEP_NUM_TASKS', '1');
     expect((await launched('-n 1 -H localhost:1 true')).status).toBe(0);
   });
 

@@ -64,17 +64,18 @@ describe('promises of operations', () => {
       for (let index = 0; index < count; index++) if (promises.of(0) !== null) found += 1;
       return found;
     };
+    const [seconds] = process.hrtime();
     const now = vi.spyOn(process, 'hrtime');
     try {
-      now.mockReturnValue([1000, 0]);
+      now.mockReturnValue([seconds + 1000, 0]);
       yields(32);
       expect(yields(64)).toBe(0);
-      now.mockReturnValue([1000, 1_999_999]);
+      now.mockReturnValue([seconds + 1000, 1_999_999]);
       expect(yields(16)).toBe(0);
-      now.mockReturnValue([1000, 2_000_000]);
+      now.mockReturnValue([seconds + 1000, 2_000_000]);
       expect(yields(15) + yields(1)).toBe(1);
       expect(yields(16)).toBe(0);
-      now.mockReturnValue([2000, 0]);
+      now.mockReturnValue([seconds + 2000, 0]);
       expect(yields(15)).toBe(0);
       await expect(promises.of(0)).resolves.toBeUndefined();
     } finally {

@@ -27,7 +27,12 @@ const job = (): string => `test-${crypto.randomUUID()}`;
 describe('orphans of a job', () => {
   test('a process has the id of the job that started it, and no other', async () => {
     const jobId = job();
-    const { pid = -1 } = await sleeper(jobId);
+    const script = 'echo; read line'; // while a program is replaced by another one, it has no environment
+    const env = { NCCLRUN_JOB_ID: jobId };
+    const child = spawn('/bin/sh', ['-c', script], { env, stdio: ['pipe', 'pipe', 'ignore'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    await once(child.stdout, 'data');
+    const { pid = -1 } = child;
     expect([hasJobId(pid, jobId), hasJobId(pid, jobId.slice(0, -1)), hasJobId(pid, job())]).toEqual([
       true,
       false,

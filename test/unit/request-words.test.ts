@@ -162,6 +162,8 @@ describe('a task of srun', () => {
 it.each([
   ['-genv A 1 --json prog', true],
   ['-genv A 1 prog --json', false],
+  ['-genv A=1 --json prog', true],
+  ['-genv A=1 prog --json', false],
   ['--unknown -n 2 --json prog', true],
   ['--unknown x y --json', false],
   ['-n -5 --json prog', true],
