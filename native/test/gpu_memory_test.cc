@@ -83,7 +83,8 @@ void neighbours(uint32_t ranks, uint32_t seed) {
       const auto pair = [&](uint32_t owner, uint32_t writer) {
         return memoryOf(owner, host, (writer + 1) * pairBytes(kSlots));
       };
-      byPeer.push_back({{pair(rank, peer), pair(peer, rank), 0}, {memoryOf(rank, host, 0), memoryOf(peer, host, 0), 0}});
+      byPeer.push_back(
+          {{pair(rank, peer), pair(peer, rank), 0}, {memoryOf(rank, host, 0), memoryOf(peer, host, 0), 0}});
     }
     places.push_back(ringPositions(plan, kSlots, rank, byPeer));
   }
