@@ -52,7 +52,7 @@ export const srun = foreignTool('Slurm', 'srun', [
   ['--pty', '', 'instead', 'leave it out: ranks have pipes; rank 0 reads what you type'],
   ['--multi-prog', '', 'instead', "write the programs in one line, with ':' between them"],
   ['-o -e --error', 'FILE', 'instead', files],
-  ['--output', 'FILE', 'instead', files, /^(?!(dir|file)=|(tag|timestamp|merge)\b)/u],
+  ['--output', 'FILE', 'instead', files, /^(?![a-z]+=|(tag|timestamp|merge)\b)/u],
   ['--open-mode', 'MODE', 'ignored', 'files are written anew'],
   ['-i --input', 'WHAT', 'means', '--stdin {1}', /^(all|none)$/u],
   ['-i --input', 'WHAT', 'instead', 'write < FILE, and --stdin all, none or a list of ranks'],
