@@ -81,7 +81,7 @@ export const srun = foreignTool('Slurm', 'srun', [
     /(^|,)(NONE|NIL)(,|$)/u,
     'the list has NONE or NIL',
   ],
-  ['--export', 'LIST', 'exports', '-x {1}', /./su],
+  ['--export', 'LIST', 'exports', '-x {1}', /./su, 'the list has anything else'],
   ['--export-file', 'FILE', 'instead', 'set the variables in your shell, and name them with -x'],
   [
     '--prolog --epilog --task-prolog --task-epilog',
