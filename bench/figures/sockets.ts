@@ -63,25 +63,24 @@ interface Contestant {
 const numbers = (...values: number[]): string[] => values.map(String);
 const networkAt = (address: string, load: Load | null): string =>
   ['sockets', address, ...numbers(load?.sockets ?? 1, load?.helpers ?? 0)].join(',');
-const engineLoad = ({ wait, bytes, messages }: Load): string[] => [wait, ...numbers(bytes, messages)];
-const rawLoad = ({ wait, sockets, helpers, bytes, messages }: Load): string[] => [
-  wait,
-  ...numbers(sockets, helpers, bytes, messages),
-];
+
+/** A ping-pong has a number of rounds instead of a load. */
+const engineWords = (load: Load | null): string[] =>
+  load === null ? numbers(PINGS_PER_ROUND) : [load.wait, ...numbers(load.bytes, load.messages)];
+const rawWords = (load: Load | null): string[] =>
+  load === null
+    ? numbers(PINGS_PER_ROUND)
+    : [load.wait, ...numbers(load.sockets, load.helpers, load.bytes, load.messages)];
 
 const engine = (program: string): Contestant => ({
   program,
-  listen: (own, load) => [networkAt(own, load), ...(load === null ? numbers(PINGS_PER_ROUND) : engineLoad(load))],
-  connect: (own, _peer, where, load) => [
-    networkAt(own, load),
-    where,
-    ...(load === null ? numbers(PINGS_PER_ROUND) : engineLoad(load)),
-  ],
+  listen: (own, load) => [networkAt(own, load), ...engineWords(load)],
+  connect: (own, _peer, where, load) => [networkAt(own, load), where, ...engineWords(load)],
 });
 const rawTcp = (program: string): Contestant => ({
   program,
-  listen: (own, load) => [own, ...(load === null ? numbers(PINGS_PER_ROUND) : rawLoad(load))],
-  connect: (_own, peer, where, load) => [peer, where, ...(load === null ? numbers(PINGS_PER_ROUND) : rawLoad(load))],
+  listen: (own, load) => [own, ...rawWords(load)],
+  connect: (_own, peer, where, load) => [peer, where, ...rawWords(load)],
 });
 
 /** Bytes per microsecond. */

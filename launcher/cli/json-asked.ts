@@ -1,7 +1,8 @@
 /** Whether `--json` stands among our options, also on a command line that is wrong: whoever asked for an object gets one. */
 import type { CommandLine } from '../model/option.ts';
+import { findByFlag, findByPairFlag } from '../model/flags.ts';
 import { entriesOf, toolsOf } from './foreign/tables.ts';
-import { findByFlag, impliedValue } from './split.ts';
+import { impliedValue } from './split.ts';
 import { parseFlag } from '../model/values.ts';
 
 export function jsonAsked(
@@ -20,9 +21,9 @@ export function jsonAsked(
       unknown = false;
       continue;
     }
-    const option = findByFlag(flag, line, (candidate) => candidate.flags);
+    const option = findByFlag(flag, line);
     if (option?.name === 'json') asked = parseFlag(attached ?? 'true') ?? true;
-    if (findByFlag(flag, line, (candidate) => candidate.pairFlags ?? []) !== null) {
+    if (findByPairFlag(flag, line) !== null) {
       index += (argv[index + 1] ?? '').includes('=') ? 1 : 2; // NAME=VALUE, or NAME VALUE
       unknown = false;
       continue;
@@ -36,7 +37,7 @@ export function jsonAsked(
     unknown = option === null && attached === undefined;
     if (option !== null && attached === undefined && impliedValue(option) === null) {
       const next = argv[index + 1] ?? '';
-      if (!next.startsWith('-') || findByFlag(next, line, (other) => other.flags) === null) index += 1;
+      if (!next.startsWith('-') || findByFlag(next, line) === null) index += 1;
     }
   }
   return asked;

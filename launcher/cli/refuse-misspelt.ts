@@ -9,7 +9,7 @@ import { nearest } from '../text/nearest.ts';
 
 /** Words that other tools have for what ncclrun does otherwise. Programs may have these names, so they are not run by a mistake. */
 const otherWords: Readonly<Record<string, string>> = {
-  kill: 'to end a job: ncclrun ps prints its process, kill ends it',
+  kill: 'ncclrun stop JOB ends a job that ncclrun ps lists',
   run: 'leave the word out: ncclrun -n 4 PROGRAM',
   launch: 'leave the word out: ncclrun -n 4 PROGRAM',
   exec: 'leave the word out: ncclrun -n 4 PROGRAM',
@@ -27,7 +27,7 @@ export function refuseOtherWord(word: string, rest: readonly string[]): void {
   throw usageError(`ncclrun has no command ${word}`, remedy);
 }
 
-/** Behind options, the name of a command of ours is a program on the PATH: the user is told. */
+/** Warns of the name of a command of ours behind options, where it is a program on the PATH. */
 export function commandBehindOptions(word: string, rest: readonly string[], isFirst: boolean): string[] {
   if (isFirst || !isCommandName(word)) return [];
   const own = `ncclrun ${word}${word === 'perf' ? ' all_reduce' : ''} OPTIONS`;

@@ -2,7 +2,7 @@
 import type { SourcePosition } from '../model/failure.ts';
 import { nearest } from '../text/nearest.ts';
 import type { Option, OptionKind } from '../model/option.ts';
-import { bareFlag } from './foreign/tables.ts';
+import { bareFlag } from '../model/flags.ts';
 import type { GivenOption } from './split.ts';
 import type { DefaultedName } from './options.ts';
 import { usageError } from '../model/usage-error.ts';

@@ -5,7 +5,8 @@
  */
 import type { CommandLine, Option } from '../model/option.ts';
 import { usageError } from '../model/usage-error.ts';
-import { bareFlag, toolsOf } from './foreign/tables.ts';
+import { findByFlag, findByPairFlag } from '../model/flags.ts';
+import { toolsOf } from './foreign/tables.ts';
 import { translated, type Note, type Problem, type Translated } from './foreign/translate.ts';
 import { withRanksOfNodes } from './foreign/nodes.ts';
 import { problemsError, unknownProblem } from './unknown-option.ts';
@@ -171,7 +172,7 @@ function ownOptions(words: readonly string[], flag: string, line: CommandLine): 
 
 function ownOption(word: string, line: CommandLine): Option | null {
   const [flag = ''] = word.split('=', 1);
-  return findByFlag(flag, line, (option) => [...option.flags, ...(option.pairFlags ?? [])]);
+  return findByFlag(flag, line) ?? findByPairFlag(flag, line);
 }
 
 /** A number behind an unknown option is its value: no program is named so. */
@@ -185,10 +186,10 @@ function readOption(argv: readonly string[], index: number, line: CommandLine): 
   const flag = equals === -1 ? word : word.slice(0, equals);
   const attached = equals === -1 ? null : word.slice(equals + 1);
 
-  const pair = findByFlag(flag, line, (option) => option.pairFlags ?? []);
+  const pair = findByPairFlag(flag, line);
   if (pair !== null) return readPair(argv, index, pair, flag);
 
-  const option = findByFlag(flag, line, (candidate) => candidate.flags);
+  const option = findByFlag(flag, line);
   if (option === null) throw problemsError([unknownProblem(word, line)]);
   if (attached !== null) return { option: { option, flag, value: attached }, next: index + 1 };
 
@@ -196,8 +197,7 @@ function readOption(argv: readonly string[], index: number, line: CommandLine): 
   if (implied !== null) return { option: { option, flag, value: implied }, next: index + 1 };
 
   const value = argv[index + 1];
-  const swallowed =
-    value !== undefined && value.startsWith('-') && findByFlag(value, line, (other) => other.flags) !== null;
+  const swallowed = value !== undefined && value.startsWith('-') && findByFlag(value, line) !== null;
   if (value === undefined || swallowed) {
     const remedy = `write ${flag} ${option.argument}${swallowed ? `, or ${flag}=${value} if that is the value` : ''}`;
     throw usageError(`${flag} needs a value`, remedy);
@@ -216,17 +216,6 @@ function readPair(
   if (name === undefined || value === undefined)
     throw usageError(`${flag} needs a name and a value`, `write ${flag} NAME VALUE`);
   return { option: { option, flag, value: `${name}=${value}` }, next: index + 3 };
-}
-
-/** One or two dashes are alike (mpirun's -hostfile and --hostfile), so are - and _ between words; capitals are not. */
-export function findByFlag(
-  flag: string,
-  line: CommandLine,
-  flagsOf: (option: Option) => readonly string[],
-): Option | null {
-  const bare = bareFlag(flag);
-  if (bare === '') return null;
-  return line.options.find((option) => flagsOf(option).some((known) => bareFlag(known) === bare)) ?? null;
 }
 
 /** What the option means without a value; null if it must have one. */

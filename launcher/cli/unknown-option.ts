@@ -2,7 +2,7 @@
 import { nearest } from '../text/nearest.ts';
 import type { CommandLine } from '../model/option.ts';
 import { usageError } from '../model/usage-error.ts';
-import { bareFlag } from './foreign/tables.ts';
+import { bareFlag } from '../model/flags.ts';
 import type { Problem } from './foreign/translate.ts';
 
 /** One problem has a sentence of its own; of several, each has a line with what to write instead. */

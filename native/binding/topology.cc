@@ -137,9 +137,8 @@ Napi::Object portOf(Napi::Env env, const char* name, uint8_t number, const verbs
   return made;
 }
 
-// Those that are in use, by their index in the port's table.
-// Each index costs a file or a call of the kernel, and tables have up to 1,024. They fill from the start, with holes
-// where an address was removed; queue pairs take indices of 8 bits.
+// The GIDs in use, by their index in the port's table. Each index costs a file or a call of the kernel, and tables have
+// up to 1,024. They fill from the start, with holes where an address was removed; queue pairs take indices of 8 bits.
 Napi::Array gidsOf(Napi::Env env, const verbs::Library& library, verbs::Context* context, uint8_t port, int slots) {
   constexpr int kMaxIndex = 255, kMaxHole = 32;
   auto gids = Napi::Array::New(env);

@@ -55,6 +55,9 @@ inline constexpr uint32_t kNetPostIsLL = 1u << 31;
 inline constexpr uint64_t netPost(uint32_t step, bool isLL, uint64_t bytes) {
   return uint64_t(step + 1) << 32 | (isLL ? kNetPostIsLL : 0) | bytes;
 }
+// Whether a step of lines with flags fills its whole slot. It does so once in a while, so that no flag gets as old as
+// the counter's period.
+inline constexpr bool isRenewed(uint32_t step, uint32_t steps) { return step % (1u << 30) < steps; }
 // From one slot of protocol Simple to the next.
 inline constexpr uint32_t slotStride(const Slots& slots, uint32_t stepBytes) { return slots.headerBytes + stepBytes; }
 

@@ -16,8 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "net/verbs/verbs_network.h"
-#include "support/check.h"
+#include "net/verbs_pair.h"
 #include "verbs/client/stand_in.h"
 
 using namespace ncclrun;
@@ -31,38 +30,22 @@ constexpr const char* kFourCards = "device=sa device=sb device=sc device=sd";
 
 void plant(const std::string& text) { EXPECT_MORE(stand_in_verbs::plant(text) == 0, text); }
 
-void ok(const Status& status, int line) {
-  EXPECT_MORE(status.ok(), "line " + std::to_string(line) + ": " + status.sentence);
-  if (!status.ok()) std::_Exit(1);
-}
-#define OK(call) ok(call, __LINE__)
-
 std::unique_ptr<net::VerbsNetwork> open(const std::vector<std::string>& cards, const net::VerbsTuning& tuning) {
   net::VerbsConfig config{.ports = {}, .address = "127.0.0.1", .token = {7}, .tuning = tuning};
   for (const std::string& card : cards)
     config.ports.push_back({.card = card, .port = 1, .gid = "::ffff:10.8.0." + std::to_string(card[1] - 'a' + 1)});
-  std::unique_ptr<net::VerbsNetwork> made;
-  OK(net::VerbsNetwork::make(config, made));
-  return made;
+  return test::openVerbs(std::move(config));
 }
 
 // One host has the cards sa and sb, the other sc and sd: sa and sc are a rail, and sb and sd.
-struct Pair {
-  std::unique_ptr<net::VerbsNetwork> here, there;
-  std::unique_ptr<net::Listener> listener;
-  std::unique_ptr<net::Connector> connector;
-  std::unique_ptr<net::Sender> sender;
-  std::unique_ptr<net::Receiver> receiver;
-  explicit Pair(const net::VerbsTuning& tuning, size_t rails = 2) {
-    here = open(rails == 2 ? std::vector<std::string>{"sa", "sb"} : std::vector<std::string>{"sa"}, tuning);
-    there = open(rails == 2 ? std::vector<std::string>{"sc", "sd"} : std::vector<std::string>{"sc"}, tuning);
-    net::Handle handle = {};
-    OK(there->listen(0, handle, listener));
-    OK(here->connect(0, handle, connector));
-    while (sender == nullptr || receiver == nullptr) {
-      if (sender == nullptr) OK(connector->connect(sender));
-      if (receiver == nullptr) OK(listener->accept(receiver));
-    }
+struct Pair : test::VerbsPair {
+  explicit Pair(const net::VerbsTuning& tuning, size_t rails = 2)
+      : VerbsPair(open(firstOf({"sa", "sb"}, rails), tuning), open(firstOf({"sc", "sd"}, rails), tuning)) {}
+
+ private:
+  static std::vector<std::string> firstOf(std::vector<std::string> cards, size_t rails) {
+    cards.resize(rails);
+    return cards;
   }
 };
 
@@ -308,12 +291,6 @@ int main(int argc, char** argv) {
       {"random faults lose nothing", randomFaultsLoseNothing},
       {"nothing is left of many connections", nothingIsLeftOfManyConnections},
   }};
-  for (const auto& [name, run] : tests) {
-    if (argc > 1 && std::string(name).find(argv[1]) == std::string::npos) continue;
-    const int before = test::failures();
-    run();
-    printf("%s %s\n", test::failures() == before ? "ok    " : "FAILED", name);
-    fflush(stdout);
-  }
-  return test::failures() == 0 ? 0 : 1;
+  for (const auto& [name, run] : tests) test::cases().push_back({name, run});
+  return test::runAll(argc, argv);
 }

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "net/verbs/verbs_network.h"
-#include "support/check.h"
+#include "net/verbs_pair.h"
 #include "verbs/client/stand_in.h"
 
 using namespace ncclrun;
@@ -20,39 +19,18 @@ using stand_in_verbs::Configured;
 constexpr const char* kEthernet = "device=sa pkeys=4 device=sb pkeys=4";
 constexpr const char* kInfiniBand = "device=sa link=ib device=sb link=ib";
 
-void ok(const Status& status, int line) {
-  EXPECT_MORE(status.ok(), "line " + std::to_string(line) + ": " + status.sentence);
-  if (!status.ok()) std::_Exit(1);
-}
-#define OK(call) ok(call, __LINE__)
-
 std::unique_ptr<net::VerbsNetwork> open(const char* card, bool isEthernet) {
   const std::string gid = std::string(card) == "sa" ? "::ffff:10.8.0.1" : "::ffff:10.8.0.2";
   net::VerbsConfig config{.ports = {{.card = card, .port = 1, .gid = isEthernet ? gid : ""}},
                           .address = "127.0.0.1",
                           .token = {7},
                           .tuning = net::verbsTuningOfVariables()};
-  std::unique_ptr<net::VerbsNetwork> made;
-  OK(net::VerbsNetwork::make(std::move(config), made));
-  return made;
+  return test::openVerbs(std::move(config));
 }
 
 // Messages go from sa to sb.
-struct Pair {
-  std::unique_ptr<net::VerbsNetwork> here, there;
-  std::unique_ptr<net::Listener> listener;
-  std::unique_ptr<net::Connector> connector;
-  std::unique_ptr<net::Sender> sender;
-  std::unique_ptr<net::Receiver> receiver;
-  explicit Pair(bool isEthernet = true) : here(open("sa", isEthernet)), there(open("sb", isEthernet)) {
-    net::Handle handle = {};
-    OK(there->listen(0, handle, listener));
-    OK(here->connect(0, handle, connector));
-    while (sender == nullptr || receiver == nullptr) {
-      if (sender == nullptr) OK(connector->connect(sender));
-      if (receiver == nullptr) OK(listener->accept(receiver));
-    }
-  }
+struct Pair : test::VerbsPair {
+  explicit Pair(bool isEthernet = true) : VerbsPair(open("sa", isEthernet), open("sb", isEthernet)) {}
 };
 
 struct Variables {
@@ -173,12 +151,6 @@ int main(int argc, char** argv) {
       {"large messages are announced apart where packets are routed adaptively",
        largeMessagesAreAnnouncedApartWherePacketsAreRoutedAdaptively},
   }};
-  for (const auto& [name, run] : tests) {
-    if (argc > 1 && std::string(name).find(argv[1]) == std::string::npos) continue;
-    const int before = test::failures();
-    run();
-    printf("%s %s\n", test::failures() == before ? "ok    " : "FAILED", name);
-    fflush(stdout);
-  }
-  return test::failures() == 0 ? 0 : 1;
+  for (const auto& [name, run] : tests) test::cases().push_back({name, run});
+  return test::runAll(argc, argv);
 }

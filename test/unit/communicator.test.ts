@@ -2,24 +2,13 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { CommHandle, MemoryHandle, Native, Operation, StreamHandle, Watcher } from '../../worker/engine/native.ts';
 import { operationNumber } from '../../worker/engine/native.ts';
+import { BUFFER_COLLECTIVES } from '../../control/collectives.ts';
 import { Communicator } from '../../worker/communicator.ts';
 import { Device } from '../../worker/device/device.ts';
 import { NcclError, UsageError } from '../../worker/engine/errors.ts';
 import { group } from '../../worker/group.ts';
 
-const kinds = [
-  'allReduce',
-  'allGather',
-  'reduceScatter',
-  'broadcast',
-  'reduce',
-  'allToAll',
-  'gather',
-  'scatter',
-  'send',
-  'receive',
-  'barrier',
-] as const;
+const kinds = [...BUFFER_COLLECTIVES, 'send', 'receive', 'barrier'] as const;
 const nameOf = (kind: number): string => kinds.find((name) => operationNumber(name) === kind) ?? String(kind);
 const text = ([, kind, , , count, , , peer]: Operation): string => `${nameOf(kind)} ${count} ${peer}`;
 

@@ -1,4 +1,4 @@
-/** The communicators of one host between their engines and the launcher: who is told what when a rank leaves, dies or errs. */
+/** The communicators of one host between their engines and the launcher: what each receives when a rank leaves, dies or errs. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { NcclResult, NO_RANK } from '../../control/messages/bootstrap.ts';
 import { ByteReader } from '../../control/messages/bytes.ts';

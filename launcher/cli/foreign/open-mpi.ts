@@ -1,7 +1,7 @@
 /** Options of Open MPI's mpirun that ncclrun does not have under that name. */
 import { foreignTool } from './foreign-option.ts';
 
-const onlyMpi = 'it concerns MPI itself; NCCL is told by variables, such as -x NCCL_SOCKET_IFNAME=eth0';
+const onlyMpi = 'it concerns MPI itself; settings of NCCL are variables, such as -x NCCL_SOCKET_IFNAME=eth0';
 const prints = 'ncclrun --dry-run prints where each rank would run';
 const parameter = '--mca --gmca --prtemca --pmixmca --omca';
 

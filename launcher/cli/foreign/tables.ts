@@ -1,5 +1,6 @@
 /** The options of other launchers, tool by tool: messages, translations and docs/migration.md are made from these tables. */
 import type { CommandLine } from '../../model/option.ts';
+import { bareFlag } from '../../model/flags.ts';
 import type { ForeignOption, ForeignTool } from './foreign-option.ts';
 import { horovod } from './horovod.ts';
 import { intelMpi, mpich } from './hydra.ts';
@@ -25,14 +26,19 @@ export function toolsOf({ command }: CommandLine): readonly (readonly ForeignToo
 /** All entries of a flag, for any value. */
 export function entriesOf(flag: string, tools: readonly ForeignTool[]): FoundOption[] {
   const wanted = bareFlag(flag);
-  return tools.flatMap(({ name, options }) =>
-    options
-      .filter(({ flags }) => flags.some((known) => bareFlag(known) === wanted))
-      .map((option) => ({ tool: name, option })),
-  );
+  return tools.flatMap((tool) => (indexOf(tool).get(wanted) ?? []).map((option) => ({ tool: tool.name, option })));
 }
 
-/** One dash or two, dashes or underscores between words: all are alike. */
-export function bareFlag(flag: string): string {
-  return flag.replace(/^--?/u, '').replaceAll('_', '-');
+const indexes = new Map<ForeignTool, ReadonlyMap<string, readonly ForeignOption[]>>();
+
+/** A tool's entries by their bare flags, in the order of its table. */
+function indexOf(tool: ForeignTool): ReadonlyMap<string, readonly ForeignOption[]> {
+  const known = indexes.get(tool);
+  if (known !== undefined) return known;
+  const index = new Map<string, ForeignOption[]>();
+  for (const option of tool.options) {
+    for (const flag of new Set(option.flags.map(bareFlag))) index.set(flag, [...(index.get(flag) ?? []), option]);
+  }
+  indexes.set(tool, index);
+  return index;
 }

@@ -1,6 +1,7 @@
 /** An option of another launcher → our words, a note, or what to write instead. */
 import type { ForeignTool, Treatment } from './foreign-option.ts';
-import { bareFlag, entriesOf, type FoundOption } from './tables.ts';
+import { bareFlag } from '../../model/flags.ts';
+import { entriesOf, type FoundOption } from './tables.ts';
 
 /** What is not understood on a command line, and what to write instead. */
 export interface Problem {

@@ -14,9 +14,6 @@ template <uint32_t kProtocol>
 __device__ __forceinline__ uint32_t llSlotBytes(const Launch& launch) {
   return kProtocol == 1 ? launch.slots.llStepBytes : launch.slots.ll128StepBytes;
 }
-// True if the sender fills the whole slot. It does so once in a while, so that no flag gets as old as the counter's
-// period.
-__device__ __forceinline__ bool isRenewed(uint32_t step, uint32_t slots) { return step % (1u << 30) < slots; }
 
 // Tracks the current step of each connection, and credit. All threads of a block call each function together.
 template <uint32_t kProtocol>

@@ -60,18 +60,17 @@ struct DeviceRing {
   uint32_t maxLLBytes() const { return lines == nullptr ? 0 : lineStride / kLineBytes * kLineDataBytes; }
   // Receiver: writes lines of what has arrived in the step's slot.
   void expand(uint64_t step, uint32_t steps, uint32_t payload) const {
-    const uint32_t all = isRenewed(step, steps) ? lineStride / kLineBytes : 0;
+    const uint32_t all = cuda::isRenewed(uint32_t(step), steps) ? lineStride / kLineBytes : 0;
     expandLines(payloadOf(step, steps), payload, uint32_t(step) + 1, all, lineOf(step, steps));
   }
   // Fills the lines beside a step of protocol Simple once in a while, so that no flag gets as old as the counter's
   // period.
   void renew(uint64_t step, uint32_t steps) const {
-    if (lines == nullptr || !isRenewed(step, steps)) return;
+    if (lines == nullptr || !cuda::isRenewed(uint32_t(step), steps)) return;
     expandLines(nullptr, 0, uint32_t(step) + 1, lineStride / kLineBytes, lineOf(step, steps));
   }
 
  private:
-  static bool isRenewed(uint64_t step, uint32_t steps) { return step % (1u << 30) < steps; }
   std::byte* payloadOf(uint64_t step, uint32_t steps) const {
     return slots + step % steps * stride + cuda::kNetMessageHeaderBytes;
   }
