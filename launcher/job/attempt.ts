@@ -1,4 +1,5 @@
 /** One attempt of a job: agents on all hosts, then the ranks. */
+import { systemEnvironment } from '../../control/system-text.ts';
 import { UNKNOWN_HARDWARE } from '../../control/messages/hardware.ts';
 import type { OrderedProgram, Placement } from '../../control/messages/link.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
@@ -121,7 +122,8 @@ function orderOf({ request, jobId, epoch, asked }: Attempt): ReturnType<typeof c
 }
 
 function placementFacts({ request, readsStdin }: Attempt): Parameters<typeof placementsOf>[1] {
-  const programs = request.programs.map((program) => orderedProgram(program, process.env));
+  const environment = systemEnvironment();
+  const programs = request.programs.map((program) => orderedProgram(program, environment));
   const { mergeStderr, isolateGpus } = request;
   return { programs, readsStdin, terminal: isTerminal(0), mergeStderr, isolateGpus };
 }

@@ -155,6 +155,7 @@ export class Job {
       const start = starts[index];
       if (start !== undefined) host.start(start);
     }
+    this.#stdin.begin();
     // A host may be lost in the iteration of its hello, when it had no ranks to lose yet.
     const lost = hosts.filter((host) => host.isOver && this.#loseRanks(host));
     if (lost.length > 0) this.#checkRanksOver();

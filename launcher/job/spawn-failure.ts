@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { getSystemErrorMap } from 'node:util';
 import { SpawnStep } from '../../control/messages/guardian.ts';
+import { systemPath } from '../../control/system-text.ts';
 import type { SpawnFailed } from '../../control/messages/payload.ts';
 import type { SpawnFailure } from '../model/failure.ts';
 
@@ -42,7 +43,7 @@ function remedyOf(
     case 'not-found':
       if (program.includes('/'))
         return `check the path on ${host}; if the file is there, the interpreter that its first line names is not`;
-      return existsSync(resolve(workingDirectory, program))
+      return existsSync(systemPath(resolve(workingDirectory, program)))
         ? `it is no command, but a file in ${workingDirectory}: write ./${program}`
         : `check the name, the PATH on ${host}, or give the full path`;
     case 'not-executable':

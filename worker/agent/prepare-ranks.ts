@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import type { RankSpawn } from '../../control/messages/guardian.ts';
 import type { OrderedProgram, OrderedRank } from '../../control/messages/link.ts';
 import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
+import { systemPath } from '../../control/system-text.ts';
 import { homeDirectory } from '../../control/home-directory.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 import {
@@ -89,7 +90,7 @@ function workingDirectory(
   { workingDirectory: wanted, workingDirectoryGiven: given }: OrderedProgram,
   local: boolean,
 ): { readonly path: string; readonly notice: string | null } {
-  if (given || local || existsSync(wanted)) return { path: wanted, notice: null };
+  if (given || local || existsSync(systemPath(wanted))) return { path: wanted, notice: null };
   const path = homeDirectory() ?? '/';
   return { path, notice: `there is no ${wanted}; the ranks run in ${path} (--wdir names another directory)` };
 }
