@@ -90,9 +90,11 @@ n_start_node() {
     unset "$n_name"
   done
   [ -z "${LD_LIBRARY_PATH-}" ] || n_choose_libraries
+  trap 'echo "ncclrun: no process can be started (EAGAIN): raise the limit of processes and threads (ulimit -u), or pids.max of the control group" >&2; exit 125' EXIT
   n_keep_environment
   [ -z "$n_fd" ] || eval "exec $n_fd<<N_END
 \$n_filler
 N_END"
+  trap - EXIT
   exec ${n_watchdog:+"$n_watchdog" "$n_watched"} "$n_node" "$n_debugger" ${n_quiet:+"$n_quiet"} "$n_bundle" "$@"
 }

@@ -39,7 +39,7 @@ interface StdinSource {
   readonly stream: Readable;
   readonly isTerminal: () => boolean;
   readonly isInForeground: () => boolean;
-  /** Reads a chunk now, where it need not be waited for: of a file. */
+  /** Drops a chunk, if there is one now. The stream is open. */
   readonly takeChunk: () => void;
 }
 
@@ -50,7 +50,13 @@ const ours: StdinSource = {
   isTerminal: () => isTerminal(0),
   isInForeground,
   takeChunk: () => {
-    if (fstatSync(0).isFile()) readSync(0, Buffer.alloc(CHUNK_BYTES));
+    const stat = fstatSync(0);
+    if (!stat.isFile() && !stat.isFIFO() && !stat.isSocket()) return;
+    try {
+      readSync(0, Buffer.alloc(CHUNK_BYTES));
+    } catch {
+      // Nothing is there: Node has made the pipe non-blocking.
+    }
   },
 };
 
@@ -141,7 +147,7 @@ export class StdinFlow {
     if (this.#state.name === 'background' && this.#state.look !== null) clearTimeout(this.#state.look);
     this.#state = { name: 'ended' };
     if (!this.#opened) return;
-    if (!this.#seen) this.#source.takeChunk();
+    if (!this.#seen && !this.#source.isTerminal()) this.#source.takeChunk();
     this.#source.stream.removeAllListeners('data');
     this.#source.stream.destroy();
   }
