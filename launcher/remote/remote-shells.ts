@@ -5,6 +5,7 @@ import type { RemoteShell } from './shell/shell.ts';
 import type { InstallationIdentity } from './staging/identity.ts';
 import { dialPath } from '../local/host.ts';
 import { SshConfiguration } from './ssh-config/configuration.ts';
+import { widenThreadPool } from './shell/thread-pool.ts';
 import { nextIteration } from './shell/next-iteration.ts';
 
 /** Where a resource manager starts what runs on its hosts. */
@@ -24,6 +25,7 @@ export async function openRemoteShell(
     return openSlurm(hosts, copied);
   }
   if (rsh === 'auto' || rsh === 'ssh2') {
+    widenThreadPool(hosts.length);
     const configuration = new SshConfiguration();
     for (const host of hosts) void configuration.of(host);
     const { Ssh2 } = await loadSsh2();

@@ -13,7 +13,7 @@ export function connectProblem(
   progress: Progress,
 ): ConnectionError {
   const at = `connect to ${settings.hostName} port ${settings.port}`;
-  switch (errorCode(error)) {
+  switch (error.code) {
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
     case 'EAI_FAIL':
@@ -45,13 +45,6 @@ export function connectProblem(
         ? droppedProblem(settings, progress, error.message)
         : makeConnectionError('other', `${at}: ${error.message}`, `try: ssh -v ${settings.name} true`);
   }
-}
-
-/** Several addresses were tried: the first one's news. */
-function errorCode(error: NodeJS.ErrnoException): string | undefined {
-  const [first] = error instanceof AggregateError ? error.errors : [];
-  const found: unknown = first instanceof Error && 'code' in first ? first.code : error.code;
-  return typeof found === 'string' ? found : undefined;
 }
 
 export function timeoutProblem(detail: string): ConnectionError {

@@ -34,6 +34,8 @@ export class Hop {
   readonly settings: HopSettings;
   readonly #closed = Promise.withResolvers<void>();
   readonly #ready = Promise.withResolvers<void>();
+  /** Ends what is being connected. */
+  readonly #ended = new AbortController();
   #socket: Duplex | null = null;
   /** Null until the host is connected. */
   #client: Client | null = null;
@@ -81,16 +83,16 @@ export class Hop {
 
   async #begin(knowledge: Promise<HopKnowledge>, via: Passage | null): Promise<void> {
     await via?.opened;
-    const dialHost = (onSocket: (socket: Duplex) => void): Promise<Duplex> =>
-      via === null ? dial(this.settings, onSocket) : via.hop.forward(this.settings);
-    const socket = await dialHost((dialled) => (this.#socket = dialled));
+    const dialHost = (): Promise<Duplex> =>
+      via === null ? dial(this.settings, this.#ended.signal) : via.hop.forward(this.settings);
+    const socket = await dialHost();
     this.#socket = socket;
     socket.on('error', (error) => this.#fail(connectProblem(this.settings, error, this.#progress)));
     this.#reach('handshake');
     const [known, { SshClient }] = await Promise.all([knowledge, loadParts()]);
     if (this.#failure !== null) return hangUp(socket);
     const client = new SshClient();
-    this.#watchSilence(client, socket, () => dialHost(() => undefined));
+    this.#watchSilence(client, socket, dialHost);
     this.#speak(client, socket, known);
   }
 
@@ -218,6 +220,7 @@ export class Hop {
   #fail(failure: ConnectionError): void {
     if (this.#failure !== null) return;
     this.#failure = failure;
+    this.#ended.abort(failure);
     this.#ready.reject(failure);
     // What goes through another connection ends with it; nothing of it is ours to wait for.
     if (this.#socket === null || this.#isTunnelled || this.#socket.destroyed) this.#close();
