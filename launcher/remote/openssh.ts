@@ -1,7 +1,7 @@
 /** The system's ssh. It reads the user's configuration, keys, certificates and known hosts as always; it never asks anything. */
 import type { HostSlots } from '../model/types.ts';
 import { runShell } from './command-shell.ts';
-import { sshTrial } from './shell/shell.ts';
+import { SSH_FAILED, sshTrial } from './shell/shell.ts';
 import type { PortableShell, RemoteExit, RemoteProcess } from './shell/shell.ts';
 import { ALIVE_COUNT, ALIVE_SECONDS } from './shell/silence.ts';
 import { isTransientSsh } from './ssh-error.ts';
@@ -24,7 +24,8 @@ const fixedOptions = [
   ['RemoteCommand', 'none'],
   ['ServerAliveInterval', String(ALIVE_SECONDS)],
   ['ServerAliveCountMax', String(ALIVE_COUNT)],
-  ['LogLevel', 'ERROR'],
+  // At ERROR it would not say why it ends: that the server did not respond, that a key is missing.
+  ['LogLevel', 'INFO'],
 ] as const;
 
 export class OpenSsh implements PortableShell {
@@ -57,7 +58,11 @@ export class OpenSsh implements PortableShell {
     return sshTrial(this.#command, host, verbose);
   }
 
-  isTransient({ stderr }: RemoteExit): boolean {
-    return isTransientSsh(stderr);
+  mayFailWith(status: number): boolean {
+    return status === SSH_FAILED;
+  }
+
+  isTransient({ status, stderr }: RemoteExit): boolean {
+    return (status === null || this.mayFailWith(status)) && isTransientSsh(stderr);
   }
 }

@@ -2,7 +2,7 @@
 import { makeConnectionError } from '../shell/connection-error.ts';
 import type { ConnectionError } from '../shell/connection-error.ts';
 import type { Offers } from './identities.ts';
-import type { HopSettings } from './settings.ts';
+import { destinationOf, type HopSettings } from './settings.ts';
 
 /** How far the connection had come. */
 export type Progress = 'connecting' | 'handshake' | 'authentication' | 'ready';
@@ -43,7 +43,7 @@ export function connectProblem(
     default:
       return progress === 'handshake' || progress === 'authentication'
         ? droppedProblem(settings, progress, error.message)
-        : makeConnectionError('other', `${at}: ${error.message}`, `try: ssh -v ${settings.name} true`);
+        : makeConnectionError('other', `${at}: ${error.message}`, `try: ssh -v ${destinationOf(settings)} true`);
   }
 }
 
@@ -83,7 +83,7 @@ export function authenticationProblem(
   return makeConnectionError('authentication', lines.join('\n'), loginRemedy(settings));
 }
 
-function loginRemedy({ user, name }: HopSettings): string {
-  const login = `${user}@${name}`;
+function loginRemedy(settings: HopSettings): string {
+  const login = destinationOf(settings);
   return `this must work without a password: ssh -o BatchMode=yes ${login} true (ssh-copy-id ${login}, or ssh-add)`;
 }

@@ -18,7 +18,7 @@ import { refuseKey } from './host-key.ts';
 import type { Offers } from './identities.ts';
 import { loadParts } from './late-library.ts';
 import { LoginWatch } from './login-watch.ts';
-import type { HopSettings } from './settings.ts';
+import { destinationOf, type HopSettings } from './settings.ts';
 import type { Passage } from './shared-hops.ts';
 
 /** A busy machine may take its time over a handshake; the agent's own deadline is longer. */
@@ -106,7 +106,7 @@ export class Hop {
         makeConnectionError(
           'shell',
           `${this.settings.hostName} lets us in, but starts nothing: ${error.message}`,
-          `try: ssh ${this.settings.name} true`,
+          `try: ssh ${destinationOf(this.settings)} true`,
         );
       if (this.#isClosed || this.#client === null) return reject(refused(new Error('the connection is closed')));
       this.#client.exec(command, { env: { ...this.settings.environment } }, (error, channel) => {
@@ -211,7 +211,14 @@ export class Hop {
     if (error.level === 'client-timeout') return silentProblem(settings);
     if (error.level === 'handshake') {
       const cause = /host key/i.test(error.message) ? 'host-key' : 'other';
-      return makeConnectionError(cause, `${settings.hostName}: ${error.message}`, 'try --rsh openssh');
+      const detail = `${settings.hostName}: ${error.message}`;
+      return new ConnectionError({
+        cause,
+        detail,
+        remedy: 'try --rsh openssh',
+        transient: false,
+        isForAnother: true,
+      });
     }
     return connectProblem(settings, error, this.#progress);
   }

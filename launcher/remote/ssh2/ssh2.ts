@@ -67,6 +67,11 @@ export class Ssh2 implements RemoteShell {
     return sshTrial(['ssh'], host, verbose);
   }
 
+  /** What is wrong with a connection is a problem. */
+  mayFailWith(): boolean {
+    return false;
+  }
+
   isTransient({ problem }: RemoteExit): boolean {
     return problem?.transient === true;
   }
