@@ -5,6 +5,8 @@ import type { RemoteShell } from './shell/shell.ts';
 import type { InstallationIdentity } from './staging/identity.ts';
 import { dialPath } from '../local/host.ts';
 import { SshConfiguration } from './ssh-config/configuration.ts';
+import { usageError } from '../model/usage-error.ts';
+import { splitWords } from './shell/split-words.ts';
 import { widenThreadPool } from './shell/thread-pool.ts';
 import { nextIteration } from './shell/next-iteration.ts';
 
@@ -34,7 +36,8 @@ export async function openRemoteShell(
     const [{ AutoShell }, { OpenSsh }] = await Promise.all([import('./auto.ts'), import('./openssh.ts')]);
     return new AutoShell(ssh2, new OpenSsh(['ssh'], configuration, dialPath), configuration);
   }
-  const words = rsh === 'openssh' ? ['ssh'] : rsh.split(/\s+/).filter(Boolean);
+  const words = rsh === 'openssh' ? ['ssh'] : splitWords(rsh);
+  if (words === null) throw usageError(`--rsh ${rsh}: a quote is not closed`, 'quote as for a shell');
   if (basename(words[0] ?? '') === 'ssh') {
     const { OpenSsh } = await import('./openssh.ts');
     return new OpenSsh(words, new SshConfiguration(words), dialPath);

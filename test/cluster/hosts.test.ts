@@ -1,4 +1,5 @@
 /** A job on several hosts: who runs where, what reaches them, how they talk. */
+import { mkdtemp, rmdir } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
@@ -49,6 +50,22 @@ describeIf(clusterUnavailable(), 'a job on hosts reached by ssh', () => {
     const { stdout, stderr } = await Command.run(['-c', script], { cluster, program: 'bash' });
     expect(stderr).toBe('');
     expect(stdout.replaceAll(/\s+/g, '')).toBe('g376\\na377\\nsite.name=there\\n');
+  });
+
+  it('hosts without the working directory are named in one line, and topo --host needs none', async () => {
+    // Each host has a /tmp for itself.
+    const directory = await mkdtemp('/tmp/only-here-');
+    const { status, stderr } = await Command.run(['-H', 'h1:1,h2:1,h3:1', 'true'], { cluster, directory });
+    expect({ status, stderr }).toEqual({
+      status: 0,
+      stderr: expect.stringMatching(
+        /^ncclrun: h\[1-3\]: there is no \S+only-here-\w+; the ranks run in \S+ \(--wdir names another directory\)\n$/u,
+      ),
+    });
+    const topo = await Command.run(['topo', '--host', 'h1'], { cluster, directory });
+    expect(topo.status).toBe(0);
+    expect(topo.stderr).not.toContain('ranks run in');
+    await rmdir(directory);
   });
 
   it('stdin reaches rank 0 and its output returns complete', async () => {

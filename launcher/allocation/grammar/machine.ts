@@ -43,7 +43,7 @@ function readLimited(path: string): string {
     for (let total = 0; total <= maximumBytes; ) {
       const chunk = Buffer.allocUnsafe(65_536);
       const length = readSync(file, chunk);
-      if (length === 0) return Buffer.concat(chunks).toString('utf8');
+      if (length === 0) return textOf(Buffer.concat(chunks));
       chunks.push(chunk.subarray(0, length));
       total += length;
     }
@@ -51,6 +51,15 @@ function readLimited(path: string): string {
   } finally {
     if (file !== 0) closeSync(file);
   }
+}
+
+/** As editors and shells of Windows write files. */
+function textOf(bytes: Buffer): string {
+  const [first, second] = bytes;
+  const isMarked = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
+  if (isMarked || (bytes.length > 1 && (first === 0 || second === 0)))
+    throw new Error('it is UTF-16, and hostfiles are UTF-8: iconv -f UTF-16 -t UTF-8 makes it so');
+  return bytes.toString('utf8');
 }
 
 /** Throws a FailureError (hostfile) at `position` where the file cannot be read. */
