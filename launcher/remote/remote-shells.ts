@@ -1,7 +1,7 @@
 /** The remote shells, by --rsh. Each is loaded only where it is used. */
 import { basename } from 'node:path';
 import type { HostSlots } from '../model/types.ts';
-import type { RemoteShell } from './shell/shell.ts';
+import { destinationOf, type RemoteShell } from './shell/shell.ts';
 import type { InstallationIdentity } from './staging/identity.ts';
 import { dialPath } from '../local/host.ts';
 import { SshConfiguration } from './ssh-config/configuration.ts';
@@ -29,7 +29,7 @@ export async function openRemoteShell(
   if (rsh === 'auto' || rsh === 'ssh2') {
     widenThreadPool(hosts.length);
     const configuration = new SshConfiguration();
-    for (const host of hosts) void configuration.of(host);
+    for (const host of hosts) void configuration.of(destinationOf(host));
     const { Ssh2 } = await loadSsh2();
     const ssh2 = new Ssh2(configuration);
     if (rsh === 'ssh2') return ssh2;

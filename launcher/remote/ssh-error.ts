@@ -1,7 +1,7 @@
 /** Converts ssh's stderr to a failure with a remedy. Its exit status is 255 for every error. */
 import type { HostUnreachableFailure } from '../model/failure.ts';
 import type { HostSlots } from '../model/types.ts';
-import { sshDestination } from './shell/shell.ts';
+import { destinationOf, sshDestination } from './shell/shell.ts';
 import type { RemoteExit } from './shell/shell.ts';
 
 type Cause = HostUnreachableFailure['cause'];
@@ -58,7 +58,8 @@ const knownErrors: readonly KnownError[] = [
 ];
 
 /** As known_hosts and ssh-keygen have it. */
-function keyName({ name, port }: HostSlots): string {
+function keyName(host: HostSlots): string {
+  const { name, port } = destinationOf(host);
   return port === null || port === 22 ? name : `'[${name}]:${port}'`;
 }
 

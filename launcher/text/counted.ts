@@ -11,7 +11,16 @@ const LIST_CHARACTERS = 80;
 
 /** `rank 3`, `ranks 0-2,5`, in whatever order they come. */
 export function ranksText(ranks: readonly number[]): string {
-  return `${ranks.length === 1 ? 'rank' : 'ranks'} ${shortRanges(ranks)}`;
+  return `${nounOf(ranks)} ${ranges(ranks.toSorted((one, other) => one - other))}`;
+}
+
+/** The same for a sentence: of a long list its beginning and its end. */
+export function shortRanksText(ranks: readonly number[]): string {
+  return `${nounOf(ranks)} ${shortRanges(ranks)}`;
+}
+
+function nounOf(ranks: readonly number[]): string {
+  return ranks.length === 1 ? 'rank' : 'ranks';
 }
 
 /** `0-2,5`; of a long list its beginning, with the last rank: `1,3,5,…,127` */

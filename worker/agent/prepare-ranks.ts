@@ -48,10 +48,11 @@ export function prepareRanks(facts: RankFacts): PreparedRanks {
   const gpus = visibleGpus();
   const ranks: RankSpawn[] = [];
   const unreadable: number[] = [];
-  for (const [localRank, ordered] of placement.ranks.entries()) {
+  const before = facts.localRanks?.before ?? 0;
+  for (const [index, ordered] of placement.ranks.entries()) {
     const program = programs[ordered.program];
     if (program === undefined) continue;
-    const rank = prepareRank(ordered, localRank, program, gpus, facts);
+    const rank = prepareRank(ordered, before + index, program, gpus, facts);
     if (rank === null) unreadable.push(ordered.rank);
     else ranks.push(rank);
   }

@@ -68,8 +68,18 @@ export function quote(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
+/** What ssh is told. */
+export function destinationOf({ name, target, user, port }: HostSlots): {
+  name: string;
+  user: string | null;
+  port: number | null;
+} {
+  return { name: target ?? name, user, port };
+}
+
 /** [user@]host */
-export function loginOf({ name, user }: HostSlots): string {
+export function loginOf(host: HostSlots): string {
+  const { name, user } = destinationOf(host);
   return user === null ? name : `${user}@${name}`;
 }
 

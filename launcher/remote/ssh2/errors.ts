@@ -2,7 +2,7 @@
 import { makeConnectionError } from '../shell/connection-error.ts';
 import type { ConnectionError } from '../shell/connection-error.ts';
 import type { Offers } from './identities.ts';
-import { destinationOf, type HopSettings } from './settings.ts';
+import { sshWords, type HopSettings } from './settings.ts';
 
 /** How far the connection had come. */
 export type Progress = 'connecting' | 'handshake' | 'authentication' | 'ready';
@@ -43,7 +43,7 @@ export function connectProblem(
     default:
       return progress === 'handshake' || progress === 'authentication'
         ? droppedProblem(settings, progress, error.message)
-        : makeConnectionError('other', `${at}: ${error.message}`, `try: ssh -v ${destinationOf(settings)} true`);
+        : makeConnectionError('other', `${at}: ${error.message}`, `try: ssh -v ${sshWords(settings)} true`);
   }
 }
 
@@ -84,6 +84,6 @@ export function authenticationProblem(
 }
 
 function loginRemedy(settings: HopSettings): string {
-  const login = destinationOf(settings);
+  const login = sshWords(settings);
   return `this must work without a password: ssh -o BatchMode=yes ${login} true (ssh-copy-id ${login}, or ssh-add)`;
 }

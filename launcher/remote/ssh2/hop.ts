@@ -18,7 +18,7 @@ import { refuseKey } from './host-key.ts';
 import type { Offers } from './identities.ts';
 import { loadParts } from './late-library.ts';
 import { LoginWatch } from './login-watch.ts';
-import { destinationOf, type HopSettings } from './settings.ts';
+import { sshWords, type HopSettings } from './settings.ts';
 import type { Passage } from './shared-hops.ts';
 
 /** A busy machine may take its time over a handshake; the agent's own deadline is longer. */
@@ -106,7 +106,7 @@ export class Hop {
         makeConnectionError(
           'shell',
           `${this.settings.hostName} lets us in, but starts nothing: ${error.message}`,
-          `try: ssh ${destinationOf(this.settings)} true`,
+          `try: ssh ${sshWords(this.settings)} true`,
         );
       if (this.#isClosed || this.#client === null) return reject(refused(new Error('the connection is closed')));
       this.#client.exec(command, { env: { ...this.settings.environment } }, (error, channel) => {

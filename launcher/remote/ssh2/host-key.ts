@@ -6,7 +6,7 @@ import { fingerprint, HostRecords } from '../known-hosts/judge.ts';
 import type { KnownHostsFiles } from '../known-hosts/files.ts';
 import { makeConnectionError } from '../shell/connection-error.ts';
 import type { ConnectionError } from '../shell/connection-error.ts';
-import { destinationOf, quoted, type HopSettings } from './settings.ts';
+import { sshWords, quoted, type HopSettings } from './settings.ts';
 
 export function recordsOf(settings: HopSettings, files: KnownHostsFiles): HostRecords {
   const entries = files.entries([...settings.userKnownHosts, ...settings.globalKnownHosts]);
@@ -39,7 +39,7 @@ export function refuseKey(settings: HopSettings, records: HostRecords, key: Buff
     case 'unknown':
       if (settings.strict !== 'refuse') return add(settings, records, key);
       return refusal(settings, unknownText(records, key, verdict.others), [
-        `compare the fingerprint with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), then let ssh add the key: ssh ${destinationOf(settings)} true`,
+        `compare the fingerprint with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), then let ssh add the key: ssh ${sshWords(settings)} true`,
       ]);
     default:
       return verdict satisfies never;

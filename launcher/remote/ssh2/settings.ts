@@ -128,7 +128,7 @@ export function parseJump(text: string): Destination {
 }
 
 /** What leads ssh there by hand: [-p PORT] user@host */
-export function destinationOf({ name, user, port }: HopSettings): string {
+export function sshWords({ name, user, port }: HopSettings): string {
   return `${port === DEFAULT_PORT ? '' : `-p ${port} `}${quoted(`${user}@${name}`)}`;
 }
 
