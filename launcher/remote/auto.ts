@@ -47,7 +47,6 @@ export class AutoShell implements PortableShell {
     making.remoteShell(`the system's ssh is used, since ${what}`);
     const process = await this.#openSsh.start(host, command);
     if (leftOut.length === 0) return process;
-    const isDenied = ({ status, stderr }: RemoteExit) => status === SSH_FAILED && /permission denied/i.test(stderr);
     const named = (exit: RemoteExit): RemoteExit =>
       isDenied(exit) ? { ...exit, stderr: [exit.stderr.trimEnd(), ...leftOut].join('\n') } : exit;
     return { ...process, exit: process.exit.then(named) };
@@ -76,4 +75,8 @@ export class AutoShell implements PortableShell {
   isTransient({ stderr, problem }: RemoteExit): boolean {
     return problem === undefined ? isTransientSsh(stderr) : problem.transient;
   }
+}
+
+function isDenied({ status, stderr }: RemoteExit): boolean {
+  return status === SSH_FAILED && /permission denied/i.test(stderr);
 }

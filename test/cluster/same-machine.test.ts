@@ -42,7 +42,7 @@ describeIf(clusterUnavailable(), 'hosts and machines', () => {
   });
 
   it.each(['ssh2', 'openssh'])(
-    'two ports of one name are two hosts; one machine under two names is told, and its local ranks are counted together (%s)',
+    'two ports of one name are two hosts, and the launcher warns of one machine under two names and counts its local ranks together (%s)',
     async (rsh) => {
       const options = await hostfile('h1 port=2222 slots=1', 'h1 port=2223 slots=2');
       const { status, lines, stderr } = await run(['--rsh', rsh, ...options]);
@@ -64,7 +64,7 @@ describeIf(clusterUnavailable(), 'hosts and machines', () => {
     });
   });
 
-  it('ports written where slots go are told', async () => {
+  it('the launcher warns of ports that stand where slots go', async () => {
     const options = await hostfile(...[3331, 3332, 3333, 3334].map((port) => `127.0.0.1:${port}`));
     const { status, stderr } = await run(['-n', '1', ...options], ['true']);
     expect({ status, stderr }).toEqual({
