@@ -144,13 +144,14 @@ function readPart(argv: readonly string[], line: CommandLine, remarks: Remarks):
   return result(words, null);
 }
 
-/** An entry for a certain value stands before our own option of that name, one for every value behind it. */
+/** An entry for a certain value stands before our own option of that name (but for tune's), one for every value behind it. */
 function foreignOption(argv: readonly string[], index: number, line: CommandLine): Translated | null {
   const isOwn = ownOption(argv[index] ?? '', line) !== null;
   const isOption = (word: string) => ownOption(word, line) !== null;
   for (const tools of toolsOf(line)) {
+    const isTunes = isOwn && line.command === 'tune';
     const found =
-      translated(argv, index, tools, 'certain', isOption) ??
+      (isTunes ? null : translated(argv, index, tools, 'certain', isOption)) ??
       (isOwn ? null : translated(argv, index, tools, 'any', isOption));
     if (found !== null) return found;
   }

@@ -42,7 +42,7 @@ describe('binding on this machine', () => {
     expect(few.stderr).toMatch(/finds no core on localhost for itself.*--bind-to numa/s);
     const shared = await Command.run(['-n', ranks, '--bind-to', 'core', '--oversubscribe', 'true']);
     expect(shared).toMatchObject({ status: 0, stderr: '' });
-    const wrong = await Command.run(['-n', '1', '--bind-to', 'socket', 'true']);
+    const wrong = await Command.run(['-n', '1', '--bind-to', 'cores', 'true']);
     expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('none, core, numa, gpu') });
   });
 

@@ -19,7 +19,7 @@ describeIf(
       const { status, lines } = await guest.conformance(titles, 200);
       const passed = lines.filter((line) => line.startsWith('ok'));
       expect(lines.filter((line) => !line.startsWith('ok') && !line.startsWith('skipped two hosts'))).toEqual([]);
-      expect(passed).toHaveLength(titles.length * 3 * 2); // backends, and one process or two
+      expect(passed).toHaveLength(titles.length * 5 * 2); // backends, and one process or two
       expect(status).toBe(0);
     });
 

@@ -70,9 +70,9 @@ describe('promises of operations', () => {
       now.mockReturnValue([seconds + 1000, 0]);
       yields(32);
       expect(yields(64)).toBe(0);
-      now.mockReturnValue([seconds + 1000, 1_999_999]);
+      now.mockReturnValue([seconds + 1000, 1_900_000]);
       expect(yields(16)).toBe(0);
-      now.mockReturnValue([seconds + 1000, 2_000_000]);
+      now.mockReturnValue([seconds + 1000, 2_100_000]);
       expect(yields(15) + yields(1)).toBe(1);
       expect(yields(16)).toBe(0);
       now.mockReturnValue([seconds + 2000, 0]);

@@ -34,13 +34,13 @@ describe('topologyFiles', () => {
     ],
     ['a variable that the program clears', { NCCL_TOPO_FILE: '' }, { NCCL_TOPO_FILE: '/a.xml' }, null],
   ])('topologyFiles gives the right paths for %s', (_name, environment, own, expected) => {
-    const files = topologyFiles(placement([program('/work', environment)]), own);
+    const files = topologyFiles(placement([program('/work', environment)]), own, []);
     expect(files === null ? null : [files.read, files.dump]).toEqual(expected);
   });
 
   test('topologyFiles takes the first program that names a file', () => {
     const programs = [program('/one'), program('/two', { NCCL_TOPO_DUMP_FILE: 'b.xml' })];
-    expect(topologyFiles(placement(programs), {})).toMatchObject({ read: null, dump: '/two/b.xml' });
+    expect(topologyFiles(placement(programs), {}, [])).toMatchObject({ read: null, dump: '/two/b.xml' });
   });
 });
 

@@ -17,10 +17,12 @@ export interface ForeignOption {
   readonly text: string;
   /** The entry applies to these values alone. */
   readonly when: RegExp | null;
+  /** The same in words, for documents; null: the pattern is a list of words. */
+  readonly whenWords: string | null;
 }
 
-/** An entry as the tables state it: spellings, values, treatment, text, and for which value. */
-export type ForeignRow = readonly [string, string, Treatment, string, RegExp?];
+/** An entry as the tables state it: spellings, values, treatment, text, and for which value, as a pattern and in words. */
+export type ForeignRow = readonly [string, string, Treatment, string, RegExp?, string?];
 
 export interface ForeignTool {
   /** Its name in messages and in docs/migration.md. */
@@ -30,12 +32,13 @@ export interface ForeignTool {
 }
 
 export function foreignTool(name: string, command: string, rows: readonly ForeignRow[]): ForeignTool {
-  const options = rows.map(([flags, argument, treatment, text, when]) => ({
+  const options = rows.map(([flags, argument, treatment, text, when, whenWords]) => ({
     flags: flags.split(' '),
     argument,
     treatment,
     text,
     when: when ?? null,
+    whenWords: whenWords ?? null,
   }));
   return { name, command, options };
 }

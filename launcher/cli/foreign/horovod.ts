@@ -5,7 +5,7 @@ const elastic = 'write -n RANKS and --on-failure restart; spare hosts stand in t
 
 export const horovod = foreignTool('Horovod', 'horovodrun', [
   ['--num-proc', 'N', 'means', '-n {1}'],
-  ['-p', 'PORT', 'means', '--rsh "ssh -p {1}"', /^[0-9]+$/u],
+  ['-p', 'PORT', 'means', '--rsh "ssh -p {1}"', /^[0-9]+$/u, 'PORT is a number'],
   ['--ssh-port', 'PORT', 'means', '--rsh "ssh -p {1}"'],
   ['--ssh-identity-file', 'FILE', 'means', '--rsh "ssh -i {1}"'],
   ['--start-timeout', 'SECONDS', 'means', '--spawn-timeout {1}'],

@@ -5,7 +5,7 @@ const own = 'ncclrun starts its agents itself; --rsh says how hosts are reached'
 const noEnvironment = 'write ncclrun … env -i PROGRAM; ranks have the environment of their host';
 
 const common: readonly ForeignRow[] = [
-  ['-genv -env', 'K=V', 'means', '-x {1}', /^[^=]+=/u],
+  ['-genv -env', 'K=V', 'means', '-x {1}', /^[^=]+=/u, 'there is a ='],
   ['-genvall -envall', '', 'means', '-x *'],
   ['-genvlist -envlist', 'LIST', 'each', '-x {1}'],
   ['-genvnone -envnone', '', 'instead', noEnvironment],
@@ -27,7 +27,7 @@ const common: readonly ForeignRow[] = [
   ['-rmk', 'NAME', 'means', '--resource-manager none', /^(user|none)$/u],
   ['-rmk', 'NAME', 'instead', 'write --resource-manager auto, slurm, pbs, lsf or none'],
   ['-iface', 'NIC', 'instead', 'write -x NCCL_SOCKET_IFNAME={1}'],
-  ['-s', 'RANKS', 'means', '--stdin {1}', /^(all|none|[0-9][0-9,-]*)$/u],
+  ['-s', 'RANKS', 'means', '--stdin {1}', /^(all|none|[0-9][0-9,-]*)$/u, 'RANKS is all, none or a list of numbers'],
   ['-prepend-rank', '', 'means', '--tag-output'],
   [
     '-outfile-pattern',

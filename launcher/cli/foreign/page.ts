@@ -12,19 +12,17 @@ export function toolTable({ command, options }: ForeignTool): string {
   return [line(head), `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`, ...body.map(line)].join('\n');
 }
 
-function spellings({ flags, argument, when }: ForeignOption): string {
+function spellings({ flags, argument, when, whenWords }: ForeignOption): string {
   const value = argument.startsWith('[') ? `[=${argument.slice(1)}` : argument === '' ? '' : ` ${argument}`;
   const [first = '', ...others] = flags;
   const all = [`\`${first}${value}\``, ...others.map((flag) => `\`${flag}\``)].join(', ');
-  return when === null ? all : `${all} where ${conditionOf(argument, when)}`;
+  return when === null ? all : `${all} where ${whenWords ?? conditionOf(argument, when)}`;
 }
 
-/** The pattern, as far as it can be read as a list of words. */
+/** A pattern that is a list of words. */
 function conditionOf(argument: string, when: RegExp): string {
   const [name = ''] = argument.replaceAll(/[[\]]/gu, '').split(' ');
-  const [, words] = /^\^\(?([\w|]+)\)?\$$/u.exec(when.source) ?? [];
-  if (words !== undefined) return `${name} is ${words.split('|').join(', ')}`;
-  return `${name} fits \`${when.source}\``;
+  return `${name} is ${when.source.replaceAll(/[\^$()]/gu, '').replaceAll('|', ', ')}`;
 }
 
 function answer({ argument, treatment, text }: ForeignOption): string {

@@ -41,7 +41,7 @@ export const torchrun = foreignTool('PyTorch', 'torchrun', [
 export const deepSpeed = foreignTool('DeepSpeed', 'deepspeed', [
   ['--num-gpus', 'K', 'means', '-N {1}'],
   ['--num-nodes', 'N', 'nodes', ''],
-  ['-H', 'FILE', 'means', '--hostfile {1}', /^[^^,]*\//u],
+  ['-H', 'FILE', 'means', '--hostfile {1}', /^[^^,]*\//u, 'FILE has a slash'],
   ['-i', 'HOSTS', 'means', '--include {1}'],
   ['-e', 'HOSTS', 'means', '--exclude {1}'],
   [

@@ -114,7 +114,7 @@ function fits(when: RegExp | null, values: readonly string[]): boolean {
 }
 
 function treated(
-  { tool, option: { treatment, text } }: FoundOption,
+  { tool, option: { treatment, text, when } }: FoundOption,
   flag: string,
   values: readonly string[],
   typed: readonly string[],
@@ -135,7 +135,8 @@ function treated(
     case 'module':
       return { type: 'module' };
     case 'instead': {
-      const message = `${flag} is an option of ${tool} that ncclrun does not have`;
+      // Where it depends on the value, the option may be ours as well.
+      const message = `${when === null ? flag : typed.join(' ')} is an option of ${tool} that ncclrun does not have`;
       return { type: 'problem', problem: { flag, message, remedy: filledText(text, values) } };
     }
     default:

@@ -79,32 +79,32 @@ Status VerbsLink::postReceive(uint32_t pair, uint64_t id) {
   return {};
 }
 
-Status VerbsLink::tell(ControlKind kind, std::span<const std::byte> body) {
+Status VerbsLink::sendControl(ControlKind kind, std::span<const std::byte> body) {
   if (control_.send(kind, body)) return {};
   return fail(ncclRemoteError, "the other side has closed it, or its process is gone");
 }
 
-Status VerbsLink::tellReady() { return tell(ControlKind::ready, std::as_bytes(std::span(&move_, 1))); }
+Status VerbsLink::sendReady() { return sendControl(ControlKind::ready, std::as_bytes(std::span(&move_, 1))); }
 
-Status VerbsLink::hear(ControlKind kind, std::optional<ControlSocket::Message>& out) {
+Status VerbsLink::expectControl(ControlKind kind, std::optional<ControlSocket::Message>& out) {
   out = control_.receive();
   if (control_.isGone()) return fail(ncclRemoteError, "it was closed while it was made");
   return !out.has_value() || out->kind == kind ? Status{} : refuse(*out);
 }
 
-Status VerbsLink::refuse(const ControlSocket::Message& heard) {
-  if (heard.kind != ControlKind::failed)
+Status VerbsLink::refuse(const ControlSocket::Message& message) {
+  if (message.kind != ControlKind::failed)
     return fail(ncclRemoteError, "the other side's message is not of this protocol");
-  const std::string text(reinterpret_cast<const char*>(heard.body.data()), heard.body.size());
-  return fail(ncclRemoteError, "the other side says: " + text);
+  const std::string text(reinterpret_cast<const char*>(message.body.data()), message.body.size());
+  return fail(ncclRemoteError, "the other side reports: " + text);
 }
 
 Status VerbsLink::introduce() {
   const Introduction mine = path_->introduction(splits_);
-  return tell(ControlKind::introduction, std::as_bytes(std::span(&mine, 1)));
+  return sendControl(ControlKind::introduction, std::as_bytes(std::span(&mine, 1)));
 }
 
-Status VerbsLink::meet(const Introduction& peer) {
+Status VerbsLink::adoptPeer(const Introduction& peer) {
   peer_ = peer;
   const auto refused = [this](const std::string& why) { return fail(ncclRemoteError, why); };
   // The sender's number is the receiver's too, from the first introduction on.
@@ -119,7 +119,7 @@ Status VerbsLink::meet(const Introduction& peer) {
 
 Status VerbsLink::establish(bool& ready) {
   ready = false;
-  std::optional<ControlSocket::Message> heard;
+  std::optional<ControlSocket::Message> message;
   if (stage_ == Stage::start) {
     NCCLRUN_TRY(network_.sockets().watch(control_.descriptor()));
     if (const Status status = openPath(firstDevice_); !status.ok()) return failWith(status);
@@ -132,23 +132,23 @@ Status VerbsLink::establish(bool& ready) {
     stage_ = Stage::introduces;
   }
   if (stage_ == Stage::introduces) {
-    NCCLRUN_TRY(hear(ControlKind::introduction, heard));
-    if (!heard.has_value()) return {};
+    NCCLRUN_TRY(expectControl(ControlKind::introduction, message));
+    if (!message.has_value()) return {};
     std::string why;
-    const std::optional<Introduction> peer = readIntroduction(heard->body, why);
+    const std::optional<Introduction> peer = readIntroduction(message->body, why);
     if (!peer.has_value()) return fail(ncclRemoteError, why);
-    NCCLRUN_TRY(meet(*peer));
+    NCCLRUN_TRY(adoptPeer(*peer));
     if (!sends_) {
       splits_ = peer_.splits != 0;
       if (const Status status = createQueuePairs(peer_.queuePairs); !status.ok()) return failWith(status);
     }
     if (const Status status = path_->connect(peer_); !status.ok()) return failWith(status);
-    NCCLRUN_TRY(sends_ ? tellReady() : introduce());
+    NCCLRUN_TRY(sends_ ? sendReady() : introduce());
     stage_ = sends_ ? Stage::ready : Stage::awaitsReady;
   }
   if (stage_ == Stage::awaitsReady) {
-    NCCLRUN_TRY(hear(ControlKind::ready, heard));
-    if (heard.has_value()) stage_ = Stage::ready;
+    NCCLRUN_TRY(expectControl(ControlKind::ready, message));
+    if (message.has_value()) stage_ = Stage::ready;
   }
   ready = stage_ == Stage::ready;
   return {};
@@ -214,7 +214,7 @@ Status VerbsLink::health(bool& pollAgain) {
   if (broken_.empty() && !wasGone_ && events == seenEvents_ && ++emptyPolls_ % kPollsPerLook != 0) return {};
   seenEvents_ = events;
   if (wasGone_) return fail(ncclRemoteError, "the other side has closed it, or its process is gone");
-  if (const auto heard = control_.receive(); heard.has_value()) return hearMove(*heard);
+  if (const auto message = control_.receive(); message.has_value()) return handleMove(*message);
   if (control_.isGone()) {
     // Completions of what the other side had sent before it went may have come since the last poll.
     wasGone_ = pollAgain = true;

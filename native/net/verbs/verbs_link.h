@@ -68,7 +68,7 @@ class VerbsLink {
   // Grows with every new path.
   uint32_t pathNumber() const { return pathNumber_; }
   // There is a path that has not failed, whether or not the other side knows it.
-  bool hasPath() const { return !isMoving_ || isMoveTold_; }
+  bool hasPath() const { return !isMoving_ || isMoveSent_; }
   // A receive for an immediate on the queue pair.
   Status postReceive(uint32_t pair, uint64_t id);
   // Completions that have come; 0: none. One of a failure is remembered and not among them.
@@ -97,18 +97,18 @@ class VerbsLink {
   Status failWith(const Status& status) { return fail(status.code, status.sentence); }
   Status openPath(uint32_t device);
   Status createQueuePairs(uint32_t count);
-  Status tell(ControlKind kind, std::span<const std::byte> body);
-  Status tellReady();
+  Status sendControl(ControlKind kind, std::span<const std::byte> body);
+  Status sendReady();
   // The message of that kind, once it has come.
-  Status hear(ControlKind kind, std::optional<ControlSocket::Message>& out);
-  Status refuse(const ControlSocket::Message& heard);
+  Status expectControl(ControlKind kind, std::optional<ControlSocket::Message>& out);
+  Status refuse(const ControlSocket::Message& message);
   Status introduce();
-  Status meet(const Introduction& peer);
+  Status adoptPeer(const Introduction& peer);
   // The path has failed, for this reason: begins a move where there is another port.
   Status pathFailed(const std::string& why);
   bool isUsable(uint32_t device) const;
   std::optional<uint32_t> otherDevice() const;
-  Status hearMove(const ControlSocket::Message& heard);
+  Status handleMove(const ControlSocket::Message& message);
   Status makeNewPath();
   Status reregister();
   std::string where() const;
@@ -139,7 +139,7 @@ class VerbsLink {
   uint32_t move_ = 0;  // number
   uint64_t movingSince_ = 0;
   std::string cause_;  // of the move
-  bool isMoveTold_ = false, isConnected_ = false, isPeerReady_ = false;
+  bool isMoveSent_ = false, isConnected_ = false, isPeerReady_ = false;
   std::optional<Move> peerMove_;
 };
 

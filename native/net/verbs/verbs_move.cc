@@ -44,23 +44,23 @@ Status VerbsLink::pathFailed(const std::string& why) {
   movingSince_ = nowNanoseconds();
   cause_ = why;
   move_++;
-  isMoveTold_ = isConnected_ = isPeerReady_ = false;
+  isMoveSent_ = isConnected_ = isPeerReady_ = false;
   peerMove_.reset();
   return {};
 }
 
 bool VerbsLink::isDrained() { return openReceives_ == 0 || nowNanoseconds() - movingSince_ > kDrainTimeout; }
 
-Status VerbsLink::hearMove(const ControlSocket::Message& heard) {
-  if (heard.kind == ControlKind::ready && heard.body.size() == sizeof move_) {
+Status VerbsLink::handleMove(const ControlSocket::Message& message) {
+  if (message.kind == ControlKind::ready && message.body.size() == sizeof move_) {
     uint32_t number = 0;
-    std::memcpy(&number, heard.body.data(), sizeof number);
+    std::memcpy(&number, message.body.data(), sizeof number);
     isPeerReady_ = isPeerReady_ || (isMoving_ && number == move_);
     return {};
   }
-  if (heard.kind != ControlKind::move) return refuse(heard);
+  if (message.kind != ControlKind::move) return refuse(message);
   std::string why;
-  const std::optional<Move> read = readMove(heard.body, uint32_t(network_.devices().size()), kMaxMoves, why);
+  const std::optional<Move> read = readMove(message.body, uint32_t(network_.devices().size()), kMaxMoves, why);
   if (!read.has_value()) return fail(ncclRemoteError, why);
   const Move& move = *read;
   if (move.number < move_ || (!isMoving_ && move.number == move_)) return {};  // given up since
@@ -69,11 +69,11 @@ Status VerbsLink::hearMove(const ControlSocket::Message& heard) {
   }
   // Both may have chosen a port: the sender's is taken.
   const bool isNewer = move.number > move_;
-  if (!isNewer && isMoveTold_ && move.device != path_->device()) {
+  if (!isNewer && isMoveSent_ && move.device != path_->device()) {
     if (sends_) return {};
-    isMoveTold_ = false;
+    isMoveSent_ = false;
   }
-  if (isNewer) isMoveTold_ = false;
+  if (isNewer) isMoveSent_ = false;
   move_ = move.number;
   isConnected_ = isPeerReady_ = false;
   peerMove_ = move;
@@ -114,31 +114,31 @@ Status VerbsLink::makeNewPath() {
 
 Status VerbsLink::advanceMove(Progress& progress, bool& resumed) {
   resumed = false;
-  while (const auto heard = control_.receive()) NCCLRUN_TRY(hearMove(*heard));
+  while (const auto message = control_.receive()) NCCLRUN_TRY(handleMove(*message));
   if (control_.isGone()) return fail(ncclRemoteError, "the other side has closed it, or its process is gone");
   if (sends_ && nowNanoseconds() - movingSince_ > kMoveTimeout)
     return fail(ncclRemoteError, cause_ + "; the other side does not go on over another port");
   // The new path may fail as well before the other side has come to it.
-  const std::string defect = isMoveTold_ ? path_->defect() : "";
-  if (isMoveTold_ && (!defect.empty() || !broken_.empty())) {
+  const std::string defect = isMoveSent_ ? path_->defect() : "";
+  if (isMoveSent_ && (!defect.empty() || !broken_.empty())) {
     const std::string why = defect.empty() ? broken_ : defect;
     isMoving_ = false;
     NCCLRUN_TRY(pathFailed(why));
   }
-  if (!isMoveTold_) {
+  if (!isMoveSent_) {
     const std::string before = network_.describe(path_->device());
     if (const Status status = makeNewPath(); !status.ok()) return fail(status.code, cause_ + "; " + status.sentence);
     const Move mine{
         .number = move_, .device = path_->device(), .progress = progress, .introduction = path_->introduction(splits_)};
-    NCCLRUN_TRY(tell(ControlKind::move, std::as_bytes(std::span(&mine, 1))));
-    isMoveTold_ = true;
+    NCCLRUN_TRY(sendControl(ControlKind::move, std::as_bytes(std::span(&mine, 1))));
+    isMoveSent_ = true;
     logWarning("the connection with " + peerAddress_ + " moves from " + before + " to " +
                network_.describe(path_->device()) + ": " + cause_);
   }
   if (!isConnected_ && peerMove_.has_value() && peerMove_->device == path_->device()) {
-    NCCLRUN_TRY(meet(peerMove_->introduction));
+    NCCLRUN_TRY(adoptPeer(peerMove_->introduction));
     if (const Status status = path_->connect(peer_); !status.ok()) return failWith(status);
-    NCCLRUN_TRY(tellReady());
+    NCCLRUN_TRY(sendReady());
     isConnected_ = true;
   }
   if (!isConnected_ || !isPeerReady_) return {};
