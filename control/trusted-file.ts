@@ -43,13 +43,13 @@ function whyUnfit(state: Stats, maxBytes: number): TrustedRead | null {
   return { kind: 'unfit', reason: `it has ${state.size} bytes; at most ${maxBytes} are read` };
 }
 
-/** An entry that cannot be looked at counts. */
+/** An entry that cannot be looked at counts, but not one in a directory that this user may not search: it cannot be meant for them. */
 function isThere(path: string): boolean {
   try {
     lstatSync(path);
     return true;
   } catch (error) {
-    return !isMissing(error);
+    return !isMissing(error) && codeOf(error) !== 'EACCES';
   }
 }
 

@@ -3,8 +3,10 @@ import { isCommandName, type CommandName } from './model/command-names.ts';
 import type { Failure } from './model/failure.ts';
 import { exitStatus } from './model/failure-error.ts';
 import { failureOf as failureOfThrown } from './job/system-failure.ts';
+import { dieOfInterrupt } from './job/signals.ts';
 import { leave } from './local/host.ts';
 import { takeNcclConfiguration } from '../control/nccl-configuration.ts';
+import { systemArguments } from '../control/system-text.ts';
 
 const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promise<number>>> = {
   perf: async (argv) => (await import('./cli/commands/perf.ts')).perf(argv),
@@ -98,7 +100,9 @@ async function crash(error: unknown): Promise<void> {
 async function start(): Promise<void> {
   const notes = takeNcclConfiguration();
   if (notes.length > 0) await reportNotes(notes);
-  leave(await main(process.argv.slice(2)));
+  const status = await main(systemArguments());
+  dieOfInterrupt(status);
+  leave(status);
 }
 
 process.on('uncaughtException', (error) => void crash(error));

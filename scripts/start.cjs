@@ -2,9 +2,11 @@
 // code that an earlier run compiled (scripts/record-code.mjs). Half of what a start would cost beyond Node's own is compiling. V8 checks that
 // the code is of this bundle, this Node and these flags; else it compiles anew.
 refuseOldNode();
-const { readFileSync, renameSync, writeFileSync } = require('node:fs');
+const { closeSync, readFileSync, readdirSync, readlinkSync, renameSync, writeFileSync } = require('node:fs');
 const path = require('node:path');
 const { Script, constants } = require('node:vm');
+
+if (process.env.NCCLRUN_KEPT) takeLostVariables(process.env.NCCLRUN_KEPT);
 
 // What bin/start-node.sh has kept from Node is the ranks'.
 for (const name of (process.env.NCCLRUN_HELD || '').split(' ')) {
@@ -39,6 +41,32 @@ if ((process.env.NCCLRUN_RECORD_CODE || '').split(',').includes(path.basename(__
 }
 if (!process.execArgv.some((word) => word.startsWith('--disable-warning'))) hideExperimentalWarnings();
 script.runInThisContext()(exports, require, module, bundle, __dirname);
+
+// From the child of the shell that bin/start-node.sh has left: the variables that the shell dropped because their names are no words. It
+// ends when the pipe is closed; the addon reaps it (worker/engine/load.ts).
+function takeLostVariables(pipe) {
+  delete process.env.NCCLRUN_KEPT;
+  const child = childThatWrites(pipe);
+  for (const entry of String(read(`/proc/${child}/environ`) || '').split('\0')) {
+    const equals = entry.indexOf('=');
+    const name = entry.slice(0, equals);
+    if (equals > 0 && !/^[A-Za-z_]\w*$/.test(name)) process.env[name] = entry.slice(equals + 1);
+  }
+  if (child !== undefined) process.env.NCCLRUN_CHILD = child;
+  closeSync(Number(pipe));
+}
+
+function childThatWrites(pipe) {
+  try {
+    const wanted = readlinkSync(`/proc/self/fd/${pipe}`);
+    const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ');
+    return children.find((child) =>
+      readdirSync(`/proc/${child}/fd`).some((fd) => readlinkSync(`/proc/${child}/fd/${fd}`) === wanted),
+    );
+  } catch {
+    return undefined; // a kernel without CONFIG_PROC_CHILDREN
+  }
+}
 
 // In words that the oldest Node understands: it reads all of this file before it runs the first line.
 function refuseOldNode() {

@@ -4,6 +4,7 @@ import { encodeFrame, encodeHeader, FrameDecoder } from '../messages/codec.ts';
 import type { Frame } from '../messages/frame.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 import type { Link, LinkHandler } from './link.ts';
+import type { LoginText } from './login-text.ts';
 
 /** Maximum payload that is copied behind its header; a larger one is a write of its own. */
 const COPY_BYTES = 4096;
@@ -13,14 +14,17 @@ const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
 export class StreamLink implements Link {
   readonly #readable: Readable;
   readonly #writable: Writable;
+  readonly #text: LoginText | null;
   #closed = false;
   #ending = false;
   #corked = false;
   #handler: LinkHandler | null = null;
 
-  constructor(readable: Readable, writable: Writable) {
+  /** `text`: what may stand before the first frame. */
+  constructor(readable: Readable, writable: Writable, text: LoginText | null = null) {
     this.#readable = readable;
     this.#writable = writable;
+    this.#text = text;
   }
 
   open(handler: LinkHandler): void {
@@ -29,9 +33,10 @@ export class StreamLink implements Link {
       if (!this.#closed) handler.frame(frame);
     });
     this.#readable.on('data', (chunk: Buffer) => {
-      this.#guard(() => decoder.push(chunk));
+      this.#guard(() => decoder.push(this.#text?.take(chunk) ?? chunk));
     });
     this.#readable.on('end', () => {
+      this.#guard(() => this.#text?.end());
       this.#guard(() => decoder.end());
       this.#finish(null);
     });

@@ -66,7 +66,8 @@ const order = v.object({
   preload: v.boolean(),
 });
 
-const start = v.object({ placement: v.nullable(placement), environment });
+const localRanks = v.object({ before: count, all: count });
+const start = v.object({ placement: v.nullable(placement), environment, localRanks: v.exactOptional(localRanks) });
 
 const topology = v.object({
   cores: v.pipe(v.array(v.object({ cpus: v.pipe(v.array(count), v.minLength(1)), numa: count })), v.minLength(1)),

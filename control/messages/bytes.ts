@@ -1,4 +1,5 @@
 /** Little-endian reading and writing of message payloads. Reading never goes past the end: it throws a ProtocolError that names the field. */
+import { encodeSystemText, isEscaped } from '../system-text.ts';
 import { ProtocolError } from './protocol-error.ts';
 
 export class ByteReader {
@@ -114,6 +115,11 @@ export class ByteWriter {
     this.#room(length).write(value, this.#length, length, 'utf8');
     this.#length += length;
     return this;
+  }
+
+  /** u32 length and the bytes that a string of the system stands for (system-text.ts). */
+  systemText(value: string): this {
+    return isEscaped(value) ? this.block(encodeSystemText(value)) : this.string(value);
   }
 
   /** What was written; the writer must not be used afterwards. */

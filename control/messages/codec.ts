@@ -181,7 +181,7 @@ export class FrameDecoder {
 const SHOWN_BYTES = 40;
 
 /** The line that the bytes begin with, if people can read it. */
-function readableBeginning(bytes: Buffer): string {
+export function readableBeginning(bytes: Buffer): string {
   const [line = ''] = bytes.toString('latin1', 0, SHOWN_BYTES + 1).split(/[\r\n]/, 1);
   if (/[^ -~]/.test(line)) return '';
   return line.length > SHOWN_BYTES ? `${line.slice(0, SHOWN_BYTES)}…` : line;

@@ -84,6 +84,14 @@ export interface AgentStart {
   readonly placement: Placement | null;
   /** MASTER_ADDR, MASTER_PORT; variables of -x override them. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Left out where the host's ranks are all of its machine. */
+  readonly localRanks?: LocalRanks;
+}
+
+/** Of a machine that runs several agents of the job: ranks that precede this agent's, and all. */
+export interface LocalRanks {
+  readonly before: number;
+  readonly all: number;
 }
 
 /** An agent's description of itself and its host. */

@@ -7,7 +7,7 @@ import type { RankSpawn, SpawnOrder } from './guardian.ts';
 export function encodeSpawnOrder(order: SpawnOrder, shared: Readonly<Record<string, string>>): Uint8Array {
   const sharedEntries = Object.entries(shared);
   const sharedBytes = new ByteWriter(4096);
-  for (const [name, value] of sharedEntries) sharedBytes.string(`${name}=${value}`);
+  for (const [name, value] of sharedEntries) sharedBytes.systemText(`${name}=${value}`);
   const encodedShared = sharedBytes.finish();
 
   const writer = new ByteWriter(1024 + order.ranks.length * (encodedShared.length + 512));
@@ -25,11 +25,11 @@ function writeRank(writer: ByteWriter, rank: RankSpawn, sharedCount: number, sha
         (rank.interactive ? SPAWN_INTERACTIVE : 0) |
         (rank.mergeStderr ? SPAWN_MERGE_STDERR : 0),
     )
-    .string(rank.workingDirectory);
+    .systemText(rank.workingDirectory);
   writer.u32(rank.argv.length);
-  for (const argument of rank.argv) writer.string(argument);
+  for (const argument of rank.argv) writer.systemText(argument);
   writer.u32(sharedCount + own.length).bytes(shared);
-  for (const [name, value] of own) writer.string(`${name}=${value}`);
+  for (const [name, value] of own) writer.systemText(`${name}=${value}`);
   writer.u32(rank.cpus.length);
   for (const cpu of rank.cpus) writer.u32(cpu);
 }

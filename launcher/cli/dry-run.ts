@@ -1,6 +1,7 @@
 /** --dry-run: what would happen, without starting anything. */
 import { printableLine } from '../../control/printable.ts';
 import type { LeftOutHost } from '../allocation/slots/add-up.ts';
+import { perhapsPortsText } from '../allocation/slots/perhaps-ports.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import type { Allocation, HostSlots, JobRequest } from '../model/types.ts';
 import { bindRanks, needsTopology } from '../mapping/bind.ts';
@@ -82,6 +83,8 @@ export function dryRunText(dry: DryRun, explain: boolean): string {
     lines.push(`host     ${host.name.padEnd(width)}   ${shown}${slotText(host)}${why}`);
     if (explain) lines.push(...whyLines(host, ''.padEnd(width)));
   }
+  const ports = perhapsPortsText(dry.hosts);
+  if (ports !== null) lines.push(`note     ${ports}`);
   if (explain) lines.push(...dry.leftOut.map(({ name, reason }) => `not used ${name.padEnd(width)}   ${reason}`));
   for (const { rank, host, cpus, numa, gpu } of dry.ranks ?? []) {
     if (cpus !== null) lines.push(`binding  ${bindingText({ rank, host, bound: true, cpus, numa, gpu })}`);

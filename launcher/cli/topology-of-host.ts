@@ -18,7 +18,11 @@ export async function otherHost(
 ): Promise<PrintedTopology | number> {
   const command = [join(installationRoot, 'bin', 'ncclrun'), 'topo', '--format', 'json'];
   const base = jobRequest(settings, command);
-  const programs = base.programs.map((program) => ({ ...program, ranks: 1 }));
+  const programs = base.programs.map((program) => ({
+    ...program,
+    ranks: 1,
+    workingDirectory: program.workingDirectory ?? '/',
+  }));
   const request = { ...base, programs, hostList: host, stdin: { type: 'none' } } as const;
   const options = { json: false, verbose: settings.flag('verbose'), quiet: false, eventsFile: null, reportFile: null };
   const answer = new Answer(plainReporter(streams, request, options));

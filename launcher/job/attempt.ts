@@ -1,4 +1,8 @@
 /** One attempt of a job: agents on all hosts, then the ranks. */
+import { mappedRanksByHost } from '../mapping/ranks-by-host.ts';
+import { localRanksOf, sharedMachineTexts } from './shared-machine.ts';
+import { perhapsPortsText } from '../allocation/slots/perhaps-ports.ts';
+import { systemEnvironment } from '../../control/system-text.ts';
 import { UNKNOWN_HARDWARE } from '../../control/messages/hardware.ts';
 import type { OrderedProgram, Placement } from '../../control/messages/link.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
@@ -74,6 +78,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
     new Host(slots, { ...common, hostName: slots.name, placement }, handler);
   const hosts = asked.map((slots, index) => host(slots, placements[index] ?? null));
   if (early !== null) announce(attempt, early);
+  if (epoch === 0) reportPorts(attempt);
   if (epoch === 0) reportMissingExports(attempt);
   job.enter('connect');
   job.connect(
@@ -107,9 +112,12 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   const master = masterEnvironment(map, addresses, used);
   const late = known === null ? placementsOf(map, facts, bindings) : [];
   if (epoch === 0) attempt.memory.expect(hostsWithGpus(used));
+  const counts = mappedRanksByHost(map).map((ranks) => ranks.length);
+  const locals = localRanksOf(used, (index) => counts[index] ?? 0);
   const starts = used.map((_, index) => ({
     placement: late[index] ?? null,
     environment: { ...master, ...listenerEnvironment(addresses, index) },
+    ...(locals[index] == null ? {} : { localRanks: locals[index] }),
   }));
   job.spawn(map, used, starts, () => hubOf(attempt, map, used, { addresses, unreached, tables }, facts.programs[0]));
   return map;
@@ -121,9 +129,15 @@ function orderOf({ request, jobId, epoch, asked }: Attempt): ReturnType<typeof c
 }
 
 function placementFacts({ request, readsStdin }: Attempt): Parameters<typeof placementsOf>[1] {
-  const programs = request.programs.map((program) => orderedProgram(program, process.env));
+  const environment = systemEnvironment();
+  const programs = request.programs.map((program) => orderedProgram(program, environment));
   const { mergeStderr, isolateGpus } = request;
   return { programs, readsStdin, terminal: isTerminal(0), mergeStderr, isolateGpus };
+}
+
+function reportPorts({ asked, job }: Attempt): void {
+  const message = perhapsPortsText(asked);
+  if (message !== null) job.emit({ type: 'notice', message });
 }
 
 function reportMissingExports({ request, job }: Attempt): void {
@@ -203,6 +217,7 @@ function hostsWithGpus(hosts: readonly Host[]): string[] {
 
 /** Hosts that differ make the whole job slow, or fail, later. */
 function reportDifferences(job: Job, hosts: readonly Host[]): void {
+  for (const message of sharedMachineTexts(hosts)) job.emit({ type: 'notice', message });
   const known = hosts.flatMap(({ preflight }) => preflight ?? []);
   if (known.length < 2) return;
   for (const message of differences(known)) job.emit({ type: 'notice', message });

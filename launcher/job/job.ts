@@ -35,6 +35,7 @@ import { RankTable } from './rank-table.ts';
 import { interruptText, leaveText, terminateText } from './signal-text.ts';
 import { signalNumber } from '../model/signal-number.ts';
 import { spawnFailure } from './spawn-failure.ts';
+import { StartNotices } from './start-notices.ts';
 import { StdinFlow } from './stdin-flow.ts';
 import { failureOf } from './system-failure.ts';
 import type { RankMap } from '../model/types.ts';
@@ -45,6 +46,7 @@ export class Job {
   readonly #parts: JobParts;
   readonly #output: OutputFlow;
   readonly #stdin: StdinFlow;
+  readonly #notices = new StartNotices();
   readonly #ends = new RankEnds();
   readonly #allUp = Promise.withResolvers<void>();
   readonly #over = Promise.withResolvers<void>();
@@ -108,7 +110,7 @@ export class Job {
     return {
       hello: (host) => this.#hello(host),
       frame: (host, frame) => this.#frame(host, frame),
-      notice: (host, message) => this.emit({ type: 'notice', message: `${host.name}: ${message}` }),
+      notice: (host, message) => this.#hostNotice(host.name, message),
       askedToEnd: (_host, signal) => {
         if (['connecting', 'spawning', 'running'].includes(this.#state.name)) this.terminate(signal); // all hosts say so
       },
@@ -155,6 +157,7 @@ export class Job {
       const start = starts[index];
       if (start !== undefined) host.start(start);
     }
+    this.#stdin.begin();
     // A host may be lost in the iteration of its hello, when it had no ranks to lose yet.
     const lost = hosts.filter((host) => host.isOver && this.#loseRanks(host));
     if (lost.length > 0) this.#checkRanksOver();
@@ -222,6 +225,15 @@ export class Job {
   leave(): void {
     if (this.#ranks.left > 0) this.#notice(leaveText);
     this.#finish();
+  }
+
+  #hostNotice(host: string, message: string): void {
+    this.#notices.add(host, message);
+    if (this.#state.name !== 'spawning') this.#tellNotices();
+  }
+
+  #tellNotices(): void {
+    for (const message of this.#notices.take()) this.#notice(message);
   }
 
   #notice(message: string): void {
@@ -304,6 +316,7 @@ export class Job {
   #checkRunning(): void {
     if (!this.#ranks.allStarted || this.#state.name !== 'spawning') return;
     this.#state = { name: 'running' };
+    this.#tellNotices();
     this.enter('run');
     this.#hosts.connectSpares();
   }
@@ -317,6 +330,7 @@ export class Job {
     if (this.#state.name === 'teardown' || this.#state.name === 'over') return;
     if (this.#state.name === 'stopping') this.#state.kill?.cancel();
     this.#state = { name: 'teardown' };
+    this.#tellNotices();
     this.enter('teardown');
     this.#allUp.resolve();
     this.#hosts.end();

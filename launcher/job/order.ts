@@ -1,6 +1,7 @@
 /** What the agents get: the order that travels with their start, and each host's part of the rank map. */
 import { UnplannableError } from '../../control/planner/input/check.ts';
 import { whyVerbsAreUnwanted } from '../../control/planner/network/verbs-wanted.ts';
+import { systemDirectory } from '../../control/system-text.ts';
 import { resolve } from 'node:path';
 import type { AgentOrder, OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
 import { makeUniqueId } from '../../control/rendezvous/unique-id.ts';
@@ -125,7 +126,7 @@ export function orderedProgram(
 ): OrderedProgram {
   return {
     argv,
-    workingDirectory: resolve(workingDirectory ?? '.'),
+    workingDirectory: resolve(systemDirectory(), workingDirectory ?? '.'),
     workingDirectoryGiven: workingDirectory !== null,
     environment: exportedEnvironment(exports, ours),
   };

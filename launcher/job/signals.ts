@@ -6,6 +6,7 @@
  *   SIGTSTP   the ranks are stopped, leases suspended, then we stop; SIGCONT reverses it
  *   SIGUSR1, SIGUSR2 and what else --forward-signals names: passed on, the job goes on
  */
+import { constants } from 'node:os';
 import type { Forwardable } from '../model/forwardable.ts';
 
 export interface SignalActions {
@@ -27,12 +28,25 @@ const endings: readonly Ending[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 const always: readonly Forwardable[] = ['SIGUSR1', 'SIGUSR2', 'SIGTSTP', 'SIGCONT'];
 
 const MAX_ASKS = 3;
+const INTERRUPTED_STATUS = 128 + constants.signals.SIGINT;
 
 /** What bin/ncclrun says, because Node itself forgets which signals are ignored. No business of the ranks. */
 function startedByNohup(): boolean {
   if (process.env['NCCLRUN_NOHUP'] === undefined) return false;
   delete process.env['NCCLRUN_NOHUP'];
   return true;
+}
+
+let interrupted = false;
+
+/**
+ * Where the user's ^C has ended a job with that status, ends this process by the signal: a shell that runs us in a loop sees that it is to
+ * end, too. The first process of a container stays.
+ */
+export function dieOfInterrupt(status: number): void {
+  if (!interrupted || status !== INTERRUPTED_STATUS) return;
+  process.removeAllListeners('SIGINT');
+  process.kill(process.pid, 'SIGINT');
 }
 
 export class SignalPolicy {
@@ -84,6 +98,7 @@ export class SignalPolicy {
 
   #ask(signal: Ending): void {
     this.#asks += 1;
+    interrupted ||= signal === 'SIGINT';
     if (this.#asks >= MAX_ASKS) this.#actions.leave();
     else if (signal === 'SIGINT' && this.#asks === 1) this.#actions.interrupt();
     else this.#actions.terminate(signal);

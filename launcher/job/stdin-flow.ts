@@ -1,12 +1,13 @@
 /**
- * Our stdin to the ranks that read it (--stdin). Read only once all of them run, and only as fast as the slowest takes it. A terminal is
- * left alone while we are in the background, because reading it would stop us.
+ * Our stdin to the ranks that read it (--stdin), only as fast as the slowest takes it. The ranks get it once all of them run. A pipe or a file is
+ * begun when the ranks are ordered, so that how much of it a job takes does not depend on how quickly its ranks end. A terminal is left alone until
+ * the ranks run, and while we are in the background, because reading it would stop us.
  *
  *   waiting ── every reader runs ──► reading ── end of file, no reader is left ──► ended
  *                      │               │ ▲
  *                      └──► background ◄─┘ a terminal that is another job's now
  */
-import { fstatSync } from 'node:fs';
+import { fstatSync, readSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind, STDIN_END } from '../../control/messages/frame.ts';
@@ -38,6 +39,8 @@ interface StdinSource {
   readonly stream: Readable;
   readonly isTerminal: () => boolean;
   readonly isInForeground: () => boolean;
+  /** Drops a chunk, if there is one now. The stream is open. */
+  readonly takeChunk: () => void;
 }
 
 const ours: StdinSource = {
@@ -46,6 +49,15 @@ const ours: StdinSource = {
   },
   isTerminal: () => isTerminal(0),
   isInForeground,
+  takeChunk: () => {
+    const stat = fstatSync(0);
+    if (!stat.isFile() && !stat.isFIFO() && !stat.isSocket()) return;
+    try {
+      readSync(0, Buffer.alloc(CHUNK_BYTES));
+    } catch {
+      // Nothing is there: Node has made the pipe non-blocking.
+    }
+  },
 };
 
 /** Where a rank's input goes. */
@@ -70,7 +82,12 @@ export class StdinFlow {
   readonly #readers = new Map<number, Reader>();
   readonly #typed: () => void;
   readonly #source: StdinSource;
+  /** What was read before all readers ran. */
+  readonly #ahead: Buffer[] = [];
   #opened = false;
+  /** Something was read, or the end. */
+  #seen = false;
+  #endedAhead = false;
   #state: State = { name: 'waiting' };
 
   /** `typed`: a line typed at the terminal was read. */
@@ -82,6 +99,11 @@ export class StdinFlow {
   /** Before the first `started`: a rank that will read. */
   expect(rank: number, host: StdinHost): void {
     this.#readers.set(rank, { host, started: false, onTheWay: 0 });
+  }
+
+  /** The ranks are ordered. */
+  begin(): void {
+    if (this.#state.name === 'waiting' && this.#readers.size > 0 && !this.#source.isTerminal()) this.#open();
   }
 
   started(rank: number): void {
@@ -125,6 +147,7 @@ export class StdinFlow {
     if (this.#state.name === 'background' && this.#state.look !== null) clearTimeout(this.#state.look);
     this.#state = { name: 'ended' };
     if (!this.#opened) return;
+    if (!this.#seen && !this.#source.isTerminal()) this.#source.takeChunk();
     this.#source.stream.removeAllListeners('data');
     this.#source.stream.destroy();
   }
@@ -140,7 +163,13 @@ export class StdinFlow {
       return;
     }
     this.#state = { name: 'reading' };
-    if (this.#opened) return this.#pace();
+    if (!this.#opened) return this.#open();
+    for (const bytes of this.#ahead.splice(0)) this.#take(bytes);
+    if (this.#endedAhead) this.#end();
+    this.#pace();
+  }
+
+  #open(): void {
     this.#opened = true;
     const { stream } = this.#source;
     stream.on('data', (bytes: Buffer) => this.#take(bytes));
@@ -148,6 +177,11 @@ export class StdinFlow {
   }
 
   #take(bytes: Buffer): void {
+    this.#seen = true;
+    if (this.#state.name === 'waiting') {
+      this.#ahead.push(bytes);
+      this.#source.stream.pause();
+    }
     if (this.#state.name !== 'reading') return;
     if (bytes.at(-1) === NEWLINE && this.#source.isTerminal()) this.#typed();
     for (let offset = 0; offset < bytes.length; offset += CHUNK_BYTES) {
@@ -165,6 +199,8 @@ export class StdinFlow {
   }
 
   #end(): void {
+    this.#seen = true;
+    if (this.#state.name === 'waiting') this.#endedAhead = true;
     if (this.#state.name !== 'reading') return;
     this.#state = { name: 'ended' };
     this.#send(new Uint8Array(0), STDIN_END);

@@ -19,11 +19,15 @@ export interface SlotOrigin {
  */
 export interface HostSlots {
   readonly name: string;
+  /** What remote shells call it, where `name` has its port as well: one of several hosts of that name. */
+  readonly target?: string;
   /** user@ of the hostfile, or null. */
   readonly user: string | null;
   readonly port: number | null;
   readonly slots: number | null;
   readonly maxSlots: number | null;
+  /** Counts behind a colon, so large that they may be meant for ports. */
+  readonly perhapsPorts?: readonly number[];
   /** The numbers of the host's slots (and GPUs) that its ranks are to use, ascending, as --include w0:0,2 says; null: any. */
   readonly devices: readonly number[] | null;
   /** Where it was mentioned, for --map-by seq: of all hosts' mentions the lesser number comes first. */

@@ -1,7 +1,7 @@
 /** The system's ssh. It reads the user's configuration, keys, certificates and known hosts as always; it never asks anything. */
 import type { HostSlots } from '../model/types.ts';
 import { runShell } from './command-shell.ts';
-import { sshTrial } from './shell/shell.ts';
+import { destinationOf, SSH_FAILED, sshTrial } from './shell/shell.ts';
 import type { PortableShell, RemoteExit, RemoteProcess } from './shell/shell.ts';
 import { ALIVE_COUNT, ALIVE_SECONDS } from './shell/silence.ts';
 import { isTransientSsh } from './ssh-error.ts';
@@ -24,7 +24,8 @@ const fixedOptions = [
   ['RemoteCommand', 'none'],
   ['ServerAliveInterval', String(ALIVE_SECONDS)],
   ['ServerAliveCountMax', String(ALIVE_COUNT)],
-  ['LogLevel', 'ERROR'],
+  // At ERROR it would not say why it ends: that the server did not respond, that a key is missing.
+  ['LogLevel', 'INFO'],
 ] as const;
 
 export class OpenSsh implements PortableShell {
@@ -37,15 +38,15 @@ export class OpenSsh implements PortableShell {
     this.#options = new OpenSshOptions(configuration, dialPath);
   }
 
-  async start({ name, user, port }: HostSlots, command: string): Promise<RemoteProcess> {
-    const destination = destinationWords(name, user, port);
+  async start(host: HostSlots, command: string): Promise<RemoteProcess> {
+    const destination = wordsFor(host);
     const words = this.#words(await this.#options.options(destination), destination, command);
     return runShell(words, await this.#options.environment());
   }
 
   /** By the configuration of the host that runs it. */
-  commandLine({ name, user, port }: HostSlots, command: string): readonly string[] {
-    return this.#words([], destinationWords(name, user, port), command);
+  commandLine(host: HostSlots, command: string): readonly string[] {
+    return this.#words([], wordsFor(host), command);
   }
 
   #words(more: readonly SshOption[], destination: readonly string[], command: string): readonly string[] {
@@ -57,7 +58,16 @@ export class OpenSsh implements PortableShell {
     return sshTrial(this.#command, host, verbose);
   }
 
-  isTransient({ stderr }: RemoteExit): boolean {
-    return isTransientSsh(stderr);
+  mayFailWith(status: number): boolean {
+    return status === SSH_FAILED;
   }
+
+  isTransient({ status, stderr }: RemoteExit): boolean {
+    return (status === null || this.mayFailWith(status)) && isTransientSsh(stderr);
+  }
+}
+
+function wordsFor(host: HostSlots): string[] {
+  const { name, user, port } = destinationOf(host);
+  return destinationWords(name, user, port);
 }

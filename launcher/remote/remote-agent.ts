@@ -5,7 +5,7 @@ import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder } from '../../control/messages/link.ts';
 import type { HostSlots, JobRequest } from '../model/types.ts';
 import type { AgentConnection, ConnectionHandler, StartAgent } from './shell/connection.ts';
-import { Limiter } from './shell/limiter.ts';
+import { Limiter, MAX_CONNECTING } from './shell/limiter.ts';
 import type { PortableShell, RemoteShell } from './shell/shell.ts';
 import { lastLine } from './shell/last-line.ts';
 import { StartAttempt } from './start-attempt.ts';
@@ -14,8 +14,6 @@ import { explainStart } from './start-failure.ts';
 import { installedIdentity, type InstallationIdentity } from './staging/identity.ts';
 import { BY_SLURM, openRemoteShell } from './remote-shells.ts';
 
-/** Connections being made at once; more only make each other slower. */
-const MAX_CONNECTING = 32;
 const MAX_ATTEMPTS = 6;
 const FIRST_PAUSE_MS = 100;
 

@@ -1,10 +1,13 @@
 /** The remote shells, by --rsh. Each is loaded only where it is used. */
 import { basename } from 'node:path';
 import type { HostSlots } from '../model/types.ts';
-import type { RemoteShell } from './shell/shell.ts';
+import { destinationOf, type RemoteShell } from './shell/shell.ts';
 import type { InstallationIdentity } from './staging/identity.ts';
 import { dialPath } from '../local/host.ts';
 import { SshConfiguration } from './ssh-config/configuration.ts';
+import { usageError } from '../model/usage-error.ts';
+import { splitWords } from './shell/split-words.ts';
+import { widenThreadPool } from './shell/thread-pool.ts';
 import { nextIteration } from './shell/next-iteration.ts';
 
 /** Where a resource manager starts what runs on its hosts. */
@@ -24,15 +27,17 @@ export async function openRemoteShell(
     return openSlurm(hosts, copied);
   }
   if (rsh === 'auto' || rsh === 'ssh2') {
+    widenThreadPool(hosts.length);
     const configuration = new SshConfiguration();
-    for (const host of hosts) void configuration.of(host);
+    for (const host of hosts) void configuration.of(destinationOf(host));
     const { Ssh2 } = await loadSsh2();
     const ssh2 = new Ssh2(configuration);
     if (rsh === 'ssh2') return ssh2;
     const [{ AutoShell }, { OpenSsh }] = await Promise.all([import('./auto.ts'), import('./openssh.ts')]);
     return new AutoShell(ssh2, new OpenSsh(['ssh'], configuration, dialPath), configuration);
   }
-  const words = rsh === 'openssh' ? ['ssh'] : rsh.split(/\s+/).filter(Boolean);
+  const words = rsh === 'openssh' ? ['ssh'] : splitWords(rsh);
+  if (words === null) throw usageError(`--rsh ${rsh}: a quote is not closed`, 'quote as for a shell');
   if (basename(words[0] ?? '') === 'ssh') {
     const { OpenSsh } = await import('./openssh.ts');
     return new OpenSsh(words, new SshConfiguration(words), dialPath);

@@ -1,7 +1,7 @@
 /** Converts ssh's stderr to a failure with a remedy. Its exit status is 255 for every error. */
 import type { HostUnreachableFailure } from '../model/failure.ts';
 import type { HostSlots } from '../model/types.ts';
-import { loginOf } from './shell/shell.ts';
+import { destinationOf, sshDestination } from './shell/shell.ts';
 import type { RemoteExit } from './shell/shell.ts';
 
 type Cause = HostUnreachableFailure['cause'];
@@ -9,51 +9,79 @@ type Cause = HostUnreachableFailure['cause'];
 interface KnownError {
   readonly pattern: RegExp;
   readonly cause: Cause;
-  remedy(login: string): string;
+  remedy(host: HostSlots): string;
 }
+
+/** How ssh and the like begin a line about a connection. Programs of a login that speak of another connection begin otherwise. */
+const CONNECT = String.raw`^(?:[\w./-]+: )?(?:connect to (?:host|address) .*|channel \d+: open failed: connect failed|ssh_dispatch_run_fatal: .*)`;
+const about = (what: string) => new RegExp(`${CONNECT}: (?:${what})`, 'im');
 
 /** The first match counts; the order matters if ssh reports several errors. */
 const knownErrors: readonly KnownError[] = [
   {
-    pattern: /could not resolve hostname|name or service not known|temporary failure in name resolution/i,
+    pattern: /^(?:[\w./-]+: )?could not resolve hostname/im,
     cause: 'unknown-host',
     remedy: () => 'check the name in the hostfile or -H, or give it a HostName in ~/.ssh/config',
   },
   {
     pattern:
-      /host key verification failed|remote host identification has changed|no matching host key|host key is known/i,
+      /^host key verification failed|remote host identification has changed|no matching host key|^no \S+ host key is known/im,
     cause: 'host-key',
-    remedy: (login) =>
-      `connect once by hand and compare the key: ssh ${login}; if the key really changed, ssh-keygen -R removes the old one`,
+    remedy: (host) =>
+      `connect once by hand and compare the key: ssh ${sshDestination(host)}; if the key really changed, ssh-keygen -R ${keyName(host)} removes the old one`,
   },
   {
-    pattern: /permission denied|too many authentication failures|no supported authentication methods|no such identity/i,
+    pattern:
+      /^(?:\S+: )?permission denied(?: \(|, )|too many authentication failures|no supported authentication methods/im,
     cause: 'authentication',
-    remedy: (login) =>
-      `this must work without a password: ssh -o BatchMode=yes ${login} true (ssh-copy-id ${login}, or ssh-add)`,
+    remedy: (host) =>
+      `this must work without a password: ssh -o BatchMode=yes ${sshDestination(host)} true (ssh-copy-id ${sshDestination(host)}, or ssh-add)`,
   },
   {
-    pattern: /no route to host|network is unreachable/i,
+    pattern: about('no route to host|network is unreachable'),
     cause: 'no-route',
     remedy: () => 'the host is down, or a router or firewall is in the way',
   },
   {
-    pattern: /connection refused/i,
+    pattern: about('connection refused'),
     cause: 'refused',
     remedy: () => 'no sshd listens there: start it, or give its port in the hostfile or ~/.ssh/config',
   },
   {
-    pattern: /timed out|timeout/i,
+    pattern: new RegExp(
+      `${about('(?:connection|operation) timed out').source}|^connection timed out during|^connection to .* timed out|^timeout, server .* not responding`,
+      'im',
+    ),
     cause: 'timeout',
     remedy: () => 'the host is down, or a firewall swallows the packets',
   },
 ];
 
+/** As known_hosts and ssh-keygen have it. */
+function keyName(host: HostSlots): string {
+  const { name, port } = destinationOf(host);
+  return port === null || port === 22 ? name : `'[${name}]:${port}'`;
+}
+
 /** An sshd with more unauthenticated connections than MaxStartups drops some, before or right after its banner. */
-const droppedByServer = /connection closed by (remote host|\S+ port)|connection reset by|kex_exchange_identification/i;
+const droppedByServer =
+  /^connection (?:closed|reset) by (?:remote host|\S+ port)|^connection reset by|^kex_exchange_identification/im;
 
 export function isTransientSsh(stderr: string): boolean {
   return droppedByServer.test(stderr) && !knownErrors.some(({ pattern }) => pattern.test(stderr));
+}
+
+/** The host's login, or what should lead there, ended before our command ran: no words of it are ssh's. `trial` as below. */
+export function explainLogin(
+  { name }: HostSlots,
+  { status, stderr }: RemoteExit,
+  trial: string,
+): HostUnreachableFailure {
+  const words = lastLines(stderr);
+  const how = `the login ended with status ${status} before it ran our command`;
+  const detail = words === '' ? how : `${how}:\n${words}`;
+  const remedy = `this must end with status 0: ${trial}; a login script or shell there, or the program here, says why it does not`;
+  return { type: 'host-unreachable', host: name, phase: 'connect', cause: 'shell', detail, remedy };
 }
 
 /** `trial`: what to type to see more. */
@@ -66,11 +94,10 @@ export function explainSsh(
     const { cause, detail, remedy } = problem;
     return { type: 'host-unreachable', host: host.name, phase: 'connect', cause, detail, remedy };
   }
-  const login = loginOf(host);
   const detail = lastLines(stderr);
   const base = { type: 'host-unreachable', host: host.name, phase: 'connect', detail } as const;
   const found = knownErrors.find(({ pattern }) => pattern.test(stderr));
-  if (found !== undefined) return { ...base, cause: found.cause, remedy: found.remedy(login) };
+  if (found !== undefined) return { ...base, cause: found.cause, remedy: found.remedy(host) };
   if (stderr.trim() !== '' && status !== null) return { ...base, cause: 'other', remedy: `try: ${trial}` };
   const program = trial.split(' ', 1)[0];
   const how =
@@ -78,8 +105,8 @@ export function explainSsh(
   return { ...base, cause: 'shell', detail: how, remedy: `try: ${trial}` };
 }
 
-/** Lines to omit: the frames of @ around ssh's warnings, and its internal messages about our dialler's failure. */
-const noise = /^@+$|^mm_receive_fd:|^proxy dialer did not pass back/;
+/** Lines to omit: the frames of @ around ssh's warnings, what it says of success, and its internal messages about our dialler's failure. */
+const noise = /^@+$|^mm_receive_fd:|^proxy dialer did not pass back|^Warning: Permanently added|^\*\* /;
 
 const LINE_CHARACTERS = 400;
 

@@ -4,8 +4,8 @@ import { agentPath } from '../local/host.ts';
 import type { AgentFailure, HostUnreachableFailure } from '../model/failure.ts';
 import type { HostSlots } from '../model/types.ts';
 import { lastLine } from './shell/last-line.ts';
-import type { RemoteExit, RemoteShell } from './shell/shell.ts';
-import { explainSsh } from './ssh-error.ts';
+import { SSH_FAILED, type RemoteExit, type RemoteShell } from './shell/shell.ts';
+import { explainLogin, explainSsh } from './ssh-error.ts';
 import type { AttemptEnd } from './start-attempt.ts';
 import { HUNG_STATUS } from './staging/protocol.ts';
 import { UNTRUSTED } from './staging/remote-script.ts';
@@ -16,9 +16,6 @@ const WATCHDOG = /^ncclrun-watchdog: (.*)$/m;
 /** Status of a login shell that does not find the command. */
 const COMMAND_NOT_FOUND = 127;
 const COMMAND_NOT_EXECUTABLE = 126;
-/** Of ssh itself, for whatever is wrong with the connection. */
-const SSH_FAILED = 255;
-
 /** Of an attempt in which no agent spoke. */
 export async function explainStart(
   { exit, problem, stall, began, hung, step, staging }: AttemptEnd,
@@ -32,7 +29,7 @@ export async function explainStart(
   if (hung || exit.status === HUNG_STATUS) return hungFailure(host, exit.stderr);
   if (stall !== null) return stallFailure(host, stall, { step, trial: shell.trial(slots, false) });
   const base = { type: 'agent', host, phase: 'hello' } as const;
-  if (exit.status === COMMAND_NOT_FOUND || exit.status === COMMAND_NOT_EXECUTABLE) {
+  if (began && (exit.status === COMMAND_NOT_FOUND || exit.status === COMMAND_NOT_EXECUTABLE)) {
     const message = `ncclrun was not found on ${host}: looked for ${agentPath}`;
     return {
       ...base,
@@ -49,11 +46,19 @@ export async function explainStart(
     };
   }
   if (problem !== null) {
-    const remedy = `this must print nothing to stdout: ${shell.trial(slots, false)}; a login script there may do so only at a terminal`;
+    const remedy = `its login must run our command and may only print before it: ${shell.trial(slots, false)}`;
     return { ...base, message: `what came from ${host} is not ncclrun's agent: ${problem}`, remedy };
   }
   if (began && exit.problem === undefined && exit.status !== SSH_FAILED) return endedFailure(host, exit);
+  if (!began && endedByHost(exit, shell)) return explainLogin(slots, exit, shell.trial(slots, false));
   return explainSsh(slots, exit, shell.trial(slots, true));
+}
+
+/** With a status that is not the remote shell's own. */
+function endedByHost({ status, problem }: RemoteExit, shell: RemoteShell): boolean {
+  if (status === null || problem !== undefined) return false;
+  const ofCommand = [COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE].includes(status);
+  return shell.mayFailWith === undefined ? ofCommand : !shell.mayFailWith(status);
 }
 
 /** `stderr`: of the host. */

@@ -210,6 +210,17 @@ function lostRemedy(host: string, cause: HostLostFailure['cause']): string {
   return `see whether ${host} is up and its network works; its own lease ends the ranks there`;
 }
 
+/** Where the file itself is executable. */
+const refusedText: Readonly<Record<string, string>> = {
+  ENOEXEC: 'this host cannot run it',
+  E2BIG: 'its arguments and variables are too long',
+  ETXTBSY: 'the file is being written',
+  ELOOP: 'its path has too many symbolic links',
+  ENAMETOOLONG: 'its name is too long',
+  ELIBBAD: 'its interpreter cannot be used',
+  EPERM: 'it is not permitted',
+};
+
 function spawnText(failure: SpawnFailure): FailureText {
   const where = `on ${failure.host} for rank ${failure.rank}`;
   const base = { details: [], remedy: failure.remedy };
@@ -223,7 +234,7 @@ function spawnText(failure: SpawnFailure): FailureText {
     case 'not-executable':
       return {
         ...base,
-        sentence: `cannot start ${failure.program} ${where}: it is not executable (${failure.errno})`,
+        sentence: `cannot start ${failure.program} ${where}: ${refusedText[failure.errno] ?? 'it is not executable'} (${failure.errno})`,
         remedy:
           failure.remedy ??
           `chmod +x ${failure.program}, or name its interpreter before it; a script says in its first line (#!/bin/sh) what runs it`,

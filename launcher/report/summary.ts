@@ -4,8 +4,7 @@ import type { Failure } from '../model/failure.ts';
 import type { JobResult } from '../model/types.ts';
 import type { Paint } from '../text/colour.ts';
 import { failureText } from './failure-text.ts';
-import { ranges } from '../text/ranges.ts';
-import { ranksText } from '../text/counted.ts';
+import { shortRanges, shortRanksText } from '../text/counted.ts';
 
 /** Maximum of failures shown one by one beyond the primary one. */
 const shownFailures = 8;
@@ -53,7 +52,7 @@ function alike(primary: Failure, others: readonly Failure[]): string[] {
   }
   return Array.from(groups.values())
     .map(({ first, ranks }) => {
-      const too = ranks.length === 0 ? '' : `the same for ${ranksText(ranks)}`;
+      const too = ranks.length === 0 ? '' : `the same for ${shortRanksText(ranks)}`;
       if (first === primary) return too;
       return `also: ${failureText(first).sentence}${too === '' ? '' : `; ${too}`}`;
     })
@@ -76,5 +75,5 @@ function endedSummary(result: JobResult, primary: Failure, paint: Paint): string
   if (ended.length === 0) return '';
   const concerns = 'rank' in primary ? 'other ' : '';
   const noun = ended.length === 1 ? 'rank was' : 'ranks were';
-  return ourLine(`${ended.length} ${concerns}${noun} ended because of it: ${ranges(ended)}`, paint);
+  return ourLine(`${ended.length} ${concerns}${noun} ended because of it: ${shortRanges(ended)}`, paint);
 }

@@ -37,6 +37,18 @@ std::string readableBeginning(const uint8_t* bytes, size_t size) {
   return line;
 }
 
+// The first frame of every host: StagingMessage.alive (launcher/remote/staging/protocol.ts), without a payload.
+constexpr uint16_t kAlive = 7;
+constexpr FrameHeader kFirstFrame = {.payloadBytes = 0,
+                                     .version = kFrameVersion,
+                                     .kind = static_cast<uint8_t>(FrameKind::staging),
+                                     .flags = kAlive,
+                                     .subject = 0,
+                                     .request = 0};
+constexpr size_t kMaxTextBytes = 1 << 20;
+
+std::string describeText(const std::string& line) { return "it sent text, which is no frame: \"" + line + "\""; }
+
 }  // namespace
 
 bool Connection::read() {
@@ -58,6 +70,9 @@ bool Connection::read() {
     // A peer that ends without having read all that we sent resets the connection: an end like any other.
     if (got < 0 && error != ECONNRESET) {
       close(std::string("the connection broke: ") + std::strerror(error));
+    } else if (skipsText_ && textBytes_ + incoming_.size() > 0) {
+      if (textBytes_ == 0) text_ = readableBeginning(incoming_.data(), incoming_.size());
+      close(describeText(text_));
     } else if (incoming_.empty()) {
       close("");
     } else {
@@ -67,14 +82,35 @@ bool Connection::read() {
   return !socket_.valid();
 }
 
+// True once frames follow. Text has no byte such as kFrameVersion where a frame has it.
+bool Connection::cutText() {
+  FrameHeader header;
+  if (incoming_.size() < sizeof header) return false;
+  memcpy(&header, incoming_.data(), sizeof header);
+  if (textBytes_ == 0 && header.version == kFrameVersion) {
+    skipsText_ = false;
+    return true;
+  }
+  if (textBytes_ == 0) text_ = readableBeginning(incoming_.data(), incoming_.size());
+  const void* found = memmem(incoming_.data(), incoming_.size(), &kFirstFrame, sizeof kFirstFrame);
+  const size_t text = found == nullptr ? incoming_.size() - (sizeof header - 1)
+                                       : static_cast<size_t>(static_cast<const uint8_t*>(found) - incoming_.data());
+  textBytes_ += text;
+  incoming_.erase(incoming_.begin(), incoming_.begin() + static_cast<ptrdiff_t>(text));
+  skipsText_ = found == nullptr;
+  if (skipsText_ && textBytes_ > kMaxTextBytes) close(describeText(text_));
+  return !skipsText_;
+}
+
 void Connection::cutFrames() {
+  if (skipsText_ && !cutText()) return;
   size_t offset = 0;
   FrameHeader header;
   while (incoming_.size() - offset >= sizeof header) {
     memcpy(&header, incoming_.data() + offset, sizeof header);
     if (header.version != kFrameVersion) {
       const std::string text = readableBeginning(incoming_.data() + offset, incoming_.size() - offset);
-      if (!text.empty()) return close("it sent text, which is no frame: \"" + text + "\"");
+      if (!text.empty()) return close(describeText(text));
       return close("it sent bytes that are no frame: version " + std::to_string(header.version) + ", ours is " +
                    std::to_string(kFrameVersion));
     }

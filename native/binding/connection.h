@@ -56,6 +56,9 @@ class Connection {
   void setStandardError(Descriptor standardError) { standardError_ = std::move(standardError); }
   void readStandardError();
 
+  // What the stream begins with is text of a login, up to the first StagingMessage.alive (launcher/remote/staging).
+  void skipText() { skipsText_ = true; }
+
   int socket() const { return socket_.get(); }  // -1: closed
   int output() const { return output_.valid() ? output_.get() : socket_.get(); }
   // Kills the process if it is a child of this process; `withProcessGroup`: also its process group.
@@ -70,6 +73,7 @@ class Connection {
 
  private:
   void cutFrames();
+  bool cutText();
   void reportExit();
   void close(const std::string& reason);
   bool sendSome(OutgoingFrame& frame);
@@ -88,6 +92,9 @@ class Connection {
   size_t maxPayloadBytes_;
   ServerEvents& events_;
   std::vector<uint8_t> incoming_;
+  bool skipsText_ = false;
+  size_t textBytes_ = 0;
+  std::string text_;  // its first line
   std::deque<OutgoingFrame> outgoing_;
   size_t unsentBytes_ = 0;
   bool disconnecting_ = false;

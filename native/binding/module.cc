@@ -17,6 +17,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(freePorts);
   EXPORT(tcpUserTimeout);
   EXPORT(tcpEnd);
+  EXPORT(reapChild);
   EXPORT(kernelLogOpen);
   EXPORT(toolRun);
   EXPORT(blockSigusr1);

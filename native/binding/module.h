@@ -9,6 +9,7 @@ Napi::Value setChildSubreaper(const Napi::CallbackInfo& call);
 Napi::Value freePorts(const Napi::CallbackInfo& call);
 Napi::Value tcpUserTimeout(const Napi::CallbackInfo& call);
 Napi::Value tcpEnd(const Napi::CallbackInfo& call);
+Napi::Value reapChild(const Napi::CallbackInfo& call);
 Napi::Value kernelLogOpen(const Napi::CallbackInfo& call);
 Napi::Value toolRun(const Napi::CallbackInfo& call);
 Napi::Value blockSigusr1(const Napi::CallbackInfo& call);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -71,6 +72,11 @@ Napi::Value tcpEnd(const Napi::CallbackInfo& call) {
   shutdown(descriptor, SHUT_WR);
   char dropped[4096];
   while (recv(descriptor, dropped, sizeof dropped, MSG_DONTWAIT) > 0) continue;
+  return call.Env().Undefined();
+}
+
+Napi::Value reapChild(const Napi::CallbackInfo& call) {
+  waitpid(integerArgument<pid_t>(call[0], "pid"), nullptr, WNOHANG);
   return call.Env().Undefined();
 }
 

@@ -91,6 +91,7 @@ int ServerThread::serveChild(ChildProcess child) {
   if (child.standardError.valid()) {
     watch(child.standardError.get(), EPOLLIN, tagOf(connection.number(), kStandardError), EPOLL_CTL_ADD);
     connection.setStandardError(std::move(child.standardError));
+    connection.skipText();
   }
   return startThread();
 }

@@ -13,45 +13,96 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 
 namespace {
 
-// 0, or what went wrong.
-int connectWithin(int socket, const addrinfo& to, int milliseconds) {
-  const int flags = fcntl(socket, F_GETFL);
-  fcntl(socket, F_SETFL, flags | O_NONBLOCK);
-  if (connect(socket, to.ai_addr, to.ai_addrlen) < 0) {
-    if (errno != EINPROGRESS) return errno;
-    pollfd connected = {.fd = socket, .events = POLLOUT, .revents = 0};
-    if (poll(&connected, 1, milliseconds) == 0) return ETIMEDOUT;
-    int error = 0;
-    socklen_t size = sizeof error;
-    if (getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) < 0) return errno;
-    if (error != 0) return error;
-  }
-  fcntl(socket, F_SETFL, flags);
-  return 0;
+constexpr int kMaxAddresses = 16;
+// A lost packet is sent again after a second.
+constexpr int kNextAddressMs = 300;
+
+// An attempt that is being made.
+struct Attempt {
+  int socket;
+  int64_t deadlineMs;
+};
+
+int64_t nowMs() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// A connected socket, or -1 with the last address's error in `error`.
-int dial(const addrinfo* addresses, int milliseconds, int& error) {
-  for (const addrinfo* to = addresses; to != nullptr; to = to->ai_next) {
-    const int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-      error = errno;
+// Begins to connect. A socket, or -1 with errno.
+int beginConnect(const addrinfo& to) {
+  const int fd = socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  if (connect(fd, to.ai_addr, to.ai_addrlen) == 0 || errno == EINPROGRESS) return fd;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+int errorOf(int fd) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 ? errno : error;
+}
+
+void prepare(int fd) {
+  const int on = 1;
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+// A connected socket, or -1 with the first address's error in `error`. Each address has `milliseconds`; the next one is
+// tried when one fails or has not answered for a moment, and the first that connects counts. What is still open ends
+// with this process.
+int dial(const addrinfo* next, int milliseconds, int& error) {
+  Attempt attempts[kMaxAddresses];
+  int count = 0;
+  int64_t nextMs = nowMs();
+  error = 0;
+  while (next != nullptr || count > 0) {
+    int64_t now = nowMs();
+    if (next != nullptr && count < kMaxAddresses && (now >= nextMs || count == 0)) {
+      const int fd = beginConnect(*next);
+      if (fd >= 0)
+        attempts[count++] = {fd, now + milliseconds};
+      else if (error == 0)
+        error = errno;
+      nextMs = fd >= 0 ? now + kNextAddressMs : now;
+      next = next->ai_next;
       continue;
     }
-    error = connectWithin(fd, *to, milliseconds);
-    if (error == 0) {
-      const int on = 1;
-      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-      return fd;
+    pollfd polled[kMaxAddresses];
+    int64_t wakeMs = next != nullptr && count < kMaxAddresses ? nextMs : INT64_MAX;
+    for (int i = 0; i < count; ++i) {
+      polled[i] = {.fd = attempts[i].socket, .events = POLLOUT, .revents = 0};
+      if (attempts[i].deadlineMs < wakeMs) wakeMs = attempts[i].deadlineMs;
     }
-    close(fd);
+    poll(polled, static_cast<nfds_t>(count), static_cast<int>(wakeMs > now ? wakeMs - now : 0));
+    now = nowMs();
+    for (int i = count - 1; i >= 0; --i) {
+      const int failure = polled[i].revents != 0          ? errorOf(attempts[i].socket)
+                          : now >= attempts[i].deadlineMs ? ETIMEDOUT
+                                                          : EINPROGRESS;
+      if (failure == EINPROGRESS) continue;
+      if (failure == 0) {
+        prepare(attempts[i].socket);
+        return attempts[i].socket;
+      }
+      if (error == 0) error = failure;
+      close(attempts[i].socket);
+      attempts[i] = attempts[--count];
+      nextMs = now;
+    }
   }
   return -1;
 }

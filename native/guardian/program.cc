@@ -1,5 +1,6 @@
 #include "guardian/program.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,6 +27,22 @@ bool sameName(const char* left, const char* right) {
     ++right;
   }
   return *left == '=' && *right == '=';
+}
+
+// True for a file that no shell could read: a program for another processor, or with a NUL in its first line, as POSIX
+// tells text from programs. System calls only.
+bool isBinary(const char* path) {
+  char begin[128];
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const ssize_t bytes = read(file, begin, sizeof begin);
+  close(file);
+  if (bytes <= 0) return false;
+  const size_t count = static_cast<size_t>(bytes);
+  if (count >= 4 && memcmp(begin, "\177ELF", 4) == 0) return true;
+  const void* newline = memchr(begin, '\n', count);
+  const size_t line = newline == nullptr ? count : static_cast<size_t>(static_cast<const char*>(newline) - begin);
+  return memchr(begin, 0, line) != nullptr;
 }
 
 // Variables of which each replaces those of the same name that are added after it.
@@ -67,6 +84,10 @@ Program::Program(const RankOrder& order) : name_(order.arguments[0]), arguments_
 void Program::executeFile(const char* path) const {
   execve(path, arguments_, environment_.data());
   if (errno != ENOEXEC) return;
+  if (isBinary(path)) {
+    errno = ENOEXEC;
+    return;
+  }
   shellArguments_[1] = const_cast<char*>(path);
   execve(shellName, shellArguments_.data(), environment_.data());
 }

@@ -155,6 +155,8 @@ int away(int end) {
 void becomeWatchdog(char** argv) {
   for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2}) signal(number, SIG_IGN);
   close(STDIN_FILENO);
+  // The pipe by which the program learns of variables (bin/start-node.sh) ends when the program closes it.
+  if (const char* kept = getenv("NCCLRUN_KEPT")) close(atoi(kept));
   prctl(PR_SET_NAME, "ncclrun-watchdo");
   for (char** word = argv + 1; *word != nullptr; ++word) memset(*word, 0, strlen(*word));
 }

@@ -1,4 +1,5 @@
 /** A job on several hosts: who runs where, what reaches them, how they talk. */
+import { mkdtemp, rmdir } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
@@ -8,7 +9,7 @@ import { Steering } from '../rig/steering.ts';
 describeIf(clusterUnavailable(), 'a job on hosts reached by ssh', () => {
   let cluster: Cluster;
   beforeAll(async () => {
-    cluster = await Cluster.start(3);
+    cluster = await Cluster.start(3, { sshd: 'SetEnv site.name=there' });
   });
   afterAll(() => cluster[Symbol.asyncDispose]());
 
@@ -38,6 +39,33 @@ describeIf(clusterUnavailable(), 'a job on hosts reached by ssh', () => {
     const options = ['-H', 'h1:1', '--wdir', `${repository}/test`, '-x', 'GIVEN=x $(y)'];
     const { stdout } = await Command.run([...options, 'sh', '-c', script, 'sh', ...typed], { cluster });
     expect(stdout.split('\0').slice(0, -1)).toEqual([`${repository}/test`, 'x $(y)', ...typed]);
+  });
+
+  it('functions of the shell and bytes that are no UTF-8 reach a host, and its own odd variables reach the ranks', async () => {
+    const options = "--tag-output=none -H h1:1 -x 'BASH_FUNC_foo%%' -x GIVEN";
+    const script = [
+      'export GIVEN=$\'g\\xfe\'; foo() { printf \'%s\\n\' "$GIVEN" "$@"; env | grep ^site; }; export -f foo',
+      `${repository}/bin/ncclrun ${options} bash -c 'foo "$@"' x $'a\\xff' | od -An -c -v`,
+    ].join('\n');
+    const { stdout, stderr } = await Command.run(['-c', script], { cluster, program: 'bash' });
+    expect(stderr).toBe('');
+    expect(stdout.replaceAll(/\s+/g, '')).toBe('g376\\na377\\nsite.name=there\\n');
+  });
+
+  it('hosts without the working directory are named in one line, and topo --host needs none', async () => {
+    // Each host has a /tmp for itself.
+    const directory = await mkdtemp('/tmp/only-here-');
+    const { status, stderr } = await Command.run(['-H', 'h1:1,h2:1,h3:1', 'true'], { cluster, directory });
+    expect({ status, stderr }).toEqual({
+      status: 0,
+      stderr: expect.stringMatching(
+        /^ncclrun: h\[1-3\]: there is no \S+only-here-\w+; the ranks run in \S+ \(--wdir names another directory\)\n$/u,
+      ),
+    });
+    const topo = await Command.run(['topo', '--host', 'h1'], { cluster, directory });
+    expect(topo.status).toBe(0);
+    expect(topo.stderr).not.toContain('ranks run in');
+    await rmdir(directory);
   });
 
   it('stdin reaches rank 0 and its output returns complete', async () => {

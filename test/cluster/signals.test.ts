@@ -127,10 +127,12 @@ describeIf(clusterUnavailable() ?? terminalUnavailable(), 'signals, exit statuse
     it('^C at the terminal reaches the ranks but not the ssh connections', async () => {
       await using terminal = await Terminal.open({ cluster });
       const script = 'trap "echo goodbye $RANK; exit 0" INT; echo up; while :; do sleep 0.01; done';
-      terminal.type(`${ncclrun} ${hosts(shell).join(' ')} sh -c '${script}'; echo status $?\n`);
+      terminal.type(`${ncclrun} ${hosts(shell).join(' ')} sh -c '${script}'\n`);
       for (const _ of [0, 1]) await terminal.shows('] up');
       terminal.type('\x03');
       for (const _ of [0, 1]) await terminal.shows('] goodbye');
+      await terminal.shows('ready> ');
+      terminal.type('echo status $?\n');
       await terminal.shows('status 130');
       await empty();
     });

@@ -1,8 +1,9 @@
 /** What `$?` is after each way in which a job can end, and whom the result names. */
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { Steering } from '../rig/steering.ts';
 
@@ -106,6 +107,60 @@ describe('a program that cannot be started', () => {
     const { exitCode, failures, outcome } = await Command.result(['-n', '2', file]);
     expect({ exitCode, status: outcome.status }).toEqual({ exitCode: 126, status: 126 });
     expect(failures[0]).toMatchObject({ type: 'spawn', cause: 'not-executable', errno: 'EACCES' });
+  });
+
+  it.each([
+    ['of another processor', Buffer.concat([Buffer.from([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1]), Buffer.alloc(200)])],
+    ['that is no text', Buffer.from([0, 1, 2, 3])],
+  ])('the launcher exits with 126 for a file %s, which no shell reads', async (name, content) => {
+    const file = join(directory, name);
+    await writeFile(file, content, { mode: 0o755 });
+    const { exitCode, failures, outcome } = await Command.result(['-n', '1', file]);
+    expect({ exitCode, status: outcome.status }).toEqual({ exitCode: 126, status: 126 });
+    expect(failures[0]).toMatchObject({ type: 'spawn', cause: 'not-executable', errno: 'ENOEXEC' });
+    expect(outcome.stderr).toMatch(/^ncclrun: cannot start .* this host cannot run it \(ENOEXEC\)\n {2}next: build it/);
+  });
+
+  it('a script without a first line for the kernel is run by the shell', async () => {
+    const file = join(directory, 'plain-script');
+    await writeFile(file, 'echo "plain $1"\n', { mode: 0o755 });
+    expect(await Command.run(['-n', '1', file, 'word'])).toMatchObject({
+      status: 0,
+      stdout: 'plain word\n',
+      stderr: '',
+    });
+  });
+
+  it('the launcher exits with 126 for a program that somebody is writing', async () => {
+    const file = join(directory, 'busy');
+    await copyFile('/bin/true', file);
+    await using writer = await open(file, 'r+');
+    expect(writer.fd).toBeGreaterThan(2);
+    const { status, stderr } = await Command.run(['-n', '1', file]);
+    expect(status).toBe(126);
+    expect(stderr).toContain('the file is being written (ETXTBSY)');
+    expect(stderr).toContain('fuser -v');
+  });
+
+  it('the launcher exits with 126 and a remedy for a variable that is too long', async () => {
+    await writeFile(join(directory, 'ncclrun.json'), JSON.stringify({ export: [`LONG=${'x'.repeat(200_000)}`] }));
+    const { status, stderr } = await Command.run(['-n', '1', 'true'], { directory });
+    expect(status).toBe(126);
+    expect(stderr).toContain('its arguments and variables are too long (E2BIG)');
+    expect(stderr).toContain('less than 128 KiB each');
+  });
+
+  it('a home directory that cannot be searched is no obstacle and no news', async () => {
+    const home = join(directory, 'closed');
+    await mkdir(home, { mode: 0o700 });
+    await chmod(directory, 0o711);
+    const job = [join(repository, 'bin/ncclrun'), '-n', '1', 'echo', 'ran'];
+    const argv = ['--reuid=23456', '--regid=23456', '--clear-groups', 'env', `HOME=${home}`, ...job];
+    expect(await Command.run(argv, { program: 'setpriv', directory: '/' })).toMatchObject({
+      status: 0,
+      stdout: 'ran\n',
+      stderr: '',
+    });
   });
 
   it('the launcher names a working directory that does not exist', async () => {

@@ -37,12 +37,20 @@ describe('an rsh command that prints its command line and fails', () => {
   });
 });
 
-it('the launcher reports an rsh command that writes to stdout', async () => {
+it('an rsh command may print before the host runs the command', async () => {
   const command = shell('talker', 'echo "entering $1 now"; shift; exec sh -c "$*"');
+  const { status, stdout, stderr } = await Command.run(['--rsh', command, '-H', 'ann@pod7:1', 'echo', 'done']);
+  expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: 'done\n', stderr: '' });
+});
+
+it('the launcher quotes an rsh command that prints and runs nothing', async () => {
+  const command = shell('mute', 'echo "no pod for $1 now"');
   const { failures, outcome } = await Command.result(['--rsh', command, '-H', 'ann@pod7:1', 'true']);
   expect(failures).toMatchObject([{ type: 'agent', host: 'pod7' }]);
-  expect(outcome.stderr).toContain('it sent text, which is no frame: "entering ann@pod7 now"');
-  expect(outcome.stderr).toContain(`this must print nothing to stdout: ${command} ann@pod7 true`);
+  expect(outcome.stderr).toContain('it sent text, which is no frame: "no pod for ann@pod7 now"');
+  expect(outcome.stderr).toContain(
+    `its login must run our command and may only print before it: ${command} ann@pod7 true`,
+  );
 });
 
 it('an rsh command that traces itself on stderr works', async () => {

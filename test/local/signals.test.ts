@@ -89,7 +89,7 @@ describe('^C', () => {
       await command.line('stderr', words);
     }
     await new Promise((resolve) => command.process.once('exit', resolve));
-    expect(command.process.exitCode).toBe(130);
+    expect(command.process.signalCode).toBe('SIGINT');
     command.process.stdout?.resume();
     await command.nothingLeft();
   });

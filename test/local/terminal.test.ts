@@ -44,11 +44,24 @@ describeIf(terminalUnavailable(), 'a job at a terminal', () => {
 
   it('^C ends the ranks, and the shell sees status 130', async () => {
     await using terminal = await Terminal.open();
-    terminal.type(`${ncclrun} -n 2 sh -c 'echo up $RANK; exec sleep 1000'; echo status $?\n`);
+    terminal.type(`${ncclrun} -n 2 sh -c 'echo up $RANK; exec sleep 1000'\n`);
     await terminal.shows('] up ');
     await terminal.shows('] up ');
     terminal.type('\x03');
     await terminal.shows('interrupted; the ranks got SIGINT. ^C again');
+    await terminal.shows('ready> ');
+    terminal.type('echo status $?\n');
+    await terminal.shows('status 130');
+  });
+
+  it('^C ends a loop of the shell, too', async () => {
+    await using terminal = await Terminal.open();
+    terminal.type(`for turn in 1 2; do ${ncclrun} -n 1 sh -c "echo up $turn; exec sleep 1000"; done\n`);
+    await terminal.shows('up 1');
+    terminal.type('\x03');
+    await terminal.shows('interrupted; the ranks got SIGINT. ^C again');
+    await terminal.shows('ready> ');
+    terminal.type('echo status $?\n');
     await terminal.shows('status 130');
   });
 

@@ -67,7 +67,7 @@ export class ScriptedHost {
   hello(changes: Partial<AgentHello> = {}): void {
     const { version = '', jobId = '' } = this.#order ?? {};
     const facts = {
-      bootId: 'b',
+      bootId: `boot of ${this.#order?.hostName}`,
       pid: 9,
       cores: 4,
       gpus: 0,

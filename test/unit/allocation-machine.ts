@@ -4,8 +4,10 @@ import type { LauncherMachine } from '../../launcher/allocation/grammar/machine.
 export const fakeMachine = (
   files: Readonly<Record<string, string>> = {},
   hostName = 'head.cluster',
+  own: readonly string[] = [],
 ): LauncherMachine => ({
   hostName,
+  isOwn: (name) => own.includes(name),
   userName: () => 'me',
   readFile(path) {
     const content = files[path];

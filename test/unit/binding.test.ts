@@ -9,7 +9,7 @@ import { mapRanks } from '../../launcher/mapping/map-ranks.ts';
 import { ranges } from '../../launcher/text/ranges.ts';
 import { failureFrom } from './failure-from.ts';
 
-const machine = { hostName: 'head', userName: () => 'me', readFile: (content: string) => content };
+const machine = { hostName: 'head', isOwn: () => false, userName: () => 'me', readFile: (content: string) => content };
 
 /** Two NUMA nodes of two cores, each with two threads; a GPU near each, and one that does not say where it is. */
 const full: HostTopology = {

@@ -1,4 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { allocateHosts } from '../../launcher/allocation/allocate.ts';
 import { grammarNames } from '../../launcher/allocation/print/grammar-names.ts';
@@ -21,6 +23,21 @@ function hostsOf(content: string, hostList: string | null = null): string[] {
     return [`${name}:${slots ?? '?'}${maxSlots === null ? '' : `/${maxSlots}`}`, ...extras].join(' ');
   });
 }
+
+describe('hostfiles as Windows writes them', () => {
+  test.each([
+    ['with a mark', Buffer.from([0xff, 0xfe, 0x61, 0, 0x0a, 0])],
+    ['big-endian with a mark', Buffer.from([0xfe, 0xff, 0, 0x61])],
+    ['without a mark', Buffer.from([0x61, 0, 0x0a, 0])],
+  ])('UTF-16 %s is named', (_, content) => {
+    const directory = mkdtempSync(join(tmpdir(), 'hostfile-'));
+    const path = join(directory, 'hosts');
+    writeFileSync(path, content);
+    const { message } = hostfileFailure(() => allocateHosts({ hostfile: path, hostList: null }));
+    rmSync(directory, { recursive: true });
+    expect(message).toContain('it is UTF-16, and hostfiles are UTF-8: iconv -f UTF-16 -t UTF-8');
+  });
+});
 
 describe('valid hostfiles', () => {
   test.each([

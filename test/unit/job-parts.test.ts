@@ -182,7 +182,7 @@ describe('the failure of a start', () => {
     [8, SpawnStep.exec, 'not-executable', 'ENOEXEC'],
     [2, SpawnStep.directory, 'working-directory', 'ENOENT'],
     [11, SpawnStep.fork, 'system', 'EAGAIN'],
-    [7, SpawnStep.exec, 'system', 'E2BIG'],
+    [7, SpawnStep.exec, 'not-executable', 'E2BIG'],
   ])('errno %i at step %i has the cause %s', (errno, step, cause, name) => {
     expect(spawnFailure(place, '/there', { errno, step })).toMatchObject({
       type: 'spawn',

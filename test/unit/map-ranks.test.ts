@@ -4,7 +4,7 @@ import { withDetectedSlots } from '../../launcher/allocation/detected.ts';
 import { mapRanks, type MappingRequest } from '../../launcher/mapping/map-ranks.ts';
 import { failureFrom } from './failure-from.ts';
 
-const machine = { hostName: 'head', userName: () => 'me', readFile: (content: string) => content };
+const machine = { hostName: 'head', isOwn: () => false, userName: () => 'me', readFile: (content: string) => content };
 
 /** The allocation of a hostfile's content; `/` stands for a newline. */
 const hosts = (content: string | null) =>

@@ -7,7 +7,7 @@ import { parseMapBy } from '../../launcher/cli/map-by.ts';
 import { mapRanks, type MappingRequest } from '../../launcher/mapping/map-ranks.ts';
 import { failureFrom } from './failure-from.ts';
 
-const machine = { hostName: 'head', userName: () => 'me', readFile: (content: string) => content };
+const machine = { hostName: 'head', isOwn: () => false, userName: () => 'me', readFile: (content: string) => content };
 
 /** The allocation of a hostfile's content; `/` stands for a newline. */
 const allocationOf = (content: string) =>

@@ -56,6 +56,7 @@ const facts: HostEnvironment = {
   order,
   placement: { hostIndex: 3, hostCount: 4, rankCount: 9, programs: [], ranks: [rank, { ...rank, rank: 7 }] },
   start: { MASTER_ADDR: 'n0' },
+  localRanks: null,
   agentSocket: '/run/agent',
   rasPort: 28_028,
 };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Limiter } from '../../launcher/remote/shell/limiter.ts';
-import { quote } from '../../launcher/remote/shell/shell.ts';
-import { explainSsh, isTransientSsh } from '../../launcher/remote/ssh-error.ts';
+import { quote, sshTrial } from '../../launcher/remote/shell/shell.ts';
+import { explainLogin, explainSsh, isTransientSsh } from '../../launcher/remote/ssh-error.ts';
 import { hostNamed } from '../rig/host-slots.ts';
 
 const host = hostNamed('node7', { user: 'ann' });
@@ -25,6 +25,12 @@ describe('errors of ssh', () => {
     ['ssh: connect to host node7 port 22: Connection refused', 'refused', /sshd/],
     ['ssh: connect to host node7 port 22: Connection timed out', 'timeout', /firewall/],
     ['Connection timed out during banner exchange', 'timeout', /firewall/],
+    ['Timeout, server node7 not responding.', 'timeout', /firewall/],
+    ['channel 0: open failed: connect failed: Connection refused', 'refused', /sshd/],
+    ['license server: connection timed out', 'other', /ssh -v ann@node7/],
+    ['at listOnTimeout (node:internal/timers:581:17)\n  at process.processTimers', 'other', /ssh -v/],
+    ['bash: /etc/site: Permission denied', 'other', /ssh -v/],
+    ['curl: (7) Failed to connect: Connection refused', 'other', /ssh -v/],
     ['Bad owner or permissions on /home/ann/.ssh/config', 'other', /ssh -v ann@node7/],
     ['', 'shell', /ssh -v/],
   ])('the stderr %j has the cause %s', (stderr, cause, remedy) => {
@@ -33,6 +39,23 @@ describe('errors of ssh', () => {
     expect(failure.remedy).toMatch(remedy);
     expect(failure.detail).not.toMatch(/^@+$/m);
     expect(isTransientSsh(stderr)).toBe(false);
+  });
+
+  test('remedies have the user and the port', () => {
+    const at = hostNamed('node7', { user: 'ann', port: 2222 });
+    const remedyFor = (stderr: string) => explainSsh(at, { ...exit, stderr }, sshTrial(['ssh'], at, true)).remedy;
+    expect(remedyFor('ann@node7: Permission denied (publickey).')).toBe(
+      'this must work without a password: ssh -o BatchMode=yes -p 2222 ann@node7 true (ssh-copy-id -p 2222 ann@node7, or ssh-add)',
+    );
+    const changed = remedyFor('Host key verification failed.');
+    expect(changed).toContain('ssh -p 2222 ann@node7;');
+    expect(changed).toContain("ssh-keygen -R '[node7]:2222'");
+    expect(remedyFor('odd')).toBe('try: ssh -v -p 2222 ann@node7 true');
+    expect(explainLogin(at, { status: 1, stderr: '' }, sshTrial(['ssh'], at, false))).toMatchObject({
+      cause: 'shell',
+      detail: 'the login ended with status 1 before it ran our command',
+      remedy: expect.stringContaining('ssh -p 2222 ann@node7 true;'),
+    });
   });
 
   test('a connection that a busy sshd drops may be retried', () => {

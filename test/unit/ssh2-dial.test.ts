@@ -22,7 +22,8 @@ test('a connection with unread bytes ends without a reset', async () => {
     { name: '127.0.0.1', user: null, port },
     { settings: new Map(), files: [], error: null },
   );
-  const socket = await dial(settings, (early) => early.pause());
+  const socket = await dial(settings, new AbortController().signal);
+  socket.pause();
   await written.promise;
   hangUp(socket);
   expect(await end.promise).toBe('end');

@@ -37,18 +37,6 @@ describe('what sockets and ssh2 report', () => {
       'x ended the connection instead of letting us in: ECONNRESET it is',
     ],
     [error('ECONNRESET'), 'ready', 'other', 'connect to x port 22: ECONNRESET it is'],
-    [
-      new AggregateError([error('ECONNREFUSED'), error('ENETUNREACH')]),
-      'connecting',
-      'refused',
-      'connect to x port 22: connection refused',
-    ],
-    [
-      Object.assign(new AggregateError([]), { code: 'ENETUNREACH' }),
-      'connecting',
-      'no-route',
-      'connect to x port 22: no route to host',
-    ],
     [new Error('odd'), 'connecting', 'other', 'connect to x port 22: odd'],
   ])('%s while %s has the cause %s', (thrown, progress, cause, detail) => {
     expect(connectProblem(hop, thrown, progress).problem).toMatchObject({

@@ -38,11 +38,23 @@ describe('why no agent spoke', () => {
     [
       'not found',
       { status: 127 },
-      undefined,
+      began,
       null,
       { type: 'agent', message: expect.stringMatching(/^ncclrun was not found on node7: looked for \//u) },
     ],
-    ['not executable', { status: 126 }, undefined, null, { message: expect.stringMatching(/^ncclrun was not found/u) }],
+    ['not executable', { status: 126 }, began, null, { message: expect.stringMatching(/^ncclrun was not found/u) }],
+    [
+      'a login that does not run our command',
+      { status: 127, stderr: 'ssh: error while loading shared libraries: libcrypto.so.3\n' },
+      undefined,
+      null,
+      {
+        type: 'host-unreachable',
+        cause: 'shell',
+        detail:
+          'the login ended with status 127 before it ran our command:\nssh: error while loading shared libraries: libcrypto.so.3',
+      },
+    ],
     [
       'not to be trusted',
       { status: UNTRUSTED, stderr: 'x\n/opt is anybody’s\n' },
@@ -78,7 +90,7 @@ describe('why no agent spoke', () => {
       'not a frame',
       {
         message: "what came from node7 is not ncclrun's agent: not a frame",
-        remedy: 'this must print nothing to stdout: ssh node7 true; a login script there may do so only at a terminal',
+        remedy: 'its login must run our command and may only print before it: ssh node7 true',
       },
     ],
     [

@@ -16,7 +16,8 @@ function rig(hosts: readonly (readonly number[])[], terminal = false) {
   const place = { terminal, foreground: true };
   const sent = hosts.map((): [number, string, number][] => []);
   let typed = 0;
-  const source = { stream, isTerminal: () => place.terminal, isInForeground: () => place.foreground };
+  const takeChunk = vi.fn();
+  const source = { stream, isTerminal: () => place.terminal, isInForeground: () => place.foreground, takeChunk };
   const flow = new StdinFlow(() => void (typed += 1), source);
   for (const [index, ranks] of hosts.entries()) {
     const send = ({ kind, subject, flags, payload }: Frame): void => {
@@ -33,7 +34,7 @@ function rig(hosts: readonly (readonly number[])[], terminal = false) {
   const start = (): void => {
     for (const rank of hosts.flat()) flow.started(rank);
   };
-  return { flow, stream, place, sent, write, start, typed: () => typed };
+  return { flow, stream, place, sent, write, start, takeChunk, typed: () => typed };
 }
 
 describe('the beginning', () => {
@@ -48,6 +49,52 @@ describe('the beginning', () => {
     flow.started(2);
     await turn();
     expect(sent).toEqual([[[ALL_RANKS, 'a', 0]], [[1, 'a', 0]]]);
+  });
+
+  test('what is read before the readers run reaches them, with the end', async () => {
+    const { flow, sent, stream, start, write } = rig([[0]]);
+    flow.begin();
+    await write('a');
+    stream.end();
+    await turn();
+    expect([sent, stream.isPaused()]).toEqual([[[]], true]);
+    start();
+    await turn();
+    expect(sent).toEqual([
+      [
+        [0, 'a', 0],
+        [0, '', STDIN_END],
+      ],
+    ]);
+  });
+
+  test('an empty input ends for readers that run later', async () => {
+    const { flow, sent, stream, start } = rig([[0]]);
+    flow.begin();
+    stream.end();
+    await turn();
+    start();
+    expect(sent).toEqual([[[0, '', STDIN_END]]]);
+  });
+
+  test('a job that ends before anything was read takes a chunk of a file', async () => {
+    const { flow, takeChunk, write } = rig([[0]]);
+    flow.begin();
+    flow.drop(0);
+    expect(takeChunk).toHaveBeenCalledOnce();
+    const later = rig([[0]]);
+    later.flow.begin();
+    await later.write('a');
+    later.flow.drop(0);
+    expect(later.takeChunk).not.toHaveBeenCalled();
+    await write('b');
+  });
+
+  test('a terminal is not read before the readers run', async () => {
+    const { flow, stream } = rig([[0]], true);
+    flow.begin();
+    await turn();
+    expect(stream.listenerCount('data')).toBe(0);
   });
 
   test('a reader that ends before it starts keeps nobody waiting', async () => {

@@ -312,6 +312,7 @@ export class Agent {
       order: this.#order,
       placement,
       start: start.environment,
+      localRanks: start.localRanks ?? null,
       agentSocket: this.#socketPath,
       rasPort: this.#rasPort,
       runtimeDirectory: this.#runtimeDirectory,

@@ -1,5 +1,5 @@
 /** The environment that every rank finds, beside its host's own and what -x passes on. */
-import type { AgentOrder, OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
+import type { AgentOrder, LocalRanks, OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 
 export interface HostEnvironment {
@@ -7,6 +7,8 @@ export interface HostEnvironment {
   readonly placement: Placement;
   /** From AgentStart: MASTER_ADDR, MASTER_PORT. */
   readonly start: Readonly<Record<string, string>>;
+  /** From AgentStart: of a machine that has other agents of the job, too. */
+  readonly localRanks: LocalRanks | null;
   /** Path of the agent's Unix socket. */
   readonly agentSocket: string;
   /** A free TCP port of this host. */
@@ -23,9 +25,9 @@ export function usualEnvironment({ start, rasPort }: HostEnvironment): Record<st
 }
 
 /** What all ranks of a host have alike and only the job knows. */
-export function jobEnvironment({ order, placement, agentSocket }: HostEnvironment): Record<string, string> {
+export function jobEnvironment({ order, placement, agentSocket, localRanks }: HostEnvironment): Record<string, string> {
   const size = String(placement.rankCount);
-  const localSize = String(placement.ranks.length);
+  const localSize = String(localRanks?.all ?? placement.ranks.length);
   return {
     WORLD_SIZE: size,
     LOCAL_WORLD_SIZE: localSize,

@@ -1,5 +1,6 @@
 /** What an agent finds out about its host for its hello. Cheap: a few small files, no process. */
-import { availableParallelism, networkInterfaces } from 'node:os';
+import { readlinkSync } from 'node:fs';
+import { availableParallelism, hostname, networkInterfaces } from 'node:os';
 import type { HostNic, HostVerbs } from '../../control/messages/nic.ts';
 import { UNKNOWN_HARDWARE } from '../../control/messages/hardware.ts';
 import type { HostHardware } from '../../control/messages/hardware.ts';
@@ -15,6 +16,7 @@ import { readText } from '../topology/system-files.ts';
 import { hostVerbs } from '../topology/host-verbs.ts';
 
 export interface HostFacts {
+  /** Equal for processes of one machine, and of one container where it is in several. */
   readonly bootId: string;
   readonly cores: number;
   readonly gpus: number;
@@ -42,7 +44,7 @@ export function hostFacts(
   const nics = alone ? [] : findInterfaces(wishes).nics;
   const verbs = alone || native === null ? null : hostVerbs(native);
   return {
-    bootId: readText('/', 'proc/sys/kernel/random/boot_id'),
+    bootId: machineBoot(),
     cores: availableParallelism(),
     gpus: visibleGpus().length,
     topology: topology ? hostTopology() : null,
@@ -78,4 +80,14 @@ function reachableAddresses(first: string | null, nics: readonly HostNic[]): str
 
 function isOwnAddress(address: string): boolean {
   return Object.values(networkInterfaces()).some((its) => its?.some((one) => one.address === address) === true);
+}
+
+/** The boot, the process namespace and the name: containers of one machine have one of the latter for themselves. */
+function machineBoot(): string {
+  const boot = `${readText('/', 'proc/sys/kernel/random/boot_id')} ${hostname()}`;
+  try {
+    return `${boot} ${readlinkSync('/proc/self/ns/pid')}`;
+  } catch {
+    return boot;
+  }
 }

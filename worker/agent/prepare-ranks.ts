@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import type { RankSpawn } from '../../control/messages/guardian.ts';
 import type { OrderedProgram, OrderedRank } from '../../control/messages/link.ts';
 import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
+import { systemPath } from '../../control/system-text.ts';
 import { homeDirectory } from '../../control/home-directory.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 import {
@@ -47,10 +48,11 @@ export function prepareRanks(facts: RankFacts): PreparedRanks {
   const gpus = visibleGpus();
   const ranks: RankSpawn[] = [];
   const unreadable: number[] = [];
-  for (const [localRank, ordered] of placement.ranks.entries()) {
+  const before = facts.localRanks?.before ?? 0;
+  for (const [index, ordered] of placement.ranks.entries()) {
     const program = programs[ordered.program];
     if (program === undefined) continue;
-    const rank = prepareRank(ordered, localRank, program, gpus, facts);
+    const rank = prepareRank(ordered, before + index, program, gpus, facts);
     if (rank === null) unreadable.push(ordered.rank);
     else ranks.push(rank);
   }
@@ -89,7 +91,7 @@ function workingDirectory(
   { workingDirectory: wanted, workingDirectoryGiven: given }: OrderedProgram,
   local: boolean,
 ): { readonly path: string; readonly notice: string | null } {
-  if (given || local || existsSync(wanted)) return { path: wanted, notice: null };
+  if (given || local || existsSync(systemPath(wanted))) return { path: wanted, notice: null };
   const path = homeDirectory() ?? '/';
   return { path, notice: `there is no ${wanted}; the ranks run in ${path} (--wdir names another directory)` };
 }

@@ -2,6 +2,7 @@
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { dirname, extname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { systemPath } from '../../control/system-text.ts';
 import { installationRoot } from './installation.ts';
 
 /** Lets Node resolve 'ncclrun' to this installation's library (scripts/resolve.mjs). */
@@ -12,7 +13,7 @@ const nodeExtensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.js', '.mjs
 /** A program of the launcher's installation is taken from ours: a host that got a copy has it elsewhere. */
 export function fromOwnInstallation(argv: readonly string[], theirs: string): readonly string[] {
   const [program = '', ...rest] = argv;
-  if (theirs === installationRoot || !program.startsWith(`${theirs}/`) || existsSync(program)) return argv;
+  if (theirs === installationRoot || !program.startsWith(`${theirs}/`) || existsSync(systemPath(program))) return argv;
   return [join(installationRoot, program.slice(theirs.length)), ...rest];
 }
 
@@ -38,7 +39,7 @@ export function interpretedProgram(argv: readonly string[], workingDirectory: st
 
 /** Null for a file that is executable, whose first line names its interpreter, and for one that is not there: a program on the PATH may have its name. */
 function pythonProgram(argv: readonly string[], path: string): InterpretedProgram | null {
-  if (!existsSync(path) || isExecutable(path)) return null;
+  if (!existsSync(systemPath(path)) || isExecutable(path)) return null;
   return { argv: ['python3', ...argv], readable: isReadable(path) };
 }
 
@@ -55,7 +56,7 @@ function findsNcclrun(program: string): boolean {
 
 function read(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return readFileSync(systemPath(path), 'utf8');
   } catch {
     return '';
   }
@@ -72,7 +73,7 @@ function isExecutable(path: string): boolean {
 
 function isAccessible(path: string, mode: number): boolean {
   try {
-    accessSync(path, mode);
+    accessSync(systemPath(path), mode);
     return true;
   } catch {
     return false;

@@ -16,7 +16,8 @@ export function makeRuntimeDirectory(jobId: string): string {
       errors.push(messageOf(error));
     }
   }
-  throw new Error(`no directory can be made for the agent's socket: ${errors.join('; ')}`);
+  const remedy = 'set TMPDIR on this host to a directory of at most 60 bytes in which you may write';
+  throw new Error(`no directory can be made for the agent's socket: ${errors.join('; ')}; ${remedy}`);
 }
 
 /** Hosts that one enters without a login session have no XDG_RUNTIME_DIR, and containers may have a /tmp that is read-only. */

@@ -11,6 +11,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'freePorts',
   'tcpUserTimeout',
   'tcpEnd',
+  'reapChild',
   'kernelLogOpen',
   'toolRun',
   'blockSigusr1',
@@ -86,7 +87,16 @@ export function loadNative(): Native {
   if (loaded !== null) return loaded;
   refuseOldNode(process.versions.node);
   loaded = traced(load(candidates()));
+  reapStartChild(loaded);
   return loaded;
+}
+
+/** The child by which the start kept variables (scripts/start.cjs). */
+function reapStartChild(native: Native): void {
+  const child = process.env['NCCLRUN_CHILD'];
+  if (child === undefined) return;
+  delete process.env['NCCLRUN_CHILD'];
+  native.reapChild(Number(child));
 }
 
 /** As scripts/start.cjs does for our own processes. Exported for tests. */

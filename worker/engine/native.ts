@@ -181,6 +181,8 @@ export interface Native {
    * reset instead, and only once (RFC 2525, 2.17): if that is lost, the other side waits for ever.
    */
   tcpEnd(descriptor: number): void;
+  /** Takes the exit status of a child that Node did not start and that has ended. */
+  reapChild(pid: number): void;
   /** A descriptor of the kernel's log whose reads give one record each, from now on, and do not wait. Its owner closes it. */
   kernelLogOpen(): number;
   /** Runs a program of the PATH that reads nothing to its end; `output` is what it wrote, on stdout and stderr alike. */

@@ -10,6 +10,8 @@ export interface HostEntry {
   readonly port: number | null;
   /** null: not stated. */
   readonly slots: number | null;
+  /** The slots, if they stand behind a colon. */
+  readonly colonCount?: number | null;
   readonly maxSlots: number | null;
   /** The name with its ranges as written (`node[01-04]`), or null if it has none. */
   readonly range: string | null;

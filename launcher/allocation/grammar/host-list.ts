@@ -49,7 +49,17 @@ function parseHosts(word: Token, line: SourceLine, reading: Reading): HostEntry[
     throw hostfileError('a host that is left out has no count', position, `write ${word.text.split(':', 1)[0]}`);
   }
   const slots = count === null ? null : parseSlots(count, 'the number of slots', line);
-  return names.map((name) => ({ kind, name, user, port: null, slots, maxSlots: null, range, position }));
+  return names.map((name) => ({
+    kind,
+    name,
+    user,
+    port: null,
+    slots,
+    colonCount: slots,
+    maxSlots: null,
+    range,
+    position,
+  }));
 }
 
 function blankInside(word: Token, blank: number, line: SourceLine): Error {

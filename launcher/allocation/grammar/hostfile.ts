@@ -93,6 +93,7 @@ function entryOf(name: string, group: Group, { slots, maxSlots, port, user }: Li
     user: group.user ?? user,
     port,
     slots: group.slots ?? slots,
+    colonCount: group.slots,
     maxSlots,
     range: group.range,
     position: group.position,

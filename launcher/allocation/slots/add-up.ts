@@ -17,9 +17,18 @@ export interface Hosts {
   readonly leftOut: readonly LeftOutHost[];
 }
 
+const LOCAL_KEY = 'localhost';
+const SSH_PORT = 22;
+/** No host has so many slots, and no service of the system such a port. */
+const MIN_PORT = 1024;
+
+function isPerhapsPort(count: number | null | undefined): count is number {
+  return typeof count === 'number' && count >= MIN_PORT;
+}
+
 /** Names that mean this machine share one key, so that `localhost` and its host name add up. */
 export function hostKey(entry: Pick<HostEntry, 'name' | 'user'>, machine: LauncherMachine): string {
-  return isLocal(entry.name, entry.user, machine) ? 'localhost' : entry.name.toLowerCase();
+  return isLocal(entry.name, entry.user, machine) ? LOCAL_KEY : entry.name.toLowerCase();
 }
 
 /** One host per distinct name, in the order of first mention. Throws a FailureError (hostfile) where mentions disagree. */
@@ -42,10 +51,29 @@ export function addUp(entries: readonly HostEntry[], machine: LauncherMachine): 
     const [first] = group;
     const by = excluded.get(key);
     if (first === undefined) continue;
-    if (by === undefined) hosts.push(merge(first.entry, group, machine));
+    if (by === undefined) hosts.push(...hostsOf(group, isLocal(first.entry.name, first.entry.user, machine)));
     else leftOut.push({ name: first.entry.name, reason: `excluded at ${locate(by.position)}` });
   }
-  return { hosts, leftOut };
+  return { hosts: hosts.toSorted((one, other) => firstMention(one) - firstMention(other)), leftOut };
+}
+
+function firstMention({ mentions }: HostSlots): number {
+  return mentions?.[0] ?? 0;
+}
+
+/**
+ * Several ports of one name are hosts of their own: containers, or a container and the machine it is on. A mention without a port is of the one that
+ * the others state; of this machine, it is the machine itself.
+ */
+function hostsOf(group: readonly Mention[], isHere: boolean): HostSlots[] {
+  const portOf = ({ entry: { port } }: Mention) => (isHere && port === SSH_PORT ? null : port);
+  const byPort = Map.groupBy(group, portOf);
+  const stated = [...byPort.keys()].filter((port) => port !== null);
+  if (stated.length === 0 || (stated.length === 1 && !isHere)) return [merge(group, isHere)];
+  return Array.from(byPort, ([port, own]): HostSlots => {
+    const host = merge(own, isHere && port === null);
+    return port === null || byPort.size === 1 ? host : { ...host, name: `${host.name}:${port}`, target: host.name };
+  });
 }
 
 /** `at` counts mentions of any host from 0. */
@@ -54,18 +82,20 @@ interface Mention {
   readonly entry: HostEntry;
 }
 
-function merge(first: HostEntry, mentions: readonly Mention[], machine: LauncherMachine): HostSlots {
+/** `local`: this machine itself. */
+function merge(mentions: readonly Mention[], local: boolean): HostSlots {
   const group = mentions.map(({ entry }) => entry);
-  const local = isLocal(first.name, first.user, machine);
+  const perhapsPorts = group.flatMap(({ colonCount }) => (isPerhapsPort(colonCount) ? [colonCount] : []));
   const slots = sumSlots(group);
   const maxSlots = sumMaxSlots(group);
   return {
-    name: first.name,
+    name: group[0]?.name ?? '',
     user: agreed(group, 'user', (entry) => entry.user),
     port: agreed(group, 'port', (entry) => entry.port),
     slots,
     mentions: mentions.map(({ at }) => at),
     maxSlots,
+    ...(perhapsPorts.length === 0 ? {} : { perhapsPorts }),
     devices: null,
     local,
     origin: slotOrigin(group, slots, local && slots === null && maxSlots === null),

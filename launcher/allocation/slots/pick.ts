@@ -25,7 +25,12 @@ interface Choice {
 export function pick(given: Choice): Hosts {
   const { defined, file, machine } = given;
   const nameOf = namesAmong(defined.hosts);
-  const items = given.items.map((item) => (item.kind === 'relative' ? item : { ...item, name: nameOf(item.name) }));
+  const namesOf = namesByTarget(defined.hosts);
+  const items = given.items.flatMap((item): ListItem[] => {
+    if (item.kind === 'relative') return [item];
+    const name = nameOf(item.name);
+    return (namesOf.get(name.toLowerCase()) ?? [name]).map((one) => ({ ...item, name: one }));
+  });
   const choice = { ...given, items };
   const byKey = new Map(defined.hosts.map((host) => [hostKey(host, machine), host]));
   const entries = resolve(choice);
@@ -64,6 +69,17 @@ export function pick(given: Choice): Hosts {
     return { ...host, user, slots: wanted.slots, origin: { ...from, kind: 'stated' as const, text } };
   });
   return { hosts, leftOut: [...defined.leftOut, ...notPicked(defined.hosts, picked, machine)] };
+}
+
+/** -H has no ports: a name means all hosts of that name, but one without a port alone. */
+function namesByTarget(hosts: readonly HostSlots[]): ReadonlyMap<string, readonly string[]> {
+  const plain = new Set(hosts.filter(({ target }) => target === undefined).map(({ name }) => name.toLowerCase()));
+  const names = new Map<string, string[]>();
+  for (const { name, target } of hosts) {
+    const key = target?.toLowerCase();
+    if (key !== undefined && !plain.has(key)) names.set(key, [...(names.get(key) ?? []), name]);
+  }
+  return names;
 }
 
 function agreedUser(host: HostSlots, wanted: HostSlots, position: SourcePosition | null, file: string): string | null {

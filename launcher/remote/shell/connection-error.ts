@@ -8,6 +8,8 @@ export interface ConnectionProblem {
   readonly remedy: string | null;
   /** The far side dropped us unheard, as a busy sshd does: another attempt may succeed. */
   readonly transient: boolean;
+  /** The far side speaks ssh, but the two have no algorithm in common: another ssh may have. */
+  readonly isForAnother?: true;
 }
 
 /** A problem, thrown to whoever started the connection. */

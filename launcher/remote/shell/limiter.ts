@@ -1,3 +1,6 @@
+/** Connections being made at once; more only make each other slower. */
+export const MAX_CONNECTING = 32;
+
 /** Lets at most so many through at once. */
 export class Limiter {
   #free: number;

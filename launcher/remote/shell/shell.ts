@@ -51,6 +51,8 @@ export interface RemoteShell {
   admit?(host: HostSlots, connecting: Limiter): Promise<() => void>;
   /** What to type to connect by hand in the same manner; `verbose`: with more output, where the shell has that. */
   trial(host: HostSlots, verbose: boolean): string;
+  /** Whether that status may be the shell's own, of a connection that failed; else it comes from the host. Left out: it may. */
+  mayFailWith?(status: number): boolean;
   /** The far side dropped us unheard, as a busy sshd does; another attempt may succeed. */
   isTransient(exit: RemoteExit): boolean;
 }
@@ -66,12 +68,30 @@ export function quote(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
+/** What ssh is told. */
+export function destinationOf({ name, target, user, port }: HostSlots): {
+  name: string;
+  user: string | null;
+  port: number | null;
+} {
+  return { name: target ?? name, user, port };
+}
+
 /** [user@]host */
-export function loginOf({ name, user }: HostSlots): string {
+export function loginOf(host: HostSlots): string {
+  const { name, user } = destinationOf(host);
   return user === null ? name : `${user}@${name}`;
 }
 
+/** What leads ssh and ssh-copy-id to a host: [-p PORT] [user@]host */
+export function sshDestination(host: HostSlots): string {
+  return host.port === null ? loginOf(host) : `-p ${host.port} ${loginOf(host)}`;
+}
+
+/** Of ssh itself, for whatever is wrong with the connection. */
+export const SSH_FAILED = 255;
+
 /** `ssh`: its path and first arguments. */
 export function sshTrial(ssh: readonly string[], host: HostSlots, verbose: boolean): string {
-  return [...ssh, ...(verbose ? ['-v'] : []), loginOf(host), 'true'].join(' ');
+  return [...ssh, ...(verbose ? ['-v'] : []), sshDestination(host), 'true'].join(' ');
 }

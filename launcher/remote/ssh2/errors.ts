@@ -2,7 +2,7 @@
 import { makeConnectionError } from '../shell/connection-error.ts';
 import type { ConnectionError } from '../shell/connection-error.ts';
 import type { Offers } from './identities.ts';
-import type { HopSettings } from './settings.ts';
+import { sshWords, type HopSettings } from './settings.ts';
 
 /** How far the connection had come. */
 export type Progress = 'connecting' | 'handshake' | 'authentication' | 'ready';
@@ -13,7 +13,7 @@ export function connectProblem(
   progress: Progress,
 ): ConnectionError {
   const at = `connect to ${settings.hostName} port ${settings.port}`;
-  switch (errorCode(error)) {
+  switch (error.code) {
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
     case 'EAI_FAIL':
@@ -43,15 +43,8 @@ export function connectProblem(
     default:
       return progress === 'handshake' || progress === 'authentication'
         ? droppedProblem(settings, progress, error.message)
-        : makeConnectionError('other', `${at}: ${error.message}`, `try: ssh -v ${settings.name} true`);
+        : makeConnectionError('other', `${at}: ${error.message}`, `try: ssh -v ${sshWords(settings)} true`);
   }
-}
-
-/** Several addresses were tried: the first one's news. */
-function errorCode(error: NodeJS.ErrnoException): string | undefined {
-  const [first] = error instanceof AggregateError ? error.errors : [];
-  const found: unknown = first instanceof Error && 'code' in first ? first.code : error.code;
-  return typeof found === 'string' ? found : undefined;
 }
 
 export function timeoutProblem(detail: string): ConnectionError {
@@ -90,7 +83,7 @@ export function authenticationProblem(
   return makeConnectionError('authentication', lines.join('\n'), loginRemedy(settings));
 }
 
-function loginRemedy({ user, name }: HopSettings): string {
-  const login = `${user}@${name}`;
+function loginRemedy(settings: HopSettings): string {
+  const login = sshWords(settings);
   return `this must work without a password: ssh -o BatchMode=yes ${login} true (ssh-copy-id ${login}, or ssh-add)`;
 }

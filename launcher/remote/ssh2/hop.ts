@@ -18,7 +18,7 @@ import { refuseKey } from './host-key.ts';
 import type { Offers } from './identities.ts';
 import { loadParts } from './late-library.ts';
 import { LoginWatch } from './login-watch.ts';
-import type { HopSettings } from './settings.ts';
+import { sshWords, type HopSettings } from './settings.ts';
 import type { Passage } from './shared-hops.ts';
 
 /** A busy machine may take its time over a handshake; the agent's own deadline is longer. */
@@ -34,6 +34,8 @@ export class Hop {
   readonly settings: HopSettings;
   readonly #closed = Promise.withResolvers<void>();
   readonly #ready = Promise.withResolvers<void>();
+  /** Ends what is being connected. */
+  readonly #ended = new AbortController();
   #socket: Duplex | null = null;
   /** Null until the host is connected. */
   #client: Client | null = null;
@@ -81,16 +83,16 @@ export class Hop {
 
   async #begin(knowledge: Promise<HopKnowledge>, via: Passage | null): Promise<void> {
     await via?.opened;
-    const dialHost = (onSocket: (socket: Duplex) => void): Promise<Duplex> =>
-      via === null ? dial(this.settings, onSocket) : via.hop.forward(this.settings);
-    const socket = await dialHost((dialled) => (this.#socket = dialled));
+    const dialHost = (): Promise<Duplex> =>
+      via === null ? dial(this.settings, this.#ended.signal) : via.hop.forward(this.settings);
+    const socket = await dialHost();
     this.#socket = socket;
     socket.on('error', (error) => this.#fail(connectProblem(this.settings, error, this.#progress)));
     this.#reach('handshake');
     const [known, { SshClient }] = await Promise.all([knowledge, loadParts()]);
     if (this.#failure !== null) return hangUp(socket);
     const client = new SshClient();
-    this.#watchSilence(client, socket, () => dialHost(() => undefined));
+    this.#watchSilence(client, socket, dialHost);
     this.#speak(client, socket, known);
   }
 
@@ -104,7 +106,7 @@ export class Hop {
         makeConnectionError(
           'shell',
           `${this.settings.hostName} lets us in, but starts nothing: ${error.message}`,
-          `try: ssh ${this.settings.name} true`,
+          `try: ssh ${sshWords(this.settings)} true`,
         );
       if (this.#isClosed || this.#client === null) return reject(refused(new Error('the connection is closed')));
       this.#client.exec(command, { env: { ...this.settings.environment } }, (error, channel) => {
@@ -209,7 +211,14 @@ export class Hop {
     if (error.level === 'client-timeout') return silentProblem(settings);
     if (error.level === 'handshake') {
       const cause = /host key/i.test(error.message) ? 'host-key' : 'other';
-      return makeConnectionError(cause, `${settings.hostName}: ${error.message}`, 'try --rsh openssh');
+      const detail = `${settings.hostName}: ${error.message}`;
+      return new ConnectionError({
+        cause,
+        detail,
+        remedy: 'try --rsh openssh',
+        transient: false,
+        isForAnother: true,
+      });
     }
     return connectProblem(settings, error, this.#progress);
   }
@@ -218,6 +227,7 @@ export class Hop {
   #fail(failure: ConnectionError): void {
     if (this.#failure !== null) return;
     this.#failure = failure;
+    this.#ended.abort(failure);
     this.#ready.reject(failure);
     // What goes through another connection ends with it; nothing of it is ours to wait for.
     if (this.#socket === null || this.#isTunnelled || this.#socket.destroyed) this.#close();

@@ -4,10 +4,9 @@ import { keyType } from '../known-hosts/entry.ts';
 import { addKnownHost } from '../known-hosts/files.ts';
 import { fingerprint, HostRecords } from '../known-hosts/judge.ts';
 import type { KnownHostsFiles } from '../known-hosts/files.ts';
-import { quote } from '../shell/shell.ts';
 import { makeConnectionError } from '../shell/connection-error.ts';
 import type { ConnectionError } from '../shell/connection-error.ts';
-import type { HopSettings } from './settings.ts';
+import { sshWords, quoted, type HopSettings } from './settings.ts';
 
 export function recordsOf(settings: HopSettings, files: KnownHostsFiles): HostRecords {
   const entries = files.entries([...settings.userKnownHosts, ...settings.globalKnownHosts]);
@@ -40,7 +39,7 @@ export function refuseKey(settings: HopSettings, records: HostRecords, key: Buff
     case 'unknown':
       if (settings.strict !== 'refuse') return add(settings, records, key);
       return refusal(settings, unknownText(records, key, verdict.others), [
-        `compare the fingerprint with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), then let ssh add the key: ssh ${byHand(settings)} true`,
+        `compare the fingerprint with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), then let ssh add the key: ssh ${sshWords(settings)} true`,
       ]);
     default:
       return verdict satisfies never;
@@ -74,10 +73,6 @@ function refusal(settings: HopSettings, what: string, remedy: readonly string[])
   return makeConnectionError('host-key', detail, remedy.join('\n'));
 }
 
-function byHand({ name, user, port }: HopSettings): string {
-  return `${port === 22 ? '' : `-p ${port} `}${quoted(`${user}@${name}`)}`;
-}
-
 /** "ED25519 SHA256:…" */
 function shown(key: Buffer): string {
   const type = keyType(key) ?? 'unreadable';
@@ -86,8 +81,4 @@ function shown(key: Buffer): string {
 
 function describeLocation({ file, line }: KnownHost): string {
   return `${file}:${line}`;
-}
-
-function quoted(word: string): string {
-  return /^[\w.@:/+-]+$/.test(word) ? word : quote(word);
 }

@@ -23,6 +23,8 @@ interface Obstacle {
   readonly what: string;
   /** True if our ssh cannot connect at all; false if another of the user's keys may work. */
   readonly hard: boolean;
+  /** The user's keys that we cannot use, each with the reason, where that is the obstacle. */
+  readonly leftOut?: readonly string[];
 }
 
 type Configuration = Pick<SshConfiguration, 'of' | 'mentions'>;
@@ -78,8 +80,19 @@ export class SshRoutes {
     const impossible = impossibleAlgorithms(settings);
     if (impossible !== null)
       return { what: `none of the ${impossible} of ${settings.name} is one of ssh2's`, hard: true };
-    const what = (await this.#credential(settings, configured)) ?? this.#authority(settings);
-    return what === null ? null : { what, hard: false };
+    const what = await this.#credential(settings, configured);
+    if (what !== null) return { what, hard: false };
+    const authority = this.#authority(settings);
+    return authority === null ? this.#onlyGssapi(settings, configured) : { what: authority, hard: false };
+  }
+
+  /** Distributions turn GSSAPI on by default, so its user may be one who has no key that we can use. */
+  async #onlyGssapi(settings: HopSettings, configured: Answer['settings']): Promise<Obstacle | null> {
+    if (configured.get('gssapiauthentication')?.[0] !== 'yes') return null;
+    const { offers, leftOut } = await this.#identities.offers(settings);
+    if (offers.length > 0) return null;
+    const what = `only GSSAPI is left for ${settings.name}: there is no key that ssh2 can use`;
+    return { what, hard: false, leftOut };
   }
 
   /** Whoever has a certificate, a hardware key or a ticket has it for a reason: the plain keys beside it may not be let in. */
@@ -100,9 +113,7 @@ export class SshRoutes {
     const preferred = configured.get('preferredauthentications')?.[0];
     if (preferred !== undefined && !preferred.split(',').includes('publickey'))
       return `PreferredAuthentications of ${settings.name} leaves out public keys`;
-    if (configured.get('gssapiauthentication')?.[0] !== 'yes') return null;
-    const { offers } = await this.#identities.offers(settings);
-    return offers.length === 0 ? `only GSSAPI is left for ${settings.name}: there is no key that ssh2 can use` : null;
+    return null;
   }
 
   #authority(settings: HopSettings): string | null {

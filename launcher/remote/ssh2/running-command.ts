@@ -1,5 +1,6 @@
 /** A command that the host has begun: its streams are the link, its last words and its status are kept. */
 import type { ClientChannel } from 'ssh2';
+import { LoginText } from '../../../control/link/login-text.ts';
 import { StreamLink } from '../../../control/link/stream-link.ts';
 import type { RemoteExit } from '../shell/shell.ts';
 import type { LateLink } from './late-link.ts';
@@ -19,7 +20,7 @@ export class RunningCommand {
       (bytes: Buffer) => (this.#stderr = (this.#stderr + bytes.toString('utf8')).slice(-STDERR_BYTES)),
     );
     channel.on('close', () => this.#closed.resolve());
-    link.attach(new StreamLink(channel, channel));
+    link.attach(new StreamLink(channel, channel, new LoginText()));
   }
 
   /** Resolves when the command and its streams have ended. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Answer, Destination } from '../ssh-config/configuration.ts';
 import { expandPath } from '../ssh-config/tokens.ts';
 import type { TokenFacts } from '../ssh-config/tokens.ts';
+import { quote } from '../shell/shell.ts';
 import { sentEnvironment } from './sent-environment.ts';
 
 export interface HopSettings {
@@ -124,4 +125,13 @@ export function parseJump(text: string): Destination {
     user: at < 0 ? null : text.slice(0, at),
     port: parts?.['port'] === undefined ? null : Number(parts['port']),
   };
+}
+
+/** What leads ssh there by hand: [-p PORT] user@host */
+export function sshWords({ name, user, port }: HopSettings): string {
+  return `${port === DEFAULT_PORT ? '' : `-p ${port} `}${quoted(`${user}@${name}`)}`;
+}
+
+export function quoted(word: string): string {
+  return /^[\w.@:/+-]+$/.test(word) ? word : quote(word);
 }

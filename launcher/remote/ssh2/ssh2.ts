@@ -2,7 +2,7 @@
 import type { HostSlots } from '../../model/types.ts';
 import type { ConnectionProgress } from '../shell/connection.ts';
 import { KnownHostsFiles } from '../known-hosts/files.ts';
-import { AGENT_START, sshTrial } from '../shell/shell.ts';
+import { AGENT_START, destinationOf, sshTrial } from '../shell/shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from '../shell/shell.ts';
 import type { SshConfiguration } from '../ssh-config/configuration.ts';
 import { ConnectionError, makeConnectionError } from '../shell/connection-error.ts';
@@ -37,7 +37,7 @@ export class Ssh2 implements RemoteShell {
   }
 
   route(host: HostSlots): Promise<Route> {
-    return this.#routes.to(host);
+    return this.#routes.to(destinationOf(host));
   }
 
   async start(host: HostSlots, command: string, making: ConnectionProgress): Promise<RemoteProcess> {
@@ -65,6 +65,11 @@ export class Ssh2 implements RemoteShell {
 
   trial(host: HostSlots, verbose: boolean): string {
     return sshTrial(['ssh'], host, verbose);
+  }
+
+  /** What is wrong with a connection is a problem. */
+  mayFailWith(): boolean {
+    return false;
   }
 
   isTransient({ problem }: RemoteExit): boolean {

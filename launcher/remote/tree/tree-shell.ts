@@ -54,6 +54,10 @@ export class TreeShell implements RemoteShell {
     return this.#asMultiplexer(host, this.#watched(host, multiplexer, child, making));
   }
 
+  mayFailWith(status: number): boolean {
+    return this.#direct.mayFailWith?.(status) ?? true;
+  }
+
   trial(host: HostSlots, verbose: boolean): string {
     return this.#direct.trial(host, verbose);
   }
