@@ -58,8 +58,10 @@ function takeLostVariables(pipe) {
 
 function childThatWrites(pipe) {
   try {
-    const wanted = readlinkSync(`/proc/self/fd/${pipe}`);
     const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ');
+    if (children.length === 1) return children[0];
+    // The program that became the shell had children of its own.
+    const wanted = readlinkSync(`/proc/self/fd/${pipe}`);
     return children.find((child) =>
       readdirSync(`/proc/${child}/fd`).some((fd) => readlinkSync(`/proc/${child}/fd/${fd}`) === wanted),
     );
