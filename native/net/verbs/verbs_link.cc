@@ -23,7 +23,7 @@ bool isOfPath(int status) {
          status == verbs::completion_status::kRnrRetryExceeded;
 }
 
-constexpr uint32_t kPollsPerLook = 256;  // that find nothing, until the socket is looked at without an event
+constexpr uint32_t kPollsPerLook = 4096;  // that find nothing, until the socket is looked at without an event
 
 }  // namespace
 

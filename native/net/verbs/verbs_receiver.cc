@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kSlotsAt = kGroupSlots * sizeof(SizesSlot);
 // While so many advertisements are on their way, those that follow gather in one.
 constexpr uint32_t kMaxUnderWay = 8;
+// Bytes of a group. Such messages cost as much as the advertisements, not as their bytes.
+constexpr uint32_t kSmallGroup = 4096;
 
 }  // namespace
 
@@ -61,7 +63,10 @@ Status VerbsReceiver::postReceives(uint64_t number) {
 
 Status VerbsReceiver::advertise() {
   QueuePairHandle& pair = link_->queuePair(0);
-  while (advertised_ < posted_ && underWay_ < kMaxUnderWay && pair.freeSends() > 0) {
+  // While small messages come and the sender knows of more groups than it does not know of, these can wait: several
+  // then share an advertisement, and a card can send as many more messages.
+  while (advertised_ < posted_ && (!areSmall_ || posted_ - advertised_ >= awaited_) && underWay_ < kMaxUnderWay &&
+         pair.freeSends() > 0) {
     const uint64_t first = advertised_ % kGroupSlots;
     const uint64_t count = std::min(posted_ - advertised_, kGroupSlots - first);
     const size_t used = groups_[(advertised_ + count - 1) % kGroupSlots].count * sizeof(Advertisement);
@@ -76,6 +81,7 @@ Status VerbsReceiver::advertise() {
     if (entry.bytes <= pair.inlineBytes()) request.flags |= verbs::send_flag::kInline;
     request.remoteAddress = link_->peer().area + first * sizeof(AdvertisementSlot);
     request.remoteKey = link_->peer().areaKey;
+    for (uint64_t i = 0; i < count; i++) awaited_ += groups_[(advertised_ + i) % kGroupSlots].waitsFor > 0 ? 1 : 0;
     advertised_ += count;
     request.immediate = htonl(uint32_t(advertised_));
     NCCLRUN_TRY(pair.postSends(request, 1));
@@ -97,12 +103,16 @@ void VerbsReceiver::arrived(const verbs::Completion& completion) {
   } else if (group.waitsFor == 1) {
     group.bytes = reinterpret_cast<const SizesSlot*>(link_->area())[number % kGroupSlots];
   }
+  uint64_t all = 0;
   for (uint32_t i = 0; i < group.count; i++) {
+    all += group.bytes[i];
     if (group.bytes[i] <= ownSlot(number)[i].bytes) continue;
     link_->fail(ncclInternalError, "a message was announced that is larger than its buffer");
     return;
   }
-  group.waitsFor--;
+  if (--group.waitsFor > 0) return;
+  awaited_--;
+  areSmall_ = all <= kSmallGroup;
 }
 
 Status VerbsReceiver::poll() {
@@ -158,6 +168,7 @@ Status VerbsReceiver::move(bool& resumed) {
   }
   advertised_ = mine.first;
   underWay_ = 0;
+  awaited_ = 0;
   return advertise();
 }
 

@@ -54,6 +54,8 @@ class VerbsReceiver final : public Receiver {
   uint32_t flushPath_ = 0;   // number of the path that has been asked
   uint64_t posted_ = 0;      // groups that irecv has taken
   uint64_t advertised_ = 0;  // of these, those that the sender is told of
+  uint64_t awaited_ = 0;     // groups that the sender is told of and that have not arrived
+  bool areSmall_ = false;    // the messages, by the last group that arrived
   uint32_t underWay_ = 0;    // advertisements that have not arrived
 };
 
