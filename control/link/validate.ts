@@ -124,6 +124,8 @@ const hello = v.object({
 
 const communicatorName = v.pipe(v.string(), v.regex(/^[0-9a-f]{16}$/));
 
+const gpu = v.object({ index: count, address: v.nullable(v.pipe(v.string(), v.maxLength(40))) });
+
 const nicName = v.pipe(v.string(), v.maxLength(64));
 
 const where = v.object({
@@ -133,6 +135,8 @@ const where = v.object({
   ranks: v.array(
     v.object({
       jobRank: v.pipe(v.number(), v.integer(), v.minValue(-1)),
+      pid: count,
+      gpu: v.nullable(gpu),
       rank: count,
       operation: count,
       inside: v.boolean(),
@@ -146,8 +150,6 @@ const where = v.object({
 });
 
 const positionsQuestion = v.object({ communicator: communicatorName, epoch: count });
-
-const gpu = v.object({ index: count, address: v.nullable(v.pipe(v.string(), v.maxLength(40))) });
 
 const reachQuestion = v.variant('type', [
   v.object({ type: v.literal('listen') }),

@@ -1,5 +1,7 @@
 /** Positions of ranks in their communicators' operations, which agents report about ranks without progress. */
 
+import type { HostGpu } from './gpu.ts';
+
 /** The NICs at both ends of a connection between two hosts. */
 export interface NicPair {
   readonly own: string;
@@ -10,6 +12,9 @@ export interface NicPair {
 export interface RankPosition {
   /** Rank in the job. */
   readonly jobRank: number;
+  readonly pid: number;
+  /** The GPU that it computes on; null: none, or an instance without a number. */
+  readonly gpu: HostGpu | null;
   /** Rank in the communicator. */
   readonly rank: number;
   /** Number of the operation that it began last, from 1; 0 if none. */

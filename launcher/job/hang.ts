@@ -5,6 +5,7 @@ import type { Frame } from '../../control/messages/frame.ts';
 import type { HostRankPositions, RankPosition } from '../../control/messages/hang.ts';
 import { RecentMap } from '../../control/rendezvous/memory.ts';
 import type { Hang } from '../model/hang.ts';
+import { rankName } from '../text/rank-name.ts';
 import { ranges } from '../text/ranges.ts';
 
 /** An agent that has not answered by then is not waited for. */
@@ -122,12 +123,12 @@ function waitOf(
 
 /** Stopped, or at an earlier operation: nothing where the rank is where the others are. */
 function lateness(rank: RankPosition, operation: number, host: string): string[] {
-  const name = `rank ${rank.jobRank} on ${host}`;
+  const name = rankName({ rank: rank.jobRank, host, pid: rank.pid, gpu: rank.gpu });
   if (rank.stopped) return [`${name} is stopped (SIGSTOP, or a debugger)`];
   if (rank.operation >= operation) return [];
   if (rank.inside) return [`${name} is still in operation ${rank.operation} (${rank.collective})`];
-  const last = rank.operation === 0 ? 'has begun none' : `ended operation ${rank.operation} (${rank.collective})`;
-  return [`${name} ${last} and has not come to this one`];
+  if (rank.operation === 0) return [`${name} has begun no operation`];
+  return [`${name} has begun none since operation ${rank.operation} (${rank.collective}), which it has ended`];
 }
 
 function nameOf({ communicator, epoch }: HostRankPositions): string {

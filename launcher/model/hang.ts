@@ -7,7 +7,7 @@ export interface Hang {
   readonly operation: number;
   /** `allReduce of 4194304 bytes` */
   readonly call: string;
-  /** "rank 3 on h2 ended operation 16 (allReduce) and has not come to this one"; empty where all are inside. */
+  /** "rank 3 on h2 (pid 4711) has begun none since operation 16 (allReduce), which it has ended"; empty where all are inside. */
   readonly late: readonly string[];
   /** "rank 0 on h1 waits for rank 1 on h2 (eth0 to eth0)", as far as it is known. */
   readonly waits: readonly string[];

@@ -5,13 +5,12 @@ import type {
   Failure,
   HostLostFailure,
   HostUnreachableFailure,
-  RankExitFailure,
-  RankSignalFailure,
   SourcePosition,
   SpawnFailure,
 } from '../model/failure.ts';
 import { signalStatus } from '../model/failure-error.ts';
 import { signalWithMeaning } from './signal-name.ts';
+import { rankName } from '../text/rank-name.ts';
 import { xidLines, xidRemedy } from './xid-text.ts';
 
 interface FailureText {
@@ -49,7 +48,7 @@ export function failureText(failure: Failure): FailureText {
       return spawnText(failure);
     case 'rank-exit':
       return {
-        sentence: `${whichRank(failure)} exited with status ${failure.exitCode}${memoryText(failure)}`,
+        sentence: `${rankName(failure)} exited with status ${failure.exitCode}${memoryText(failure)}`,
         details: [...xidLines(failure.xids ?? [], failure.rank), ...lastWords(failure.stderrTail)],
         remedy: failure.outOfMemory
           ? memoryRemedy(failure.host)
@@ -57,7 +56,7 @@ export function failureText(failure: Failure): FailureText {
       };
     case 'rank-signal':
       return {
-        sentence: `${whichRank(failure)} died of ${signalWithMeaning(failure.signal)}, status ${signalStatus(failure.signal)}${memoryText(failure)}`,
+        sentence: `${rankName(failure)} died of ${signalWithMeaning(failure.signal)}, status ${signalStatus(failure.signal)}${memoryText(failure)}`,
         details: [...xidLines(failure.xids ?? [], failure.rank), ...lastWords(failure.stderrTail)],
         remedy: failure.outOfMemory
           ? memoryRemedy(failure.host)
@@ -119,12 +118,6 @@ export function failureText(failure: Failure): FailureText {
 
 function unknownFailure(failure: never): FailureText {
   return { sentence: `unknown failure ${JSON.stringify(failure)}`, details: [], remedy: null };
-}
-
-/** `rank 3 on node2 (pid 4711, GPU 3 at 0000:1b:00.0)`. */
-function whichRank({ rank, host, pid, gpu }: RankExitFailure | RankSignalFailure): string {
-  const address = gpu?.address === null || gpu === undefined ? '' : ` at ${gpu.address}`;
-  return `rank ${rank} on ${host} (pid ${pid}${gpu === undefined ? '' : `, GPU ${gpu.index}${address}`})`;
 }
 
 function memoryText({ outOfMemory }: { readonly outOfMemory: boolean }): string {

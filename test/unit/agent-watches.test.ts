@@ -47,6 +47,7 @@ describe('ranks without progress', () => {
     const hangs = new HangReporter({
       hangAfterMs,
       telemetry: () => pages,
+      gpuOf: (rank) => ({ index: rank, address: null }),
       stalled: (where) => reports.push(where),
       nicsBetween: (_, rank, peer) => ({ own: `nic of ${rank}`, peer: `nic of ${peer}` }),
     });
@@ -67,6 +68,8 @@ describe('ranks without progress', () => {
         ranks: [
           {
             jobRank: 5,
+            pid: process.pid,
+            gpu: { index: 5, address: null },
             rank: 1,
             operation: 8,
             inside: true,

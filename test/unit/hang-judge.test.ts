@@ -7,6 +7,8 @@ import { hangText } from '../../launcher/report/hang-text.ts';
 
 const inside: RankPosition = {
   jobRank: 0,
+  pid: 70,
+  gpu: null,
   rank: 0,
   operation: 17,
   inside: true,
@@ -71,7 +73,7 @@ describe('a hang', () => {
       communicator: '00000000000000aa',
       operation: 17,
       call: 'allReduce of 4096 bytes',
-      late: ['rank 3 on b ended operation 16 (allReduce) and has not come to this one'],
+      late: ['rank 3 on b (pid 70) has begun none since operation 16 (allReduce), which it has ended'],
       waits: [],
       waiting: '0-2',
       seconds: 31.3,
@@ -84,10 +86,10 @@ describe('a hang', () => {
   it.each([
     [{ stopped: true }, 'is stopped (SIGSTOP, or a debugger)'],
     [{ operation: 16 }, 'is still in operation 16 (allReduce)'],
-    [{ operation: 0, inside: false }, 'has begun none and has not come to this one'],
+    [{ operation: 0, inside: false }, 'has begun no operation'],
   ])('the launcher blames a rank with %o: it %s', (change, reason) => {
     const hang = verdict([rank(1), rank(0, change)], [rank(2), rank(3)]);
-    expect(hang?.late).toEqual([`rank 0 on a ${reason}`]);
+    expect(hang?.late).toEqual([`rank 0 on a (pid 70) ${reason}`]);
   });
 
   it('the launcher blames nobody if all ranks are inside or have ended the operation', () => {
@@ -106,7 +108,7 @@ describe('a hang', () => {
     const waits = ['rank 0 on a waits for rank 2 on b (eth0 to eth1)', 'rank 1 on a waits for rank 0 on a'];
     expect(hang).toMatchObject({ late: [], waits });
     expect(hang === undefined ? '' : hangText(hang)).toMatch(
-      /: all its ranks are inside, and none makes progress: rank 0 on a waits for rank 2 on b \(eth0 to eth1\); rank 1 on a waits for rank 0 on a$/,
+      /^no rank is behind, and none makes progress: .*: rank 0 on a waits for rank 2 on b \(eth0 to eth1\); rank 1 on a waits for rank 0 on a$/,
     );
   });
 

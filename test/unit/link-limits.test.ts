@@ -87,6 +87,8 @@ const shortPort = { ...verbsPort, card: 'a', pciPath: null, firmware: '', gids: 
 const verbsWith = (changes: object) => ({ ...hello, verbs: { ports: [{ ...verbsPort, ...changes }], problem: null } });
 const waiting = {
   jobRank: -1,
+  pid: 1,
+  gpu: null,
   rank: 0,
   operation: 0,
   inside: true,

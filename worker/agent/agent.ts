@@ -329,6 +329,7 @@ export class Agent {
     this.#hangs = new HangReporter({
       hangAfterMs: this.#order.hangAfterMs,
       telemetry: () => this.#bootstrap?.telemetry() ?? [],
+      gpuOf: (rank) => this.#gpus.of(rank),
       stalled: (where) => this.#report({ type: 'stalled', where }),
       nicsBetween: (communicator, rank, peer) => this.#bootstrap?.nicsBetween(communicator, rank, peer) ?? null,
     });

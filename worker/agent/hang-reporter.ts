@@ -3,6 +3,7 @@
  * communicator's ranks. Both are read from the telemetry pages: no program has to do anything for it.
  */
 import { readFileSync } from 'node:fs';
+import type { HostGpu } from '../../control/messages/gpu.ts';
 import type { HostRankPositions, NicPair, RankPosition, RankPositionsQuery } from '../../control/messages/hang.ts';
 import type { TelemetryPage, TelemetrySlot } from './telemetry.ts';
 
@@ -13,6 +14,7 @@ interface HangReporterOptions {
   /** A rank hangs after this time without progress; 0: hangs are not reported. */
   readonly hangAfterMs: number;
   readonly telemetry: () => readonly TelemetryPage[];
+  readonly gpuOf: (jobRank: number) => HostGpu | null;
   readonly stalled: (where: HostRankPositions) => void;
   /** Of the connection by which a rank of this host receives from another; null inside a host. */
   readonly nicsBetween: (communicator: RankPositionsQuery, rank: number, peer: number) => NicPair | null;
@@ -49,6 +51,8 @@ export class HangReporter {
     const { rank, operation, collective, bytes, waitingFor: peer } = slot;
     return {
       jobRank,
+      pid,
+      gpu: this.#options.gpuOf(jobRank),
       rank,
       operation,
       inside: isInside(slot),

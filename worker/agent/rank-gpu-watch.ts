@@ -63,11 +63,16 @@ export class RankGpuWatch {
     this.#xids?.spawned(rank, pid);
   }
 
+  /** Null: none, or an instance without a number. */
+  of(rank: number): HostGpu | null {
+    return this.#gpus.get(rank) ?? null;
+  }
+
   /** Tells what is known of the GPU of a rank that did not end well. */
   failed(rank: number): void {
     this.#xids?.look();
-    const gpu = this.#gpus.get(rank);
-    if (gpu !== undefined) this.#options.report({ type: 'rank-gpu', rank, gpu });
+    const gpu = this.of(rank);
+    if (gpu !== null) this.#options.report({ type: 'rank-gpu', rank, gpu });
   }
 
   stop(): void {

@@ -57,7 +57,7 @@ export const stoppedKinds: readonly Kind[] = [
     inject: stopRank,
     async after(scene) {
       const { command, host, rank } = scene;
-      const line = await command.line('stderr', /^ncclrun: no progress/);
+      const line = await command.line('stderr', /^ncclrun: .*, without progress/);
       await signalRank(scene, 'SIGCONT');
       if (!line.includes(`rank ${rank} on ${host.name} `)) throw new Error(`another one is named: ${line}`);
       scene.enough();
