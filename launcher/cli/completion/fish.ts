@@ -54,17 +54,26 @@ end
 
 complete -c ncclrun -f
 complete -c ncclrun -n '__ncclrun_is program' -a '(__ncclrun_program)'
-complete -c ncclrun -n '__ncclrun_is run; and not string match -q -- "-*" (commandline -ct)' -a '(__fish_complete_command)' -F
-${commandNames.map((name) => `complete -c ncclrun -n __fish_is_first_token -a ${name} -d ${fishQuoted(commandTable[name].summary)}`).join('\n')}
+complete -c ncclrun -n '__ncclrun_is run; and not string match -q -- "-*" (commandline -ct)' -k -a '(__fish_complete_command)' -F
+${fishCommands()}
 ${names.map(optionsOf).join('\n')}
 `;
+}
+
+/** -k: in this order, and before the programs and files of the statements above. */
+function fishCommands(): string {
+  const lines = commandNames.map((name) => `    printf '%s\\t%s\\n' ${name} ${fishQuoted(commandTable[name].summary)}`);
+  return `function __ncclrun_commands
+${lines.join('\n')}
+end
+complete -c ncclrun -n __fish_is_first_token -k -a '(__ncclrun_commands)'`;
 }
 
 function optionsOf(name: (typeof names)[number]): string {
   const { line, words } = entryOf(name);
   const begin = `complete -c ncclrun -n '__ncclrun_is ${name}'`;
   const lines = line.options.map((option) => `${begin} ${spelt(option)} ${value(option)}-d ${fishQuoted(option.help)}`);
-  if (words.type === 'choice') lines.push(`${begin} -a ${fishQuoted(words.choices.join(' '))}`);
+  if (words.type === 'choice') lines.push(`${begin} -k -a ${fishQuoted(words.choices.join(' '))}`);
   if (words.type === 'files') lines.push(`${begin} -F`);
   return lines.join('\n');
 }
@@ -91,7 +100,7 @@ function value(option: Option): string {
     case 'hosts':
       return `${required}-f -a '(__fish_print_hostnames)' `;
     case 'words':
-      return `${required}-f -a ${fishQuoted(kind.words.join(' '))} `;
+      return `${required}-f -k -a ${fishQuoted(kind.words.join(' '))} `;
     case 'unknown':
       return `${required}-f `;
     default:
