@@ -196,7 +196,7 @@ const report = v.variant('type', [
     message: v.pipe(v.string(), v.maxLength(400)),
     time: count,
   }),
-  v.object({ type: v.literal('notice'), message: sentence }),
+  v.object({ type: v.picklist(['notice', 'start-notice']), message: sentence }),
   v.object({ type: v.literal('stalled'), where }),
   v.object({ type: v.literal('rankPositions'), where }),
   v.object({ type: v.literal('asked-to-end'), signal: v.picklist(['SIGTERM', 'SIGINT']) }),

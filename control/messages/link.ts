@@ -143,6 +143,8 @@ export type AgentReport =
   /** Free memory of the ranks' GPUs before the first rank starts. A host with GPUs reports it once. */
   | { readonly type: 'gpu-memory'; readonly gpus: readonly FreeGpuMemory[] }
   | { readonly type: 'notice'; readonly message: string }
+  /** Of ranks that are about to start; other hosts may report the same. */
+  | { readonly type: 'start-notice'; readonly message: string }
   /** The resource manager that started the agent wants the job to end. */
   | { readonly type: 'asked-to-end'; readonly signal: 'SIGTERM' | 'SIGINT' }
   /** Ranks hang in an operation; `where` has the positions of all ranks of this host in the communicator. */

@@ -36,6 +36,8 @@ export interface HostHandler {
   /** Frames about ranks and rendezvous. @throws ProtocolError: the host is lost */
   frame(host: Host, frame: Frame): void;
   notice(host: Host, message: string): void;
+  /** Of ranks that are about to start. */
+  startNotice(host: Host, message: string): void;
   /** Ranks hang there, or where its ranks are while others do. */
   hang(host: Host, report: Extract<AgentReport, { where: unknown }>): void;
   /** The resource manager wants the job to end. */
@@ -276,6 +278,8 @@ export class Host {
     switch (report.type) {
       case 'notice':
         return this.#handler.notice(this, report.message);
+      case 'start-notice':
+        return this.#handler.startNotice(this, report.message);
       case 'tuning':
         return this.#handler.tuning(this, report);
       case 'out-of-memory':

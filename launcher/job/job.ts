@@ -110,7 +110,8 @@ export class Job {
     return {
       hello: (host) => this.#hello(host),
       frame: (host, frame) => this.#frame(host, frame),
-      notice: (host, message) => this.#hostNotice(host.name, message),
+      notice: (host, message) => this.#notice(`${host.name}: ${message}`),
+      startNotice: (host, message) => this.#startNotice(host.name, message),
       askedToEnd: (_host, signal) => {
         if (['connecting', 'spawning', 'running'].includes(this.#state.name)) this.terminate(signal); // all hosts say so
       },
@@ -227,9 +228,9 @@ export class Job {
     this.#finish();
   }
 
-  #hostNotice(host: string, message: string): void {
+  #startNotice(host: string, message: string): void {
     this.#notices.add(host, message);
-    if (this.#state.name !== 'spawning') this.#tellNotices();
+    if (this.#state.name !== 'spawning' || this.#notices.isFull) this.#tellNotices();
   }
 
   #tellNotices(): void {

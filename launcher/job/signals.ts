@@ -6,6 +6,7 @@
  *   SIGTSTP   the ranks are stopped, leases suspended, then we stop; SIGCONT reverses it
  *   SIGUSR1, SIGUSR2 and what else --forward-signals names: passed on, the job goes on
  */
+import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Forwardable } from '../model/forwardable.ts';
 
@@ -41,12 +42,20 @@ let interrupted = false;
 
 /**
  * Where the user's ^C has ended a job with that status, ends this process by the signal: a shell that runs us in a loop sees that it is to
- * end, too. The first process of a container stays.
+ * end, too. The first process of a container stays. salloc would take that end for success.
  */
 export function dieOfInterrupt(status: number): void {
-  if (!interrupted || status !== INTERRUPTED_STATUS) return;
+  if (!interrupted || status !== INTERRUPTED_STATUS || parentName() === 'salloc') return;
   process.removeAllListeners('SIGINT');
   process.kill(process.pid, 'SIGINT');
+}
+
+function parentName(): string | null {
+  try {
+    return readFileSync(`/proc/${process.ppid}/comm`, 'utf8').trim();
+  } catch {
+    return null;
+  }
 }
 
 export class SignalPolicy {

@@ -29,7 +29,8 @@ export async function explainStart(
   if (hung || exit.status === HUNG_STATUS) return hungFailure(host, exit.stderr);
   if (stall !== null) return stallFailure(host, stall, { step, trial: shell.trial(slots, false) });
   const base = { type: 'agent', host, phase: 'hello' } as const;
-  if (began && (exit.status === COMMAND_NOT_FOUND || exit.status === COMMAND_NOT_EXECUTABLE)) {
+  const isCommands = began || shell.hasLogin === false;
+  if (isCommands && (exit.status === COMMAND_NOT_FOUND || exit.status === COMMAND_NOT_EXECUTABLE)) {
     const message = `ncclrun was not found on ${host}: looked for ${agentPath}`;
     return {
       ...base,

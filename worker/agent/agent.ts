@@ -318,7 +318,7 @@ export class Agent {
       runtimeDirectory: this.#runtimeDirectory,
       local: this.#options.local,
     });
-    if (notice !== null) this.#report({ type: 'notice', message: notice });
+    if (notice !== null) this.#report({ type: 'start-notice', message: notice });
     for (const rank of unreadable) {
       const payload = encodeSpawnFailed({ errno: ENOENT, step: SpawnStep.exec });
       this.#link.send(makeFrame(FrameKind.spawnFailed, { subject: rank, payload }));

@@ -51,6 +51,8 @@ export interface RemoteShell {
   admit?(host: HostSlots, connecting: Limiter): Promise<() => void>;
   /** What to type to connect by hand in the same manner; `verbose`: with more output, where the shell has that. */
   trial(host: HostSlots, verbose: boolean): string;
+  /** False where no login comes before the command, so that every status is the command's. Left out: true. */
+  readonly hasLogin?: false;
   /** Whether that status may be the shell's own, of a connection that failed; else it comes from the host. Left out: it may. */
   mayFailWith?(status: number): boolean;
   /** The far side dropped us unheard, as a busy sshd does; another attempt may succeed. */

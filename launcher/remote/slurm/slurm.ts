@@ -46,6 +46,7 @@ interface StepEnd {
 }
 
 export class SlurmShell implements RemoteShell {
+  readonly hasLogin = false;
   readonly #hosts: readonly HostSlots[];
   readonly #identity: InstallationIdentity | null;
   readonly #links: ReadonlyMap<string, PlacedLink>;

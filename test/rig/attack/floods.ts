@@ -61,6 +61,7 @@ export const floods = {
   heartbeats: same('running', makeFrame(FrameKind.heartbeat)),
   suspensions: same('running', makeFrame(FrameKind.suspend, { flags: 1 })),
   notices: same('running', report({ type: 'notice', message: long })),
+  'start notices': each((number) => report({ type: 'start-notice', message: `${long}${number}` })),
   'long notices': same('running', report({ type: 'notice', message: 'x'.repeat(1_000_000) })),
   'hangs of one communicator': same('running', report({ type: 'stalled', where })),
   'hangs of many communicators': each((number) =>
