@@ -280,6 +280,8 @@ const hanging = (onHang: string) =>
       const position = {
         rank,
         jobRank: rank,
+        pid: 1,
+        gpu: null,
         operation: 3,
         collective: 'barrier',
         bytes: 0,
