@@ -24,6 +24,7 @@ describe('orders', () => {
     readsStdin: (rank: number) => rank === 1,
     terminal: false,
     mergeStderr: true,
+    mpi: 'none' as const,
     isolateGpus: false,
   };
 
@@ -44,6 +45,7 @@ describe('orders', () => {
       cpus: [],
       gpu: 7,
       mergeStderr: true,
+      mpi: 'none' as const,
     });
   });
 
