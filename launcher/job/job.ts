@@ -285,15 +285,19 @@ export class Job {
   }
 
   #exited(host: Host, frame: Frame): void {
-    const { rank, exited } = this.#ranks.exited(host, frame, (time) => this.#endedByUs(host, time));
+    const { rank, exited } = this.#ranks.exited(
+      host,
+      frame,
+      (time) => !this.#ends.hasAborted(frame.subject) && this.#endedByUs(host, time),
+    );
     this.#stdin.drop(rank);
     const { exitCode, signal } = exited;
     this.emit({ type: 'rank-exited', rank, host: host.name, exitCode, signal });
     this.#rendezvous.rankEnded(rank, describeEnd(exited));
-    const failure =
-      exited.endedByUs || this.#ends.hasAborted(rank) ? null : this.#ends.failureOf(host.name, rank, exited);
+    const isExpected = exited.endedByUs || this.#ends.hasAborted(rank);
+    const failure = isExpected ? null : this.#ends.failureOf(host.name, rank, exited);
     if (failure !== null) this.failures.ranksFailed(failure, exited.endedAt);
-    else if (!exited.endedByUs && !this.#ends.hasAborted(rank)) this.failures.endedWell(rank);
+    else if (!isExpected) this.failures.endedWell(rank);
     this.failures.reconsider();
     this.#checkRanksOver();
   }

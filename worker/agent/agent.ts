@@ -385,7 +385,7 @@ export class Agent {
       this.#report({ type: 'out-of-memory', rank });
     if (exited.exitCode !== 0) this.#gpus.failed(rank);
     const report = (): void => {
-      this.#mpi?.rankEnded(rank);
+      this.#mpi?.rankEnded(rank, exited);
       this.#link.send(frame);
     };
     if (this.#bootstrap === null) report();

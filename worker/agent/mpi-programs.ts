@@ -2,6 +2,7 @@
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder, AgentReport, Placement } from '../../control/messages/link.ts';
+import type { Exit } from '../../control/messages/payload.ts';
 import type { PmiServer } from './pmi/server.ts';
 
 /**
@@ -67,8 +68,8 @@ export class MpiPrograms {
   }
 
   /** Before the launcher learns of it. */
-  rankEnded(rank: number): void {
-    this.#server?.rankEnded(rank);
+  rankEnded(rank: number, exit: Exit): void {
+    this.#server?.rankEnded(rank, exit);
     if (rank === 0) this.#stopLooking();
   }
 

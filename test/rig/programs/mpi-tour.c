@@ -1,6 +1,5 @@
-// An MPI program that prints what each rank sees: "rank 2 of 4 sum 6 broadcast 42 together 2 of 2 split 1". With "abort N" rank 1 calls
-// MPI_Abort, with "killed" rank 1 kills itself between MPI_Init and a barrier, with "left" it returns without MPI_Init; "twice" is said by a
-// second program of the rank.
+// An MPI program that prints what each rank sees. With "abort N" rank 1 calls MPI_Abort, with "killed" it kills itself after
+// MPI_Init, with "left" it returns without MPI_Init.
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,11 +1,4 @@
-/**
- * One rank's side of the PMI server: its commands and their answers.
- *
- *   (fresh) ── init ──► initialised ── finalize ──► (fresh): another MPI program of the rank may follow, with keys of its own
- *                        │      ▲
- *             barrier_in ▼      │ released
- *                        waiting
- */
+/** One rank's side of the PMI server: its commands and their answers. */
 import { ProtocolError } from '../../../control/messages/protocol-error.ts';
 import type { PmiPuts } from '../../../control/messages/pmi.ts';
 import { answerLine, CommandReader } from './command.ts';
@@ -25,14 +18,13 @@ interface PmiClientOptions {
   readonly program: number;
   /** Value of PMI_process_mapping; empty if it is too long to be stated. */
   readonly mapping: string;
-  /** Name of the key space of the rank's `program`th MPI program. */
-  readonly keySpaceName: (program: number) => string;
-  readonly get: (program: number, key: string) => string | undefined;
+  readonly keySpaceName: string;
+  readonly get: (key: string) => string | undefined;
   /** False if no key fits any more. */
-  readonly put: (program: number, key: string, value: string) => boolean;
+  readonly put: (key: string, value: string) => boolean;
   readonly send: (lines: string) => void;
   /** The rank waits; `released` ends that. */
-  readonly barrier: (program: number, barrier: number, puts: PmiPuts) => void;
+  readonly barrier: (barrier: number, puts: PmiPuts) => void;
   readonly abort: (exitCode: number) => void;
   /** A sentence that follows the rank's name. */
   readonly notice: (sentence: string) => void;
@@ -41,10 +33,9 @@ interface PmiClientOptions {
 export class PmiClient {
   readonly #options: PmiClientOptions;
   readonly #reader = new CommandReader();
-  /** Number of inits. */
-  #inits = 0;
   #barriers = 0;
   #isWaiting = false;
+  #hasFinalized = false;
   #puts = new Map<string, string>();
   #putBytes = 0;
   /** Not yet sent. */
@@ -54,9 +45,9 @@ export class PmiClient {
     this.#options = options;
   }
 
-  /** Which of the rank's MPI programs runs, or ran last. */
-  get program(): number {
-    return Math.max(0, this.#inits - 1);
+  /** Its MPI program is through with MPI: the library shuts the connection down for all processes of the rank. */
+  get hasFinalized(): boolean {
+    return this.#hasFinalized;
   }
 
   /** @throws ProtocolError after which the connection is of no more use */
@@ -90,7 +81,7 @@ export class PmiClient {
       case 'get_universe_size':
         return answerLine('universe_size', { rc: 0, size });
       case 'get_my_kvsname':
-        return answerLine('my_kvsname', { rc: 0, kvsname: keySpaceName(this.program) });
+        return answerLine('my_kvsname', { rc: 0, kvsname: keySpaceName });
       case 'put':
         return this.#put(fields);
       case 'get':
@@ -98,6 +89,7 @@ export class PmiClient {
       case 'barrier_in':
         return this.#barrier();
       case 'finalize':
+        this.#hasFinalized = true;
         return answerLine('finalize_ack', { rc: 0 });
       case 'abort':
         this.#options.abort(Number.parseInt(fields.get('exitcode') ?? '', 10) || 1);
@@ -120,18 +112,11 @@ export class PmiClient {
   #init(fields: ReadonlyMap<string, string>): string {
     const version = fields.get('pmi_version');
     const isOurs = version === '1';
-    if (isOurs) this.#begin();
-    else
+    if (!isOurs)
       this.#options.notice(
         `speaks PMI version ${version?.slice(0, 20) ?? 'unknown'}, and ncclrun serves version 1 (unset PMI_VERSION)`,
       );
     return answerLine('response_to_init', { pmi_version: 1, pmi_subversion: 1, rc: isOurs ? 0 : -1 });
-  }
-
-  #begin(): void {
-    this.#inits += 1;
-    this.#barriers = 0;
-    this.#clearPuts();
   }
 
   #put(fields: ReadonlyMap<string, string>): string {
@@ -145,16 +130,16 @@ export class PmiClient {
   }
 
   #whyNotPut(space: string | undefined, key: string, value: string): string | null {
-    if (space !== this.#options.keySpaceName(this.program)) return 'kvs_not_found';
+    if (space !== this.#options.keySpaceName) return 'kvs_not_found';
     if (key === '' || key.length > MAX_KEY) return 'invalid_key_length';
     if (value.length > MAX_VALUE) return 'invalid_value_length';
     if (this.#putBytes + key.length + value.length > MAX_PUT_BYTES) return 'too_many_keys';
-    return this.#options.put(this.program, key, value) ? null : 'no_room';
+    return this.#options.put(key, value) ? null : 'no_room';
   }
 
   #get(fields: ReadonlyMap<string, string>): string {
     const key = fields.get('key') ?? '';
-    const ours = fields.get('kvsname') === this.#options.keySpaceName(this.program);
+    const ours = fields.get('kvsname') === this.#options.keySpaceName;
     const value = ours ? this.#valueOf(key) : undefined;
     if (value === undefined) return answerLine('get_result', { rc: -1, msg: 'key_not_found', value: 'unknown' });
     return answerLine('get_result', { rc: 0, msg: 'success', value });
@@ -162,21 +147,17 @@ export class PmiClient {
 
   #valueOf(key: string): string | undefined {
     const { mapping, get } = this.#options;
-    return key === MAPPING && mapping !== '' ? mapping : get(this.program, key);
+    return key === MAPPING && mapping !== '' ? mapping : get(key);
   }
 
   #barrier(): string {
     this.#sendAnswers(); // the barrier may end before `barrier` returns
     this.#isWaiting = true;
     const puts = this.#puts;
-    this.#clearPuts();
-    this.#options.barrier(this.program, this.#barriers++, puts);
-    return '';
-  }
-
-  #clearPuts(): void {
     this.#puts = new Map();
     this.#putBytes = 0;
+    this.#options.barrier(this.#barriers++, puts);
+    return '';
   }
 
   /** MPI_Comm_spawn_multiple sends one for each program, and reads one answer. */

@@ -1,4 +1,4 @@
-/** The keys of one MPI program on one host: those of its own ranks at once, those of other hosts from the next barrier on. */
+/** The keys of the job's MPI program on one host: those of its own ranks at once, those of other hosts from the next barrier on. */
 
 /** Maximum of keys and values, so that a rank cannot exhaust the agent's memory. */
 const MAX_BYTES = 64 * 1024 * 1024;

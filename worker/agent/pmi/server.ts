@@ -8,7 +8,8 @@ import { makeFrame } from '../../../control/messages/codec.ts';
 import { FrameKind, PMI_CLOSE, PMI_READ } from '../../../control/messages/frame.ts';
 import type { Frame } from '../../../control/messages/frame.ts';
 import type { AgentOrder, AgentReport, Placement } from '../../../control/messages/link.ts';
-import { isPmiId, pmiId } from '../../../control/messages/pmi-id.ts';
+import { PMI_ID } from '../../../control/messages/pmi-id.ts';
+import type { Exit } from '../../../control/messages/payload.ts';
 import { decodePuts, encodePuts } from '../../../control/messages/pmi.ts';
 import type { PmiPuts } from '../../../control/messages/pmi.ts';
 import { NcclResult } from '../../../control/messages/bootstrap.ts';
@@ -18,6 +19,10 @@ import type { RendezvousFailure } from '../../../control/rendezvous/failure.ts';
 import { FLUSH_AFTER_MS, PendingGathers } from '../pending-gathers.ts';
 import { PmiClient } from './client.ts';
 import { KeySpace } from './key-space.ts';
+
+/** Time for the launcher to end the ranks of a barrier that failed. */
+const CLOSE_AFTER_MS = 1000;
+const SIGPIPE = 13;
 
 interface PmiServerOptions {
   readonly order: Pick<AgentOrder, 'jobId' | 'epoch' | 'hostName'>;
@@ -41,8 +46,9 @@ export class PmiServer {
   readonly #closed = new Set<number>();
   readonly #ended = new Set<number>();
   readonly #barriers: PendingGathers<Waiter>;
-  /** By program, as pmiId counts them. */
-  readonly #spaces = new Map<number, KeySpace>();
+  readonly #keys = new KeySpace();
+  /** Closes connections whose ranks wait in vain. */
+  readonly #closings = new Set<NodeJS.Timeout>();
 
   constructor(options: PmiServerOptions) {
     this.#options = options;
@@ -80,25 +86,29 @@ export class PmiServer {
   answered(frame: Frame): boolean {
     if (frame.kind === FrameKind.completed) {
       const { key, table } = decodeCompleted(frame.payload);
-      if (!isPmiId(key.id)) return false;
+      if (key.id !== PMI_ID) return false;
       this.#release(tableRows(table), this.#barriers.take(key));
       return true;
     }
     if (frame.kind !== FrameKind.keyFailed) return false;
     const { key, ...failure } = decodeKeyFailed(frame.payload);
-    if (!isPmiId(key.id)) return false;
+    if (key.id !== PMI_ID) return false;
     this.#fail(this.#barriers.take(key), failure);
     return true;
   }
 
   /** The launcher learns of it next, and must know by then who waits for the rank. */
-  rankEnded(rank: number): void {
+  rankEnded(rank: number, { exitCode, signalNumber }: Exit): void {
+    const wroteInVain = signalNumber === SIGPIPE || exitCode === 128 + SIGPIPE;
+    if (wroteInVain && this.#clients.get(rank)?.hasFinalized === true)
+      this.#notice(rank, 'ran another MPI program after MPI_Finalize: a rank can run one, so start ncclrun for each');
     this.#ended.add(rank);
     this.#closed.add(rank);
     this.#barriers.flushAll();
   }
 
   close(): void {
+    for (const closing of this.#closings) clearTimeout(closing);
     this.#barriers.close();
   }
 
@@ -108,57 +118,42 @@ export class PmiServer {
       size: placement.rankCount,
       program: ofJob,
       mapping: placement.pmi ?? '',
-      keySpaceName: (program) => `kvs_${order.jobId}_${order.epoch}_${program}`,
-      get: (program, key) => this.#spaces.get(program)?.get(key),
-      put: (program, key, value) => this.#space(program).put(key, value),
+      keySpaceName: `kvs_${order.jobId}_${order.epoch}`,
+      get: (key) => this.#keys.get(key),
+      put: (key, value) => this.#keys.put(key, value),
       send: (lines) => this.#answer(rank, lines, 0),
-      barrier: (program, barrier, puts) => this.#barrier(rank, { program, barrier, puts }),
+      barrier: (barrier, puts) => this.#barrier(rank, barrier, puts),
       abort: (exitCode) =>
         this.#options.report({ type: 'mpi-abort', rank, exitCode: exitCode & 0xff || 1, time: Date.now() }),
       notice: (sentence) => this.#notice(rank, sentence),
     });
   }
 
-  /** That of a new program replaces those that no rank of this host uses any more. */
-  #space(program: number): KeySpace {
-    const known = this.#spaces.get(program);
-    if (known !== undefined) return known;
-    const oldest = Math.min(...[...this.#clients.values()].map((client) => client.program));
-    for (const old of this.#spaces.keys()) if (old < oldest) this.#spaces.delete(old);
-    const space = new KeySpace();
-    this.#spaces.set(program, space);
-    return space;
-  }
-
-  #barrier(
-    rank: number,
-    { program, barrier, puts }: { readonly program: number; readonly barrier: number; readonly puts: PmiPuts },
-  ): void {
-    const key = { id: pmiId(program), epoch: this.#options.order.epoch, round: barrier };
+  #barrier(rank: number, barrier: number, puts: PmiPuts): void {
+    const key = { id: PMI_ID, epoch: this.#options.order.epoch, round: barrier };
     const size = this.#options.placement.rankCount;
     this.#barriers.add({ key, size, bytes: encodePuts(puts) }, { engine: { jobRank: rank, pid: 0 }, rank });
   }
 
   #release(contributions: readonly Uint8Array[], waiters: readonly Waiter[]): void {
-    const [first] = waiters;
-    const program = first === undefined ? undefined : this.#clients.get(first.rank)?.program;
-    if (program === undefined) return;
-    const space = this.#space(program);
     for (const contribution of contributions) {
-      for (const [name, value] of decodePuts(contribution)) space.put(name, value);
+      for (const [name, value] of decodePuts(contribution)) this.#keys.put(name, value);
     }
     for (const { rank } of waiters) {
       if (!this.#closed.has(rank)) this.#clients.get(rank)?.released();
     }
   }
 
-  /** A rank that waits for others in vain finds its connection closed, with which its MPI library fails. */
+  /** Ranks that wait in vain find their connections closed, with which their MPI libraries fail: mostly the job ends before that. */
   #fail(waiters: readonly Waiter[], { result, sentence }: RendezvousFailure): void {
-    for (const { rank } of waiters) {
-      if (this.#closed.has(rank)) continue;
-      this.#close(rank);
-      if (result !== NcclResult.remoteError) this.#notice(rank, `cannot pass its PMI barrier (MPI): ${sentence}`);
-    }
+    const [first] = waiters;
+    if (first === undefined) return;
+    if (result !== NcclResult.remoteError) this.#notice(first.rank, `cannot pass its PMI barrier (MPI): ${sentence}`);
+    const closing = setTimeout(() => {
+      this.#closings.delete(closing);
+      for (const { rank } of waiters) if (!this.#closed.has(rank)) this.#close(rank);
+    }, CLOSE_AFTER_MS);
+    this.#closings.add(closing);
   }
 
   #close(rank: number): void {
