@@ -20,7 +20,6 @@ describeIf(clusterUnavailable() ?? mpichUnavailable(), 'MPI programs on several 
     await cluster[Symbol.asyncDispose]();
     await rm(directory, { recursive: true });
   });
-  // UCX 1.13 hangs at times in MPI_Finalize where it uses TCP alone, under MPICH's launcher too: the hosts' processes meet in shared memory.
   const run = (hosts: string, ...words: readonly string[]) =>
     Command.run(['--tag-output=none', '-H', hosts, ...words], { cluster });
 
@@ -29,7 +28,8 @@ describeIf(clusterUnavailable() ?? mpichUnavailable(), 'MPI programs on several 
     ['h1:2,h2:2,h3:2', ['--map-by', 'node'], [0, 1, 2, 0, 1, 2]],
     ['h1:3,h2:1,h3:2', [], [0, 0, 0, 1, 2, 2]],
   ] as const)('an MPI program on %s with %j knows its ranks and their hosts', async (hosts, words, rankHosts) => {
-    const { status, stdout, stderr } = await run(hosts, ...words, tour);
+    // Over TCP, MPI_Finalize of MPICH 4.0 with UCX 1.13 hangs at times, under MPICH's launcher too.
+    const { status, stdout, stderr } = await run(hosts, ...words, tour, 'unfinished');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout.trim().split('\n').toSorted()).toEqual(tourLines(rankHosts));
   });

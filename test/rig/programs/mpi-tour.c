@@ -1,10 +1,12 @@
 // An MPI program that prints what each rank sees. With "abort N" rank 1 calls MPI_Abort, with "killed" it kills itself after
-// MPI_Init, with "left" it returns without MPI_Init.
+// MPI_Init, with "left" it returns without MPI_Init. With
+// "unfinished" all leave without MPI_Finalize.
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int expect(int condition, const char* what) {
   if (condition) return 1;
@@ -53,6 +55,7 @@ int main(int argc, char** argv) {
   printf("rank %d of %d sum %d broadcast %d local %d of %d split %d\n", rank, size, sum, word, local, together, inHalf);
   fflush(stdout);
   MPI_Barrier(MPI_COMM_WORLD);
+  if (strcmp(mode, "unfinished") == 0) _exit(good ? 0 : 1);
   MPI_Finalize();
   return good ? 0 : 1;
 }
