@@ -24,7 +24,7 @@ const apart = {
   topo: 'launcher/cli/commands/topo.ts',
   tune: 'launcher/cli/commands/tune.ts',
   tables: 'worker/agent/measured-tables.ts',
-  pmi: 'worker/agent/pmi/server.ts',
+  pmi: 'worker/agent/pmi-server.ts',
   'open-mpi': 'worker/agent/open-mpi.ts',
 };
 

@@ -74,7 +74,7 @@ export interface Placement {
   /** Number of ranks of the job. */
   readonly rankCount: number;
   readonly programs: readonly OrderedProgram[];
-  /** Value of PMI_process_mapping, by which MPI programs know which ranks share a host; empty where it is too long, left out with --mpi none. */
+  /** Value of PMI_process_mapping, by which MPI programs know which ranks share a host; empty where it is too long, left out with --pmi none. */
   readonly pmi?: string;
   /** Ranks of this host; the index is the local rank. */
   readonly ranks: readonly OrderedRank[];

@@ -70,7 +70,7 @@ export function jobRequest(
     oversubscribe: oversubscribe || settings.flag('oversubscribe'),
     planFile: settings.text('plan'),
     engine: oneOf(['none', 'ncclrun'], settings.text('engine')) ?? 'none',
-    mpi: oneOf(['none', 'pmi1'], settings.text('mpi')) ?? 'pmi1',
+    pmi: oneOf(['none', 'pmi1'], settings.text('pmi')) ?? 'pmi1',
   };
 }
 

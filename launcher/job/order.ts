@@ -80,12 +80,12 @@ interface PlacementFacts {
   /** Our stdin is a terminal. */
   readonly terminal: boolean;
   readonly mergeStderr: boolean;
-  readonly mpi: JobRequest['mpi'];
+  readonly pmi: JobRequest['pmi'];
 }
 
 /** By host index of the map. */
 export function placementsOf(map: RankMap, facts: PlacementFacts, bindings: readonly Binding[] = []): Placement[] {
-  const pmi = facts.mpi === 'pmi1' ? { pmi: processMapping(map.ranks.map(({ host }) => host)) } : {};
+  const pmi = facts.pmi === 'pmi1' ? { pmi: processMapping(map.ranks.map(({ host }) => host)) } : {};
   const common = { hostCount: map.hosts.length, rankCount: map.ranks.length, programs: facts.programs, ...pmi };
   return mappedRanksByHost(map).map((ranks, hostIndex) => ({
     ...common,

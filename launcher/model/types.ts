@@ -177,7 +177,7 @@ export interface JobRequest {
   /** Whose NCCL the ranks use: ours, or what they come with. */
   readonly engine: 'none' | 'ncclrun';
   /** How MPI programs find the other ranks. */
-  readonly mpi: 'none' | 'pmi1';
+  readonly pmi: 'none' | 'pmi1';
 }
 
 export interface HostResult {

@@ -28,8 +28,8 @@ describeIf(mpichUnavailable(), 'programs of MPICH', () => {
     expect(stdout.trim().split('\n').toSorted()).toEqual(tourLines([0, 0, 0, 0]));
   });
 
-  it('with --mpi none every rank is alone', async () => {
-    expect((await run('--mpi', 'none', '-n', '2', tour)).stdout).toMatch(alone);
+  it('every rank is alone with --pmi none', async () => {
+    expect((await run('--pmi', 'none', '-n', '2', tour)).stdout).toMatch(alone);
   });
 
   it('MPI_Abort ends the job with its status, also where a shell hides that', async () => {

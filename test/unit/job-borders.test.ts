@@ -24,7 +24,7 @@ describe('orders', () => {
     readsStdin: (rank: number) => rank === 1,
     terminal: false,
     mergeStderr: true,
-    mpi: 'none' as const,
+    pmi: 'none' as const,
     isolateGpus: false,
   };
 
@@ -45,7 +45,6 @@ describe('orders', () => {
       cpus: [],
       gpu: 7,
       mergeStderr: true,
-      mpi: 'none' as const,
     });
   });
 

@@ -3,7 +3,7 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder, AgentReport, Placement } from '../../control/messages/link.ts';
 import type { Exit } from '../../control/messages/payload.ts';
-import type { PmiServer } from './pmi/server.ts';
+import type { PmiServer } from './pmi-server.ts';
 
 /**
  * Times after its start at which rank 0's processes are looked at for Open MPI, in milliseconds: a program of Open MPI takes longer than the first to
@@ -80,7 +80,7 @@ export class MpiPrograms {
   }
 
   async #load(): Promise<void> {
-    const { PmiServer } = await import('./pmi/server.ts');
+    const { PmiServer } = await import('./pmi-server.ts');
     this.#stopLooking();
     this.#server = new PmiServer(this.#options);
     const deferred = this.#deferred ?? [];

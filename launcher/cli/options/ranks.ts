@@ -76,9 +76,9 @@ export const ranksOptions = [
     default: 'none',
   },
   {
-    name: 'mpi',
-    flags: ['--mpi'],
-    environment: ['NCCLRUN_MPI'],
+    name: 'pmi',
+    flags: ['--pmi'],
+    environment: ['NCCLRUN_PMI'],
     project: 'any',
     kind: { type: 'choice', choices: ['none', 'pmi1'] },
     argument: 'none|pmi1',

@@ -3,22 +3,22 @@
  * on the bytes of each rank's connection. A barrier is a round of the rendezvous: every rank contributes the keys that it has put, and gets
  * those of all.
  */
-import { decodeCompleted, decodeKeyFailed, tableRows } from '../../../control/messages/rendezvous-codec.ts';
-import { makeFrame } from '../../../control/messages/codec.ts';
-import { FrameKind, PMI_CLOSE, PMI_READ } from '../../../control/messages/frame.ts';
-import type { Frame } from '../../../control/messages/frame.ts';
-import type { AgentOrder, AgentReport, Placement } from '../../../control/messages/link.ts';
-import { PMI_ID } from '../../../control/messages/pmi-id.ts';
-import type { Exit } from '../../../control/messages/payload.ts';
-import { decodePuts, encodePuts } from '../../../control/messages/pmi.ts';
-import type { PmiPuts } from '../../../control/messages/pmi.ts';
-import { NcclResult } from '../../../control/messages/bootstrap.ts';
-import { ProtocolError } from '../../../control/messages/protocol-error.ts';
-import { contributionsByRank } from '../../../control/rendezvous/rules.ts';
-import type { RendezvousFailure } from '../../../control/rendezvous/failure.ts';
-import { FLUSH_AFTER_MS, PendingGathers } from '../pending-gathers.ts';
-import { PmiClient } from './client.ts';
-import { KeySpace } from './key-space.ts';
+import { decodeCompleted, decodeKeyFailed, tableRows } from '../../control/messages/rendezvous-codec.ts';
+import { makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind, PMI_CLOSE, PMI_READ } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import type { AgentOrder, AgentReport, Placement } from '../../control/messages/link.ts';
+import { PMI_ID } from '../../control/messages/pmi-id.ts';
+import type { Exit } from '../../control/messages/payload.ts';
+import { decodePuts, encodePuts } from '../../control/messages/pmi.ts';
+import type { PmiPuts } from '../../control/messages/pmi.ts';
+import { NcclResult } from '../../control/messages/bootstrap.ts';
+import { ProtocolError } from '../../control/messages/protocol-error.ts';
+import { contributionsByRank } from '../../control/rendezvous/rules.ts';
+import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
+import { FLUSH_AFTER_MS, PendingGathers } from './pending-gathers.ts';
+import { PmiClient } from './pmi/client.ts';
+import { KeySpace } from './pmi/key-space.ts';
 
 /** Time for the launcher to end the ranks of a barrier that failed. */
 const CLOSE_AFTER_MS = 1000;
