@@ -1,6 +1,5 @@
-// An MPI program that prints what each rank sees. With "abort N" rank 1 calls MPI_Abort, with "killed" it kills itself after
-// MPI_Init, with "left" it returns without MPI_Init. With
-// "unfinished" all leave without MPI_Finalize.
+// An MPI program that prints what each rank sees. With "abort N" rank 1 calls MPI_Abort, with "killed" it kills itself
+// after MPI_Init, with "left" it returns without MPI_Init. With "unfinished" all leave without MPI_Finalize.
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
