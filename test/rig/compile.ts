@@ -15,19 +15,15 @@ export async function compile(source: string, directory: string): Promise<string
   return output;
 }
 
-/** What a compiler needs for a program that uses nccl.h and ncclrun.h. */
-export function engineOptions(): string[] {
+/** The same for a program that uses nccl.h and ncclrun.h. */
+export async function compileWithEngine(source: string, directory: string): Promise<string> {
   const build = join(repository, 'build');
   const library = ['libnccl.so.2', 'libnccl.so'].map((name) => join(build, name)).find((path) => existsSync(path));
   if (library === undefined) throw new Error(`no libnccl.so.2 in ${build}: npm run build`);
-  return [`-I${join(repository, 'native/include')}`, library, `-Wl,-rpath,${build}`, '-pthread'];
-}
-
-/** The same for a program that uses nccl.h and ncclrun.h. */
-export async function compileWithEngine(source: string, directory: string): Promise<string> {
   const output = join(directory, basename(source, '.c'));
-  const options = ['-O2', '-Wall', '-Wextra', '-Werror', '-o', output, join(repository, source)];
-  await execFileAsync('cc', [...options, ...engineOptions()]);
+  const include = `-I${join(repository, 'native/include')}`;
+  const options = ['-O2', '-Wall', '-Wextra', '-Werror', include, '-o', output, join(repository, source)];
+  await execFileAsync('cc', [...options, library, `-Wl,-rpath,${build}`, '-pthread']);
   return output;
 }
 

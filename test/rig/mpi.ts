@@ -3,7 +3,6 @@ import { execFile } from 'node:child_process';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { findProgram } from './capability.ts';
-import { engineOptions } from './compile.ts';
 import { repository } from './cluster.ts';
 
 const execFileAsync = promisify(execFile);
@@ -26,14 +25,6 @@ export async function compileMpi(
   const output = join(directory, `${basename(source, '.c')}-${library}`);
   const words = ['-O2', '-Wall', '-Wextra', '-o', output, join(repository, source)];
   await execFileAsync(`mpicc.${library}`, words);
-  return output;
-}
-
-/** The same for a program that uses nccl.h, too. */
-export async function compileMpiWithEngine(source: string, directory: string): Promise<string> {
-  const output = join(directory, basename(source, '.c'));
-  const words = ['-O2', '-Wall', '-Wextra', '-o', output, join(repository, source), ...engineOptions()];
-  await execFileAsync('mpicc.mpich', words);
   return output;
 }
 
