@@ -24,10 +24,12 @@ const apart = {
   topo: 'launcher/cli/commands/topo.ts',
   tune: 'launcher/cli/commands/tune.ts',
   tables: 'worker/agent/measured-tables.ts',
+  pmi: 'worker/agent/pmi-server.ts',
+  'open-mpi': 'worker/agent/open-mpi.ts',
 };
 
 /** What the agent needs sometimes, too. */
-const agentToo = ['detect', 'machine', 'tables'];
+const agentToo = ['detect', 'machine', 'tables', 'pmi', 'open-mpi'];
 
 const common = {
   bundle: true,
@@ -155,7 +157,7 @@ function isApart(root, shared = {}) {
         const entry = relative(root, join(resolveDir, path));
         return nameOf.has(entry) ? { path: entry, namespace: 'apart' } : undefined;
       });
-      builder.onResolve({ filter: /^\.\/\w+\.cjs$/, namespace: 'apart' }, ({ path }) => ({ path, external: true }));
+      builder.onResolve({ filter: /^\.\/[\w-]+\.cjs$/, namespace: 'apart' }, ({ path }) => ({ path, external: true }));
       builder.onLoad({ filter: /./, namespace: 'apart' }, ({ path: entry }) => {
         const name = nameOf.get(entry);
         const modules = [...(shared[name] ?? [])]

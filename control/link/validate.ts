@@ -41,6 +41,7 @@ const placement = v.object({
   hostCount: count,
   rankCount: count,
   programs: v.array(program),
+  pmi: v.exactOptional(v.pipe(v.string(), v.maxLength(1024))),
   ranks: v.array(rank),
 });
 
@@ -184,6 +185,12 @@ const report = v.variant('type', [
   v.object({ type: v.literal('launcher-silent'), silentMs: count }),
   v.object({ type: v.literal('guardian-died'), message: sentence }),
   v.object({ type: v.literal('out-of-memory'), rank: count }),
+  v.object({
+    type: v.literal('mpi-abort'),
+    rank: count,
+    exitCode: v.pipe(count, v.minValue(1), v.maxValue(255)),
+    time: count,
+  }),
   v.object({ type: v.literal('rank-gpu'), rank: count, gpu }),
   v.object({ type: v.literal('gpu-memory'), gpus: v.array(gpuMemory) }),
   v.object({

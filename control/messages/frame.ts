@@ -34,6 +34,7 @@ export const FrameKind = {
   end: 0x1b, // (link) launcher → agent → guardian: kill the remaining processes and their descendants
   ended: 0x1c, // (link) guardian → agent → launcher: the host has no process of the job any more, or none that the guardian can kill
   notice: 0x1d, // guardian → agent: payload one UTF-8 sentence for the user
+  pmi: 0x1e, // in both directions between guardian and agent; subject = rank; payload bytes of its PMI connection; to the guardian with flags PMI_*
 
   // launcher ↔ agent
   order: 0x30, // launcher → agent, first frame, sent with the exec; payload JSON AgentOrder
@@ -89,6 +90,10 @@ export const OUTPUT_PARTIAL = 2;
 /** End of the stream; the payload (perhaps empty) is its last part. */
 export const OUTPUT_END = 4;
 export const STDIN_END = 1;
+/** The agent has processed the rank's last frame: the guardian may read more of the rank's PMI connection. */
+export const PMI_READ = 1;
+/** The guardian closes the rank's PMI connection after the payload. */
+export const PMI_CLOSE = 2;
 
 export interface Frame {
   readonly kind: FrameKind;

@@ -1,6 +1,7 @@
 /** The name under which contributions meet: unique id, epoch (raised by a restart) and round. */
 import { UNIQUE_ID_BYTES } from './bootstrap.ts';
 import type { ByteReader, ByteWriter } from './bytes.ts';
+import { describePmiBarrier, PMI_ID } from './pmi-id.ts';
 import { isShrinkRound, isSplitRound, JOIN_ROUND, SHRINK_ROUND, SPLIT_ROUND } from './rendezvous.ts';
 
 export interface Key {
@@ -45,6 +46,7 @@ export function areOfOneCommunicator(one: Key, other: Key): boolean {
 
 /** How people read a key: four of the random bytes of its unique id. */
 export function describeKey(key: Key): string {
+  if (key.id === PMI_ID) return describePmiBarrier(key.round);
   const short = Buffer.from(key.id.slice(16, 20), 'latin1').toString('hex');
   if (key.round === JOIN_ROUND) return `communicator ${short}`;
   if (isShrinkRound(key.round)) return `shrink ${key.round - SHRINK_ROUND + 1} of communicator ${short}`;

@@ -74,6 +74,8 @@ export interface Placement {
   /** Number of ranks of the job. */
   readonly rankCount: number;
   readonly programs: readonly OrderedProgram[];
+  /** Value of PMI_process_mapping, by which MPI programs know which ranks share a host; empty where it is too long, left out with --pmi none. */
+  readonly pmi?: string;
   /** Ranks of this host; the index is the local rank. */
   readonly ranks: readonly OrderedRank[];
 }
@@ -149,6 +151,8 @@ export type AgentReport =
   | { readonly type: 'asked-to-end'; readonly signal: 'SIGTERM' | 'SIGINT' }
   /** Ranks hang in an operation; `where` has the positions of all ranks of this host in the communicator. */
   | { readonly type: 'stalled'; readonly where: HostRankPositions }
+  /** A rank has called MPI_Abort; `time` in milliseconds since 1970. */
+  | { readonly type: 'mpi-abort'; readonly rank: number; readonly exitCode: number; readonly time: number }
   /** The answer to FrameKind.rankPositions. */
   | { readonly type: 'rankPositions'; readonly where: HostRankPositions }
   /** The answer to FrameKind.reach. */

@@ -1,6 +1,6 @@
 /** SpawnOrder to bytes, as guardian.ts lays it out. */
 import { ByteWriter } from './bytes.ts';
-import { SPAWN_INTERACTIVE, SPAWN_MERGE_STDERR, SPAWN_STDIN_PIPE } from './guardian.ts';
+import { SPAWN_INTERACTIVE, SPAWN_MERGE_STDERR, SPAWN_PMI, SPAWN_STDIN_PIPE } from './guardian.ts';
 import type { RankSpawn, SpawnOrder } from './guardian.ts';
 
 /** `shared` is the environment of all ranks; a rank's own entries come after it and win. */
@@ -23,7 +23,8 @@ function writeRank(writer: ByteWriter, rank: RankSpawn, sharedCount: number, sha
     .u32(
       (rank.stdinPipe ? SPAWN_STDIN_PIPE : 0) |
         (rank.interactive ? SPAWN_INTERACTIVE : 0) |
-        (rank.mergeStderr ? SPAWN_MERGE_STDERR : 0),
+        (rank.mergeStderr ? SPAWN_MERGE_STDERR : 0) |
+        (rank.pmi ? SPAWN_PMI : 0),
     )
     .systemText(rank.workingDirectory);
   writer.u32(rank.argv.length);

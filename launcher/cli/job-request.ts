@@ -70,6 +70,7 @@ export function jobRequest(
     oversubscribe: oversubscribe || settings.flag('oversubscribe'),
     planFile: settings.text('plan'),
     engine: oneOf(['none', 'ncclrun'], settings.text('engine')) ?? 'none',
+    pmi: oneOf(['none', 'pmi1'], settings.text('pmi')) ?? 'pmi1',
   };
 }
 

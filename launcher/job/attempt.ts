@@ -131,8 +131,8 @@ function orderOf({ request, jobId, epoch, asked }: Attempt): ReturnType<typeof c
 function placementFacts({ request, readsStdin }: Attempt): Parameters<typeof placementsOf>[1] {
   const environment = request.programs.some(({ exports }) => exports.length > 0) ? systemEnvironment() : process.env;
   const programs = request.programs.map((program) => orderedProgram(program, environment));
-  const { mergeStderr, isolateGpus } = request;
-  return { programs, readsStdin, terminal: isTerminal(0), mergeStderr, isolateGpus };
+  const { mergeStderr, isolateGpus, pmi } = request;
+  return { programs, readsStdin, terminal: isTerminal(0), mergeStderr, isolateGpus, pmi };
 }
 
 function reportPorts({ asked, job }: Attempt): void {

@@ -31,6 +31,8 @@ type HostState =
   | { readonly name: 'ended'; readonly hello: AgentHello | null }
   | { readonly name: 'lost'; readonly failure: Failure };
 
+export type MpiAbort = Extract<AgentReport, { type: 'mpi-abort' }>;
+
 export interface HostHandler {
   hello(host: Host): void;
   /** Frames about ranks and rendezvous. @throws ProtocolError: the host is lost */
@@ -51,7 +53,9 @@ export interface HostHandler {
   /** Not all of its output is taken yet. */
   isHeldUp(host: Host): boolean;
   /** What is known of a rank's end; the end itself follows. @throws ProtocolError for a rank that is not there */
-  ofEnd(host: Host, report: Extract<AgentReport, { rank: number }>): void;
+  ofEnd(host: Host, report: Extract<AgentReport, { type: 'out-of-memory' | 'rank-gpu' }>): void;
+  /** @throws ProtocolError likewise */
+  mpiAbort(host: Host, report: MpiAbort): void;
   /** A GPU of its ranks reported an error. */
   xid(host: Host, xid: Xid): void;
   /** How much memory of its ranks' GPUs was free before they started. */
@@ -285,6 +289,8 @@ export class Host {
       case 'out-of-memory':
       case 'rank-gpu':
         return this.#handler.ofEnd(this, report);
+      case 'mpi-abort':
+        return this.#handler.mpiAbort(this, report);
       case 'xid':
         return this.#handler.xid(this, report);
       case 'gpu-memory':

@@ -21,7 +21,7 @@ import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { StartAgent } from '../remote/shell/connection.ts';
 import type { Failure, Phase } from '../model/failure.ts';
 import { Host } from './host.ts';
-import type { HostHandler } from './host.ts';
+import type { HostHandler, MpiAbort } from './host.ts';
 import { HostSet } from './host-set.ts';
 import { outputWindow } from './order.ts';
 import { JobFailures } from './job-failures.ts';
@@ -121,6 +121,7 @@ export class Job {
       remoteShell: (host, message) => this.emit({ type: 'host-remote-shell', host: host.name, message }),
       isHeldUp: (host) => this.#output.isHeldUp(host),
       ofEnd: (host, report) => this.#ends.report(this.#ranks.ofItsOwn(host, report)),
+      mpiAbort: (host, report) => this.#mpiAbort(this.#ranks.ofItsOwn(host, report)),
       xid: (host, xid) => this.#parts.xids.receive(host, xid, this.#state),
       gpuMemory: (host, gpus) => this.#parts.memory.receive(host.name, gpus),
       staging: (host, bytes) => this.emit({ type: 'host-staging', host: host.name, bytes }),
@@ -285,16 +286,28 @@ export class Job {
   }
 
   #exited(host: Host, frame: Frame): void {
-    const { rank, exited } = this.#ranks.exited(host, frame, (time) => this.#endedByUs(host, time));
+    const { rank, exited } = this.#ranks.exited(
+      host,
+      frame,
+      (time) => !this.#ends.hasAborted(frame.subject) && this.#endedByUs(host, time),
+    );
     this.#stdin.drop(rank);
     const { exitCode, signal } = exited;
     this.emit({ type: 'rank-exited', rank, host: host.name, exitCode, signal });
     this.#rendezvous.rankEnded(rank, describeEnd(exited));
-    const failure = exited.endedByUs ? null : this.#ends.failureOf(host.name, rank, exited);
+    const isExpected = exited.endedByUs || this.#ends.hasAborted(rank);
+    const failure = isExpected ? null : this.#ends.failureOf(host.name, rank, exited);
     if (failure !== null) this.failures.ranksFailed(failure, exited.endedAt);
-    else if (!exited.endedByUs) this.failures.endedWell(rank);
+    else if (!isExpected) this.failures.endedWell(rank);
     this.failures.reconsider();
     this.#checkRanksOver();
+  }
+
+  /** The end of all ranks, whatever other failures mean. That of its own process follows. */
+  #mpiAbort({ rank, exitCode, time }: MpiAbort): void {
+    if (this.#state.name === 'stopping' || !this.#ends.abort(rank)) return;
+    const host = this.hostOf(rank);
+    this.failures.fail({ type: 'mpi-abort', host, rank, exitCode, stderrTail: this.#ends.lastWords(rank) }, time);
   }
 
   /** Whether a rank that ended at `time` had been asked to. Other hosts' clocks are not ours: there, what comes after counts as asked. */

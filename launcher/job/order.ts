@@ -8,6 +8,7 @@ import { makeUniqueId } from '../../control/rendezvous/unique-id.ts';
 import { needsTopology, type Binding } from '../mapping/bind.ts';
 import { mappedRanksByHost } from '../mapping/ranks-by-host.ts';
 import { gpusOfTask } from '../mapping/task-gpus.ts';
+import { processMapping } from './process-mapping.ts';
 import type { HostSlots, JobRequest, MappedRank, ProgramRequest, RankMap } from '../model/types.ts';
 
 /** Signs of life are sent this often, in both directions. */
@@ -79,11 +80,13 @@ interface PlacementFacts {
   /** Our stdin is a terminal. */
   readonly terminal: boolean;
   readonly mergeStderr: boolean;
+  readonly pmi: JobRequest['pmi'];
 }
 
 /** By host index of the map. */
 export function placementsOf(map: RankMap, facts: PlacementFacts, bindings: readonly Binding[] = []): Placement[] {
-  const common = { hostCount: map.hosts.length, rankCount: map.ranks.length, programs: facts.programs };
+  const pmi = facts.pmi === 'pmi1' ? { pmi: processMapping(map.ranks.map(({ host }) => host)) } : {};
+  const common = { hostCount: map.hosts.length, rankCount: map.ranks.length, programs: facts.programs, ...pmi };
   return mappedRanksByHost(map).map((ranks, hostIndex) => ({
     ...common,
     hostIndex,

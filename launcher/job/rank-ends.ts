@@ -10,6 +10,7 @@ import type { ExitedRank } from './rank.ts';
 export class RankEnds {
   readonly #words = new LastWords();
   readonly #outOfMemory = new Set<number>();
+  readonly #aborted = new Set<number>();
   readonly #gpus = new Map<number, HostGpu>();
 
   /** A piece of a rank's output; all of it comes before its end. */
@@ -18,9 +19,20 @@ export class RankEnds {
   }
 
   /** What its host knows of the end of a rank; the end itself follows. */
-  report(report: Extract<AgentReport, { rank: number }>): void {
+  report(report: Extract<AgentReport, { type: 'out-of-memory' | 'rank-gpu' }>): void {
     if (report.type === 'out-of-memory') this.#outOfMemory.add(report.rank);
     else this.#gpus.set(report.rank, report.gpu);
+  }
+
+  /** A rank has called MPI_Abort. False if it is not the first time. */
+  abort(rank: number): boolean {
+    const isNew = !this.#aborted.has(rank);
+    this.#aborted.add(rank);
+    return isNew;
+  }
+
+  hasAborted(rank: number): boolean {
+    return this.#aborted.has(rank);
   }
 
   /** The end of what a rank has said on stderr so far. */

@@ -3,7 +3,14 @@ import type { Failure } from '../model/failure.ts';
 import type { JobRequest } from '../model/types.ts';
 
 /** What ranks and hosts do, not what the user or the command line wants. */
-const MENDED: ReadonlySet<Failure['type']> = new Set(['rank-exit', 'rank-signal', 'rank-missing', 'host-lost', 'hang']);
+const MENDED: ReadonlySet<Failure['type']> = new Set([
+  'rank-exit',
+  'rank-signal',
+  'rank-missing',
+  'mpi-abort',
+  'host-lost',
+  'hang',
+]);
 
 export class Restarts {
   readonly #maxRestarts: number;

@@ -49,6 +49,7 @@ export function exitStatus(failure: Failure): number {
       if (failure.cause === 'not-found') return ExitStatus.notFound;
       return failure.cause === 'not-executable' ? ExitStatus.notExecutable : ExitStatus.launchFailed;
     case 'rank-exit':
+    case 'mpi-abort':
       return failure.exitCode;
     case 'rank-signal':
     case 'interrupt':

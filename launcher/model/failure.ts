@@ -130,6 +130,14 @@ export interface RankMissingFailure extends MayFollowXids {
   readonly message: string;
   readonly stderrTail: readonly string[];
 }
+/** A rank called MPI_Abort. Exit status: the one that it gave, 1 if that was 0. */
+interface MpiAbortFailure {
+  readonly type: 'mpi-abort';
+  readonly host: string;
+  readonly rank: number;
+  readonly exitCode: number;
+  readonly stderrTail: readonly string[];
+}
 /** --timeout ran out. Exit status 124. */
 interface TimeoutFailure {
   readonly type: 'timeout';
@@ -192,6 +200,7 @@ export type Failure =
   | RankExitFailure
   | RankSignalFailure
   | RankMissingFailure
+  | MpiAbortFailure
   | TimeoutFailure
   | SpawnTimeoutFailure
   | InitTimeoutFailure

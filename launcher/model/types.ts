@@ -176,6 +176,8 @@ export interface JobRequest {
   readonly planFile: string | null;
   /** Whose NCCL the ranks use: ours, or what they come with. */
   readonly engine: 'none' | 'ncclrun';
+  /** How MPI programs find the other ranks. */
+  readonly pmi: 'none' | 'pmi1';
 }
 
 export interface HostResult {

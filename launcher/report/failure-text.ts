@@ -70,6 +70,12 @@ export function failureText(failure: Failure): FailureText {
           xidRemedy(failure.xids ?? []) ??
           'every rank of a communicator must initialise it, take part in every operation and close it; see what that one did',
       };
+    case 'mpi-abort':
+      return {
+        sentence: `rank ${failure.rank} on ${failure.host} called MPI_Abort with status ${failure.exitCode}`,
+        details: lastWords(failure.stderrTail),
+        remedy: exitRemedy(failure.exitCode),
+      };
     case 'timeout':
       return {
         sentence: `the job did not end within ${failure.seconds} s and was ended`,

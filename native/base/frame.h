@@ -35,6 +35,7 @@ enum class FrameKind : uint8_t {
   end = 0x1b,
   ended = 0x1c,
   notice = 0x1d,
+  pmi = 0x1e,
 
   staging = 0x35,
   invitation = 0x36,
@@ -63,5 +64,7 @@ inline constexpr uint16_t kOutputStderr = 1;
 inline constexpr uint16_t kOutputPartial = 2;
 inline constexpr uint16_t kOutputEnd = 4;
 inline constexpr uint16_t kStdinEnd = 1;
+inline constexpr uint16_t kPmiRead = 1;
+inline constexpr uint16_t kPmiClose = 2;
 
 }  // namespace ncclrun

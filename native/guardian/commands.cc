@@ -1,5 +1,6 @@
 // What the agent's frames ask for.
 #include <signal.h>
+#include <sys/epoll.h>
 
 #include <cstdio>
 #include <cstring>
@@ -66,6 +67,9 @@ bool Guardian::handle(const Frame& frame) {
     case FrameKind::standardInput:
       feed(frame);
       return true;
+    case FrameKind::pmi:
+      answerPmi(frame);
+      return true;
     case FrameKind::signal: {
       int32_t number = 0;
       if (!readInteger(frame.payload, number)) return false;
@@ -117,6 +121,7 @@ bool Guardian::spawn(const Frame& frame) {
     const uint64_t tag = (ranks_.size() - 1) * 2;
     watchOutput(started.output, tag);
     if (started.error.open()) watchOutput(started.error, tag + 1);
+    watchPmi(ranks_.size() - 1, EPOLL_CTL_ADD);
   }
   sweepsAtMs_ = monotonicMs() + kSweepAfterMs;
   return true;
@@ -138,6 +143,14 @@ void Guardian::feed(const Frame& frame) {
   }
   if (subject == kAllRanks) return;
   InputStream(-1, subject).accept(frame.payload, end, channel_);  // it could not be started
+}
+
+void Guardian::answerPmi(const Frame& frame) {
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    if (ranks_[i].number != frame.header.subject) continue;
+    ranks_[i].pmi.answer(frame.payload, frame.header.flags);
+    watchPmi(i, EPOLL_CTL_MOD);
+  }
 }
 
 void Guardian::report(Rank& rank) {

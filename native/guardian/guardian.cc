@@ -17,7 +17,8 @@ namespace ncclrun::guardian {
 namespace {
 
 // What epoll says is ready. Input pipes need no number: there are few, and all that wait are tried.
-enum Ready : uint64_t { kSocket, kWarden, kSignals, kOutputs, kInputs };
+// kPmi + i is the PMI connection of the rank with index i.
+enum Ready : uint64_t { kSocket, kWarden, kSignals, kOutputs, kInputs, kPmi };
 
 // Output that waits for the socket beyond this makes us stop reading the pipes, which stops the ranks.
 constexpr size_t kQueuedBytes = 1 << 20;
@@ -75,6 +76,9 @@ Outcome Guardian::run() {
           break;
         case kInputs:
           writeInputs();
+          break;
+        default:
+          servePmi(ready[i].data.u64 - kPmi);
           break;
       }
     }
@@ -165,6 +169,20 @@ void Guardian::writeInputs() {
   }
 }
 
+// Each event is reported once (EPOLLONESHOT): the connection of a rank whose last bytes the agent still processes stays
+// unread.
+void Guardian::watchPmi(size_t index, int operation) {
+  const PmiConnection& pmi = ranks_[index].pmi;
+  const uint32_t events = pmi.events();
+  if (events != 0) control(everything_, operation, pmi.fd(), events | EPOLLONESHOT, kPmi + index);
+}
+
+void Guardian::servePmi(size_t index) {
+  PmiConnection& pmi = ranks_[index].pmi;
+  pmi.serve(channel_);
+  watchPmi(index, EPOLL_CTL_MOD);
+}
+
 // Reaps exited ranks, and orphans that were reparented to us. False: no child is left, alive or dead.
 bool Guardian::reap() {
   for (;;) {
@@ -184,6 +202,7 @@ void Guardian::died(Rank& rank, int waitStatus) {
   rank.output.writersDied();
   rank.error.writersDied();
   rank.input.close(channel_);
+  rank.pmi.finish(channel_);
 }
 
 // Reports the dead whose last words are sent.

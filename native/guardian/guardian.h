@@ -38,6 +38,7 @@ class Guardian {
   bool spawn(const Frame& frame);
   void signalRanks(uint32_t subject, int number);
   void feed(const Frame& frame);
+  void answerPmi(const Frame& frame);
 
   // Output and exits.
   bool mayReadOutput() const;
@@ -47,6 +48,8 @@ class Guardian {
   void sendPrompts();
   void sweep();
   void writeInputs();
+  void servePmi(size_t index);
+  void watchPmi(size_t index, int operation);
   bool reap();
   void died(Rank& rank, int waitStatus);
   void settle();
@@ -71,7 +74,7 @@ class Guardian {
   int socket_;
   WardenLink warden_;
   int signals_;
-  int everything_;  // epoll: socket, warden, signals, outputs_, inputs
+  int everything_;  // epoll: socket, warden, signals, outputs_, inputs, PMI connections
   int outputs_;     // epoll: all output pipes, so that one call stops or resumes the reading of all
   uint32_t socketEvents_ = 0;
   bool outputsWatched_ = true;

@@ -5,6 +5,7 @@
 
 #include "guardian/input.h"
 #include "guardian/output.h"
+#include "guardian/pmi.h"
 #include "guardian/spawn.h"
 
 namespace ncclrun::guardian {
@@ -21,7 +22,8 @@ struct Rank {
         pid(spawned.pid),
         output(spawned.standardOutput, number, false),
         error(spawned.standardError, number, true),
-        input(spawned.standardInput, number) {}
+        input(spawned.standardInput, number),
+        pmi(spawned.pmi, number) {}
 
   uint32_t number;
   bool interactive;  // the beginning of a line does not wait for its end for long
@@ -32,6 +34,7 @@ struct Rank {
   OutputStream output;
   OutputStream error;
   InputStream input;
+  PmiConnection pmi;
   bool inputWatched = false;
 };
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,9 +28,18 @@ struct Child {
   const rlimit& files;
   pid_t guardian;
   int streams[3];
+  int pmi;  // -1: none
   int error = 0;
   SpawnStep step = SpawnStep::session;
 };
+
+// The rank's end of its PMI connection gets its number. Where a limit forbids it, only MPI programs miss it.
+void passPmi(int fd) {
+  if (fd == kPmiDescriptor)
+    fcntl(fd, F_SETFD, 0);
+  else
+    dup2(fd, kPmiDescriptor);
+}
 
 // Runs between clone and exec, on its own stack, in our memory: system calls only.
 void becomeRank(Child& child) {
@@ -55,6 +65,7 @@ void becomeRank(Child& child) {
   for (int stream = 0; stream < 3; ++stream) {
     if (dup2(child.streams[stream], stream) < 0) return;  // every other descriptor of ours closes on exec
   }
+  if (child.pmi >= 0) passPmi(child.pmi);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -94,7 +105,7 @@ Spawner::Spawner(size_t ranks) {
   // kernel.
   pipeBytes_ = ranks <= 64 ? 256 << 10 : 0;
   getrlimit(RLIMIT_NOFILE, &ourFiles_);
-  const rlim_t needed = ranks * 3 + 64;
+  const rlim_t needed = ranks * 4 + 64;
   if (ourFiles_.rlim_cur < needed) {
     const rlimit more = {needed < ourFiles_.rlim_max ? needed : ourFiles_.rlim_max, ourFiles_.rlim_max};
     setrlimit(RLIMIT_NOFILE, &more);
@@ -112,10 +123,12 @@ Spawned Spawner::spawn(const RankOrder& order) {
   int input[2] = {nullDevice_, -1};
   int output[2] = {-1, -1};
   int error[2] = {-1, -1};
+  int pmi[2] = {-1, -1};  // ours, and the rank's
   if (nullDevice_ < 0 || (order.stdinPipe && pipe2(input, O_CLOEXEC) < 0) || pipe2(output, O_CLOEXEC) < 0 ||
-      (!order.mergeStderr && pipe2(error, O_CLOEXEC) < 0)) {
+      (!order.mergeStderr && pipe2(error, O_CLOEXEC) < 0) ||
+      (order.pmi && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pmi) < 0)) {
     const int reason = errno;
-    closeAll({order.stdinPipe ? input[0] : -1, input[1], output[0], output[1], error[0], error[1]});
+    closeAll({order.stdinPipe ? input[0] : -1, input[1], output[0], output[1], error[0], error[1], pmi[0], pmi[1]});
     return {.error = reason, .step = SpawnStep::streams};
   }
   if (pipeBytes_ > 0) {  // refusal is no harm
@@ -130,21 +143,23 @@ Spawned Spawner::spawn(const RankOrder& order) {
                  .cpuMask = mask,
                  .files = ourFiles_,
                  .guardian = getpid(),
-                 .streams = {input[0], output[1], order.mergeStderr ? output[1] : error[1]}};
+                 .streams = {input[0], output[1], order.mergeStderr ? output[1] : error[1]},
+                 .pmi = pmi[1]};
   int reason = ENOMEM;
   pid_t pid = -1;
   if (stack_ != nullptr) {
     pid = clone(childMain, stack_ + kStackBytes, CLONE_VM | CLONE_VFORK | SIGCHLD, &child);
     reason = errno;
   }
-  closeAll({order.stdinPipe ? input[0] : -1, output[1], error[1]});
+  closeAll({order.stdinPipe ? input[0] : -1, output[1], error[1], pmi[1]});
   if (pid > 0 && child.error == 0) {
-    for (const int fd : {input[1], output[0], error[0]}) {
+    for (const int fd : {input[1], output[0], error[0], pmi[0]}) {
       if (fd >= 0) fcntl(fd, F_SETFL, O_NONBLOCK);
     }
-    return {.pid = pid, .standardInput = input[1], .standardOutput = output[0], .standardError = error[0]};
+    return {
+        .pid = pid, .standardInput = input[1], .standardOutput = output[0], .standardError = error[0], .pmi = pmi[0]};
   }
-  closeAll({input[1], output[0], error[0]});
+  closeAll({input[1], output[0], error[0], pmi[0]});
   if (pid < 0) return {.error = reason, .step = SpawnStep::fork};
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }

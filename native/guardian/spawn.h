@@ -11,6 +11,9 @@
 
 namespace ncclrun::guardian {
 
+// The twin of PMI_DESCRIPTOR in control/messages/guardian.ts.
+inline constexpr int kPmiDescriptor = 29;
+
 // The twin of SpawnStep in control/messages/guardian.ts.
 enum class SpawnStep : uint32_t { fork = 1, session = 2, binding = 3, directory = 4, streams = 5, exec = 6 };
 
@@ -21,6 +24,7 @@ struct Spawned {
   int standardInput = -1;  // our ends of its pipes, close on exec; -1: none
   int standardOutput = -1;
   int standardError = -1;  // also -1: it is standardOutput's pipe
+  int pmi = -1;
 };
 
 class Spawner {

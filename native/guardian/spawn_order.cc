@@ -8,6 +8,7 @@ namespace {
 constexpr uint32_t kStdinPipe = 1;
 constexpr uint32_t kInteractive = 2;
 constexpr uint32_t kMergeStderr = 4;
+constexpr uint32_t kPmi = 8;
 
 // Reads integers and strings up to the first error, after which every answer is empty.
 class Reader {
@@ -68,11 +69,12 @@ void readStrings(Reader& reader, const char* error, std::vector<char*>& out) {
 void readRank(Reader& reader, RankOrder& out) {
   out.rank = reader.integer<uint32_t>();
   const uint32_t flags = reader.integer<uint32_t>();
-  if ((flags & ~(kStdinPipe | kInteractive | kMergeStderr)) != 0)
+  if ((flags & ~(kStdinPipe | kInteractive | kMergeStderr | kPmi)) != 0)
     reader.refuse("a rank has flags that this guardian does not know");
   out.stdinPipe = (flags & kStdinPipe) != 0;
   out.interactive = (flags & kInteractive) != 0;
   out.mergeStderr = (flags & kMergeStderr) != 0;
+  out.pmi = (flags & kPmi) != 0;
   out.workingDirectory = reader.string();
 
   readStrings(reader, "there are more arguments than bytes", out.arguments);

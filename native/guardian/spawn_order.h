@@ -12,6 +12,7 @@ struct RankOrder {
   bool stdinPipe = false;
   bool interactive = false;
   bool mergeStderr = false;           // stderr is stdout's pipe
+  bool pmi = false;                   // kPmiDescriptor is a socket that leads to the agent
   const char* workingDirectory = "";  // empty: the guardian's own
   std::vector<char*> arguments;       // program first, a null pointer last
   std::vector<char*> environment;     // "NAME=value", laid over the guardian's own, later over earlier

@@ -160,6 +160,7 @@ const jobs: Readonly<Record<string, Job | readonly Job[]>> = {
 const elsewhere: Readonly<Record<string, string>> = {
   plan: 'local/plan.test.ts',
   engine: 'local/engine.test.ts',
+  pmi: 'local/mpi.test.ts',
   'init-timeout': 'local/init-timeout.test.ts',
   fold: 'local/output.test.ts',
   'simulate-hosts': 'local/simulate-hosts.test.ts',

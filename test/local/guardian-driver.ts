@@ -22,6 +22,7 @@ export function rankOf(rank: number, ...argv: string[]): RankSpawn {
     stdinPipe: false,
     interactive: false,
     mergeStderr: false,
+    pmi: false,
     workingDirectory: '/tmp',
     argv,
     environment: { RANK: String(rank) },

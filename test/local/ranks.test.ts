@@ -84,9 +84,11 @@ describe('the environment of a rank', () => {
     expect(stdout).toBe('from here|a|b c|1=2 3|\n');
   });
 
-  it('a rank inherits no descriptor of ours', async () => {
+  it('a rank inherits no descriptor of ours but its PMI connection', async () => {
     const { stdout } = await Command.run(['-n', '1', 'sh', '-c', 'exec 9</proc/self/fd; ls /proc/$$/fd']);
-    expect(stdout.trim().split('\n')).toEqual(['0', '1', '2', '9']);
+    expect(stdout.trim().split('\n')).toEqual(['0', '1', '2', '29', '9']);
+    const without = await Command.run(['--pmi', 'none', '-n', '1', 'sh', '-c', 'exec 9</proc/self/fd; ls /proc/$$/fd']);
+    expect(without.stdout.trim().split('\n')).toEqual(['0', '1', '2', '9']);
   });
 });
 

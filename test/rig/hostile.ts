@@ -58,6 +58,7 @@ const failures: { readonly [Type in Failure['type']]: Extract<Failure, { readonl
     gpu,
   },
   'rank-missing': { type: 'rank-missing', ...ofRank, message: HOSTILE, stderrTail, xids },
+  'mpi-abort': { type: 'mpi-abort', ...ofRank, exitCode: 3, stderrTail },
   timeout: { type: 'timeout', seconds: 3 },
   'spawn-timeout': { type: 'spawn-timeout', seconds: 3, late: [HOSTILE, HOSTILE] },
   'init-timeout': {

@@ -179,6 +179,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     readsStdin: () => false,
     terminal: false,
     mergeStderr: false,
+    pmi: 'none' as const,
     isolateGpus: false,
   };
   const placements = placementsOf(map, facts);

@@ -22,6 +22,7 @@ const rank = {
   stdinPipe: true,
   interactive: false,
   mergeStderr: false,
+  pmi: false,
   workingDirectory: '/tmp',
   argv: ['sh', '-c', 'true'],
   environment: { A: 'b' },

@@ -152,6 +152,7 @@ describe('the spellings of options', () => {
     [['--oversubscribe=false'], { oversubscribe: false }],
     [['--plan', 'p.json'], { planFile: 'p.json' }],
     [['--engine', 'ncclrun'], { engine: 'ncclrun' }],
+    [['--pmi', 'none'], { pmi: 'none' }],
     [['--map-by', 'ppr:2:node'], { mapBy: { by: 'ppr', count: 2, object: 'node' } }],
     [['--map-by', 'slot:OVERSUBSCRIBE'], { mapBy: { by: 'slot' }, oversubscribe: true }],
     [['--map-by', 'numa', '--rank-by=numa'], { mapBy: { by: 'numa' }, rankBy: 'numa' }],
@@ -202,6 +203,7 @@ describe('the spellings of options', () => {
       oversubscribe: false,
       planFile: null,
       engine: 'none',
+      pmi: 'pmi1',
     });
   });
 

@@ -156,6 +156,7 @@ const spawnedRank = {
   stdinPipe: true,
   interactive: false,
   mergeStderr: false,
+  pmi: false,
   workingDirectory: '/w',
   argv: ['prog', 'ä'],
   environment: { RANK: '3' },
@@ -173,6 +174,7 @@ test.each([
   [{ stdinPipe: false, interactive: true }, 2],
   [{ stdinPipe: false, mergeStderr: true }, 4],
   [{ interactive: true, mergeStderr: true }, 7],
+  [{ pmi: true }, 9],
 ])('the guardian reads of a rank with %j the flags %d', (rank, flags) => {
   const reader = new ByteReader(spawnOrder(rank).subarray(4 + 8 + 4 + '/run/x'.length + 4 + 4), 'order');
   expect(reader.u32()).toBe(flags);

@@ -24,6 +24,7 @@ describe('orders', () => {
     readsStdin: (rank: number) => rank === 1,
     terminal: false,
     mergeStderr: true,
+    pmi: 'none' as const,
     isolateGpus: false,
   };
 

@@ -139,6 +139,7 @@ describe('the order', () => {
       readsStdin: (rank: number) => rank === 0,
       terminal: false,
       mergeStderr: false,
+      pmi: 'none' as const,
       isolateGpus: false,
     });
     expect(placement).toMatchObject({ hostIndex: 1, hostCount: 2, rankCount: 3 });

@@ -85,7 +85,7 @@ describe('the environment of a rank', () => {
   });
 
   test('a rank has its own numbers', () => {
-    expect(rankEnvironment(rank, 1, '/run/dir')).toEqual({
+    expect(rankEnvironment(rank, 1, '/run/dir', false)).toEqual({
       RANK: '6',
       LOCAL_RANK: '1',
       TORCHELASTIC_ERROR_FILE: '/run/dir/error-6.json',

@@ -37,6 +37,7 @@ import type { InterfaceWishes } from '../topology/interfaces.ts';
 import { AgentTopology } from './host-topology.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
 import { MemoryKills } from './memory-kills.ts';
+import { forgetOuterPmi, MpiPrograms } from './mpi-programs.ts';
 import { preloadProblem } from './preload.ts';
 import { prepareRanks } from './prepare-ranks.ts';
 import type { ReachProbe } from './reach.ts';
@@ -93,6 +94,7 @@ export class Agent {
   #memoryKills: MemoryKills | null = null;
   #hangs: HangReporter | null = null;
   #reach: ReachProbe | null = null;
+  #mpi: MpiPrograms | null = null;
   #state: State = { name: 'ready' };
   #hasLostLauncher = false;
 
@@ -117,6 +119,7 @@ export class Agent {
       leaseMs: options.local ? 0 : leaseMs, // a launcher that is stopped before it has ranks here may go on later
       endsAgent: !options.local,
     };
+    forgetOuterPmi();
     this.#guardian = startGuardian(options.native, this.#keeper, this.#socketPath, {
       frame: (frame) => this.#fromGuardian(frame),
       gone: (how) => this.#afterReports(() => void this.#guardianGone(how)),
@@ -147,9 +150,10 @@ export class Agent {
       case FrameKind.outputCredit:
         return this.#guardian.send(frame);
       case FrameKind.completed:
+      case FrameKind.keyFailed:
+        return this.#mpi?.answered(frame) === true ? undefined : this.#bootstrap?.receive(frame);
       case FrameKind.planBody:
       case FrameKind.hostPlan:
-      case FrameKind.keyFailed:
       case FrameKind.routed:
       case FrameKind.broken:
       case FrameKind.machineWanted:
@@ -324,6 +328,14 @@ export class Agent {
       this.#link.send(makeFrame(FrameKind.spawnFailed, { subject: rank, payload }));
     }
     this.#gpus.begin(placement);
+    this.#mpi = new MpiPrograms({
+      order: this.#order,
+      placement,
+      send: (frame) => this.#guardian.send(frame),
+      sendUp: (frame) => this.#link.send(frame),
+      report: (report) => this.#report(report),
+      replay: (frame) => this.#fromGuardian(frame),
+    });
     this.#guardian.send(makeFrame(FrameKind.spawn, { payload: spawnOrder }));
     setImmediate(() => (this.#memoryKills = new MemoryKills())); // while the guardian starts them
     this.#hangs = new HangReporter({
@@ -337,15 +349,19 @@ export class Agent {
 
   #fromGuardian(frame: Frame): void {
     this.#guardianLease.renew();
+    if (this.#mpi?.defers(frame) === true) return undefined;
     switch (frame.kind) {
       case FrameKind.spawned: {
         const { pid } = decodeSpawned(frame.payload);
+        this.#mpi?.spawned(frame.subject, pid);
         this.#bootstrap?.rankSpawned(frame.subject, pid);
         this.#gpus.spawned(frame.subject, pid);
         return this.#link.send(frame);
       }
       case FrameKind.exited:
         return this.#rankEnded(frame);
+      case FrameKind.pmi:
+        return this.#mpi?.receive(frame);
       case FrameKind.spawnFailed:
       case FrameKind.output:
       case FrameKind.stdinCredit:
@@ -369,7 +385,10 @@ export class Agent {
     if (killed && this.#state.name === 'running' && this.#memoryKills?.another() === true)
       this.#report({ type: 'out-of-memory', rank });
     if (exited.exitCode !== 0) this.#gpus.failed(rank);
-    const report = (): void => this.#link.send(frame);
+    const report = (): void => {
+      this.#mpi?.rankEnded(rank, exited);
+      this.#link.send(frame);
+    };
     if (this.#bootstrap === null) report();
     else this.#bootstrap.rankEnded(rank, exited, report);
   }
@@ -421,6 +440,7 @@ export class Agent {
     this.#guardian.close();
     this.#hangs?.stop();
     this.#gpus.stop();
+    this.#mpi?.close();
     this.#bootstrap?.close();
     this.#reach?.close();
     return goodbye;

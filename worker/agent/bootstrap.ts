@@ -30,7 +30,7 @@ import { Departures } from './departures.ts';
 import { EngineChannel } from './engine.ts';
 import { EngineRequests } from './engine-requests.ts';
 import { Engines } from './engines.ts';
-import { PendingGathers } from './pending-gathers.ts';
+import { FLUSH_AFTER_MS, PendingGathers } from './pending-gathers.ts';
 import { ProcessExits } from './process-exits.ts';
 import { refusalFrame } from './refusal.ts';
 import type { NicPair, RankPositionsQuery } from '../../control/messages/hang.ts';
@@ -60,12 +60,6 @@ interface BootstrapOptions {
   /** Called when the last connected process is gone. */
   onDeserted?(): void;
 }
-
-/**
- * Time after which the agent sends the contributions of an incomplete gather to the launcher. With several hosts the launcher completes gathers and
- * should get contributions soon; with one host most gathers complete at the agent.
- */
-const FLUSH_AFTER_MS = { oneHost: 500, severalHosts: 1 } as const;
 
 export class Bootstrap {
   readonly #options: BootstrapOptions;

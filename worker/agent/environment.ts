@@ -1,5 +1,6 @@
 /** The environment that every rank finds, beside its host's own and what -x passes on. */
 import type { AgentOrder, LocalRanks, OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
+import { PMI_DESCRIPTOR } from '../../control/messages/guardian.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 
 export interface HostEnvironment {
@@ -42,7 +43,13 @@ export function jobEnvironment({ order, placement, agentSocket, localRanks }: Ho
     NCCLRUN_SIZE: size,
     NCCLRUN_AGENT: agentSocket,
     NCCLRUN_UNIQUE_ID: order.uniqueId,
+    ...(placement.pmi === undefined ? {} : pmiOfHost(size, localSize)),
   };
+}
+
+/** What MPICH, MVAPICH and Intel MPI look for; MPI_* as MPICH's launcher has them. */
+function pmiOfHost(size: string, localSize: string): Record<string, string> {
+  return { PMI_FD: String(PMI_DESCRIPTOR), PMI_SIZE: size, PMI_SPAWNED: '0', MPI_LOCALNRANKS: localSize };
 }
 
 /** What -x passes on, but for what only the job knows: 'OMPI_*' of a surrounding mpirun must not hide the rank's own. */
@@ -58,6 +65,7 @@ export function rankEnvironment(
   { rank, program }: Pick<OrderedRank, 'rank' | 'program'>,
   localRank: number,
   runtimeDirectory: string,
+  pmi: boolean,
 ): Record<string, string> {
   const global = String(rank);
   const local = String(localRank);
@@ -71,6 +79,7 @@ export function rankEnvironment(
     NCCLRUN_RANK: global,
     NCCLRUN_LOCAL_RANK: local,
     NCCLRUN_PROGRAM: String(program),
+    ...(pmi ? { PMI_RANK: global, MPI_LOCALRANKID: local } : {}),
   };
 }
 

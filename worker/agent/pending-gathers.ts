@@ -16,7 +16,20 @@ import type { PendingGather } from '../../control/rendezvous/collector.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import type { Requester, Engine } from './engine.ts';
 
-interface PendingGathersOptions {
+/**
+ * Time after which the agent sends the contributions of an incomplete gather to the launcher. With several hosts the launcher completes gathers and
+ * should get contributions soon; with one host most gathers complete at the agent.
+ */
+export const FLUSH_AFTER_MS = { oneHost: 500, severalHosts: 1 } as const;
+
+/** Who contributes. */
+interface Contributor {
+  readonly engine: Pick<Engine, 'jobRank' | 'pid'>;
+  /** In the communicator. */
+  readonly rank: number;
+}
+
+interface PendingGathersOptions<Asker> {
   readonly hostIndex: number;
   readonly hostName: string;
   readonly epoch: number;
@@ -29,8 +42,8 @@ interface PendingGathersOptions {
   /** Ranks of the communicator that are gone, where all that it has had are here; null: it is elsewhere, too. */
   readonly goneHere: (key: Key) => ReadonlyMap<number, string> | null;
   sendUp(frame: Frame): void;
-  complete(gather: PendingGather, requesters: readonly Requester[]): void;
-  refuse(requesters: readonly Requester[], failure: RendezvousFailure): void;
+  complete(gather: PendingGather, requesters: readonly Asker[]): void;
+  refuse(requesters: readonly Asker[], failure: RendezvousFailure): void;
 }
 
 interface Contribution {
@@ -39,9 +52,9 @@ interface Contribution {
   readonly bytes: Uint8Array;
 }
 
-interface Pending {
+interface Pending<Asker> {
   readonly key: Key;
-  readonly requesters: Requester[];
+  readonly requesters: Asker[];
   /** Ranks that it completes without. */
   readonly leftOut: readonly number[];
   /** Those are whoever is gone. */
@@ -53,12 +66,12 @@ interface Pending {
   timer: NodeJS.Timeout | null;
 }
 
-export class PendingGathers {
-  readonly #options: PendingGathersOptions;
+export class PendingGathers<Asker extends Contributor = Requester> {
+  readonly #options: PendingGathersOptions<Asker>;
   readonly #collector: Collector;
-  readonly #pending = new Map<string, Pending>();
+  readonly #pending = new Map<string, Pending<Asker>>();
 
-  constructor(options: PendingGathersOptions) {
+  constructor(options: PendingGathersOptions<Asker>) {
     this.#options = options;
     this.#collector = new Collector({ epoch: options.epoch, hostName: () => options.hostName });
   }
@@ -68,7 +81,7 @@ export class PendingGathers {
     return this.#pending.size;
   }
 
-  add({ key, size, bytes }: Contribution, requester: Requester): void {
+  add({ key, size, bytes }: Contribution, requester: Asker): void {
     const name = keyName(key);
     const { engine, rank } = requester;
     const entry = { rank, jobRank: engine.jobRank, pid: engine.pid, bytes };
@@ -76,7 +89,7 @@ export class PendingGathers {
     const { leftOut, withoutGone } = isShrinkRound(key.round)
       ? readSplit(bytes, size, rank)
       : { leftOut: [], withoutGone: false };
-    const pending: Pending = known ?? {
+    const pending: Pending<Asker> = known ?? {
       key,
       requesters: [],
       leftOut,
@@ -120,7 +133,7 @@ export class PendingGathers {
   }
 
   /** The launcher is about to answer a key that nobody here had to ask for. */
-  expect(key: Key, requesters: readonly Requester[]): void {
+  expect(key: Key, requesters: readonly Asker[]): void {
     this.#pending.set(keyName(key), {
       key,
       requesters: [...requesters],
@@ -133,7 +146,7 @@ export class PendingGathers {
   }
 
   /** The answer to a key is there: who asked. Those of gone engines are left out. */
-  take(key: Key): Requester[] {
+  take(key: Key): Asker[] {
     const name = keyName(key);
     const pending = this.#pending.get(name);
     if (pending === undefined) return [];
@@ -147,7 +160,7 @@ export class PendingGathers {
   }
 
   /** An engine is gone or gives up: nobody can wait for its answers, and what it takes part in cannot complete. */
-  leave(engine: Engine, how: LeftHow, describe: (rank: number) => string): void {
+  leave(engine: Asker['engine'], how: LeftHow, describe: (rank: number) => string): void {
     for (const pending of Array.from(this.#pending.values())) {
       const requester = pending.requesters.find((one) => one.engine === engine);
       if (requester !== undefined) this.fail(pending.key, requester.rank, how, describe(requester.rank));
@@ -181,16 +194,16 @@ export class PendingGathers {
   }
 
   /** It waits for nobody elsewhere, and who is gone is known here. */
-  #settlesHere({ key, withoutGone }: Pending): boolean {
+  #settlesHere({ key, withoutGone }: Pending<Asker>): boolean {
     return withoutGone && this.#options.goneHere(key) !== null;
   }
 
-  #allHaveContributed(pending: Pending): boolean {
+  #allHaveContributed(pending: Pending<Asker>): boolean {
     const ranks = new Set(pending.requesters.map(({ engine }) => engine.jobRank).filter((rank) => rank >= 0));
     return ranks.size >= this.#options.localRanks();
   }
 
-  #flush(pending: Pending): void {
+  #flush(pending: Pending<Asker>): void {
     if (pending.timer !== null) clearTimeout(pending.timer);
     pending.timer = null;
     pending.forwarded = true;
@@ -204,7 +217,7 @@ export class PendingGathers {
     }
   }
 
-  #forget(name: string, pending: Pending): void {
+  #forget(name: string, pending: Pending<Asker>): void {
     if (pending.timer !== null) clearTimeout(pending.timer);
     this.#pending.delete(name);
   }

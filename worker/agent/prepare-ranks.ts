@@ -68,22 +68,23 @@ function prepareRank(
   localRank: number,
   program: OrderedProgram,
   gpus: readonly VisibleGpu[],
-  { local, runtimeDirectory }: RankFacts,
+  { local, runtimeDirectory, placement }: RankFacts,
 ): RankSpawn | null {
   const { rank, stdinPipe, interactive, mergeStderr, cpus } = ordered;
   const { workingDirectory: directory } = program;
   // In the user's own directory, their PWD holds: it may have the symbolic link through which they entered it.
   const stays = local && !program.workingDirectoryGiven;
+  const pmi = placement.pmi !== undefined;
   const environment = {
     ...program.environment,
     ...gpuEnvironment(ordered, localRank, gpus, program.environment, process.env['CUDA_VISIBLE_DEVICES']),
-    ...rankEnvironment(ordered, localRank, runtimeDirectory),
+    ...rankEnvironment(ordered, localRank, runtimeDirectory, pmi),
     ...(stays ? {} : { PWD: directory }),
   };
   const interpreted = interpretedProgram(program.argv, directory);
   if (interpreted !== null && !interpreted.readable) return null;
   const argv = interpreted?.argv ?? program.argv;
-  return { rank, stdinPipe, interactive, mergeStderr, workingDirectory: directory, argv, environment, cpus };
+  return { rank, stdinPipe, interactive, mergeStderr, pmi, workingDirectory: directory, argv, environment, cpus };
 }
 
 /** Returns the home directory if the launcher's own directory does not exist on this host. */

@@ -76,6 +76,17 @@ export const ranksOptions = [
     default: 'none',
   },
   {
+    name: 'pmi',
+    flags: ['--pmi'],
+    environment: ['NCCLRUN_PMI'],
+    project: 'any',
+    kind: { type: 'choice', choices: ['none', 'pmi1'] },
+    argument: 'none|pmi1',
+    group: 'ranks',
+    help: 'what MPI programs find: MPICH’s, MVAPICH’s and Intel’s use pmi1',
+    default: 'pmi1',
+  },
+  {
     name: 'plan',
     flags: ['--plan'],
     environment: ['NCCLRUN_PLAN'],
