@@ -1,5 +1,6 @@
 /** The environment that every rank finds, beside its host's own and what -x passes on. */
 import type { AgentOrder, LocalRanks, OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
+import { portRangeText } from '../../control/port-range.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 
 export interface HostEnvironment {
@@ -42,6 +43,7 @@ export function jobEnvironment({ order, placement, agentSocket, localRanks }: Ho
     NCCLRUN_SIZE: size,
     NCCLRUN_AGENT: agentSocket,
     NCCLRUN_UNIQUE_ID: order.uniqueId,
+    ...(order.portRange === null ? {} : { NCCLRUN_PORT_RANGE: portRangeText(order.portRange) }),
   };
 }
 
