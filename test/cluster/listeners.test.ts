@@ -33,7 +33,7 @@ describeIf(clusterUnavailable(), 'the listeners of a host', () => {
     expect((await command.outcome).status).toBe(0);
   });
 
-  it('with --port-range all of a job listen in the range', async () => {
+  it('all listeners of a job are in the range of --port-range', async () => {
     const before = await listeners();
     await using steering = await Steering.open();
     const words = ['--port-range', '20000-20015', '-H', 'h1:4,h2:1', ...steering.options, steering.program];
@@ -47,7 +47,7 @@ describeIf(clusterUnavailable(), 'the listeners of a host', () => {
     expect((await command.outcome).status).toBe(0);
   });
 
-  it('with --port-range a job runs behind a firewall that drops all other ports, where it does not without', async () => {
+  it('a firewall that drops all ports but those of --port-range lets a job run, and no job without it', async () => {
     const rules = [
       ['-i', 'lo', '-j', 'ACCEPT'],
       ['-m', 'conntrack', '--ctstate', 'ESTABLISHED,RELATED', '-j', 'ACCEPT'],

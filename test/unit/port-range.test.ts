@@ -65,7 +65,7 @@ describe('a server within a range', () => {
     );
   });
 
-  test('without a range has a port of the system', async () => {
+  test('takes a port of the system where there is no range', async () => {
     const made = server();
     await listenWithin(made, {}, null);
     expect(portOf(made)).toBeGreaterThan(0);
@@ -84,6 +84,11 @@ test('native code finds free ports within the range, and says that there are too
   );
 });
 
+const ports = (first: number, last: number, simulated: object | null = null) => ({
+  portRange: { first, last },
+  simulated,
+});
+
 describe('a range that is too small', () => {
   const machine = {
     hostName: 'head',
@@ -98,11 +103,6 @@ describe('a range that is too small', () => {
     const wish = { mapBy: { by: 'slot' }, rankBy: null, oversubscribe: false, programs } as const;
     return mapRanks(allocateHosts({ hostfile: null, hostList }, machine), wish, null);
   };
-  const ports = (first: number, last: number, simulated: object | null = null) => ({
-    portRange: { first, last },
-    simulated,
-  });
-
   test('is refused with the host, the number that it needs and a range that has it', () => {
     expect(tooFewPorts(ports(20_000, 20_015), mapOf('a:2,b:8'))).toEqual({
       type: 'usage',
