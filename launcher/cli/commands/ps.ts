@@ -10,7 +10,9 @@ export async function ps(argv: readonly string[]): Promise<number> {
   const { asked, settings } = await readWords<'help' | 'json'>(argv, commandTable.ps);
   if (asked === 'help') return (await import('./help.ts')).help('ps');
   const jobs = runningJobs();
-  const text = settings.flag('json') ? `${JSON.stringify({ schemaVersion: 1, jobs })}\n` : jobsText(jobs, Date.now());
+  const text = settings.flag('json')
+    ? `${JSON.stringify({ schemaVersion: 1, jobs: jobs.map(({ output: _, ...job }) => job) })}\n`
+    : jobsText(jobs, Date.now());
   await standardStreams().stdout.print(text);
   return 0;
 }
