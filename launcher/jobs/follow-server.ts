@@ -51,6 +51,10 @@ export class FollowServer {
     }
   }
 
+  get isFollowed(): boolean {
+    return this.#followers.size > 0;
+  }
+
   event(event: JobEvent): void {
     for (const follower of this.#followers) follower.event(event);
   }

@@ -28,6 +28,8 @@ export const FollowKind = {
   ended: 3,
   /** What was asked for has been sent, and the job runs. */
   shown: 4,
+  /** From here on output is sent. */
+  begun: 5,
 } as const;
 export type FollowKind = (typeof FollowKind)[keyof typeof FollowKind];
 

@@ -19,10 +19,14 @@ const PLACE_MS = 5000;
 const UNSEEN = 125;
 const COLOUR_VARIABLES = ['FORCE_COLOR', 'NO_COLOR', 'TERM'] as const;
 
-export type FollowWish = Pick<FollowRequest, 'follows' | 'kept'> & { readonly ranks: readonly RankRange[] | null };
+export interface FollowWish extends Pick<FollowRequest, 'follows' | 'kept'> {
+  readonly ranks: readonly RankRange[] | null;
+  /** Printed once output is on its way; empty: nothing is. */
+  readonly greeting: string;
+}
 
 /** Resolves with the job's exit status once it has ended, with 0 if it is not followed. Rejects with a FailureError (usage) for one that cannot be. */
-export async function follow(job: RunningJob, wish: FollowWish): Promise<number> {
+export async function follow(job: RunningJob, { greeting, ...wish }: FollowWish): Promise<number> {
   const { socket: name, key } = await placeOf(job);
   const streams = standardStreams();
   const request: FollowRequest = {
@@ -43,7 +47,7 @@ export async function follow(job: RunningJob, wish: FollowWish): Promise<number>
     );
   }
   socket.write(`${JSON.stringify(request)}\n`);
-  const status = await shown(socket);
+  const status = await shown(socket, greeting);
   if (status !== null) return status;
   const id = printableLine(job.jobId);
   await streams.stderr.print(
@@ -57,7 +61,7 @@ export async function follow(job: RunningJob, wish: FollowWish): Promise<number>
 const ended = 'it has ended; its output is where it went, and in the files of its --output if it has some';
 
 /** Null: the other side left without a word. */
-async function shown(socket: Socket): Promise<number | null> {
+async function shown(socket: Socket, greeting: string): Promise<number | null> {
   const streams = standardStreams();
   const frames = new FollowFrames();
   try {
@@ -65,6 +69,7 @@ async function shown(socket: Socket): Promise<number | null> {
       for (const { kind, payload } of frames.push(bytes)) {
         if (kind === FollowKind.stdout) await streams.stdout.write(payload);
         else if (kind === FollowKind.stderr) await streams.stderr.write(payload);
+        else if (kind === FollowKind.begun) await streams.stderr.print(greeting);
         else return kind === FollowKind.ended ? (payload[0] ?? UNSEEN) : 0;
       }
     }

@@ -45,6 +45,7 @@ export class Follower {
   }
 
   begin({ started, pieces, dropped }: KeptOutput): void {
+    this.#send(followFrame(FollowKind.begun, Buffer.alloc(0)), () => undefined);
     this.#reporter.event(started);
     if (!this.#request.kept) return;
     if (dropped > 0) this.#note(`${dropped} bytes of output came before this and are not kept`);

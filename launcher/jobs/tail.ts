@@ -4,17 +4,27 @@
  */
 import type { JobEvent, OutputChunk } from '../model/event.ts';
 import type { JobRequest, JobResult, Reporter } from '../model/types.ts';
+import { ByteRing } from './byte-ring.ts';
 import type { FollowServer } from './follow-server.ts';
 import type { JobNote } from './note.ts';
 
 const KEPT_BYTES = 1024 * 1024;
-/** Counted for each piece beside its bytes. */
-const PIECE_BYTES = 128;
+const MAX_PIECES = 8192;
 const BEFORE_SERVING_MS = 100;
 
 export type Kept =
   | { readonly type: 'output'; readonly chunk: OutputChunk }
   | { readonly type: 'event'; readonly event: JobEvent };
+
+/** `start`: of its bytes in the ring; of an event, how many came before. */
+type Piece =
+  | {
+      readonly type: 'output';
+      readonly chunk: Omit<OutputChunk, 'bytes'>;
+      readonly start: number;
+      readonly length: number;
+    }
+  | { readonly type: 'event'; readonly event: JobEvent; readonly start: number };
 
 /** How the launcher's own terminal shows output. */
 export type JobLook = Pick<JobRequest, 'tagOutput' | 'timestampOutput' | 'onHang'>;
@@ -34,11 +44,11 @@ export class JobTail implements Reporter {
   readonly #look: JobLook;
   readonly #note: JobNote;
   #started: JobEvent | null = null;
-  #pieces: Kept[] = [];
+  readonly #ring = new ByteRing(KEPT_BYTES);
+  #written = 0;
+  #pieces: Piece[] = [];
   /** Pieces at the beginning that are dropped already. */
   #first = 0;
-  #bytes = 0;
-  #dropped = 0;
   #timer: NodeJS.Timeout | null = null;
   #server: FollowServer | null = null;
   #hasEnded = false;
@@ -50,25 +60,28 @@ export class JobTail implements Reporter {
 
   get kept(): KeptOutput | null {
     const started = this.#started;
-    return started === null ? null : { started, pieces: this.#pieces.slice(this.#first), dropped: this.#dropped };
+    if (started === null) return null;
+    const pieces = this.#pieces.slice(this.#first);
+    return { started, pieces: pieces.map((piece) => this.#copy(piece)), dropped: pieces[0]?.start ?? this.#written };
   }
 
   event(event: JobEvent): void {
     if (event.type === 'job-started') {
       this.#started = event;
       this.#timer = setTimeout(() => void this.#serve(event.jobId), BEFORE_SERVING_MS).unref();
-    } else if (SHOWN.has(event.type)) this.#keep({ type: 'event', event }, 0);
+    } else if (SHOWN.has(event.type)) this.#keep({ type: 'event', event, start: this.#written });
     this.#server?.event(event);
   }
 
   /** Nobody who follows holds up the job. */
   output(chunk: OutputChunk): Promise<void> {
-    if (chunk.bytes.length > 0) {
-      const own = { ...chunk, bytes: Buffer.from(chunk.bytes.subarray(-KEPT_BYTES)) };
-      this.#dropped += chunk.bytes.length - own.bytes.length;
-      this.#keep({ type: 'output', chunk: own }, own.bytes.length);
-      this.#server?.output(own);
-    }
+    const { bytes, ...described } = chunk;
+    if (bytes.length === 0) return Promise.resolve();
+    const last = bytes.subarray(-KEPT_BYTES);
+    const start = this.#ring.append(bytes) + bytes.length - last.length;
+    this.#written += bytes.length;
+    this.#keep({ type: 'output', chunk: described, start, length: last.length });
+    if (this.#server?.isFollowed === true) this.#server.output({ ...described, bytes: Buffer.from(last) });
     return Promise.resolve();
   }
 
@@ -78,19 +91,23 @@ export class JobTail implements Reporter {
     await this.#server?.close(result);
   }
 
-  #keep(piece: Kept, bytes: number): void {
+  #keep(piece: Piece): void {
     this.#pieces.push(piece);
-    this.#bytes += bytes + PIECE_BYTES;
-    while (this.#bytes > KEPT_BYTES + PIECE_BYTES) {
-      const oldest = this.#pieces[this.#first];
-      const length = oldest?.type === 'output' ? oldest.chunk.bytes.length : 0;
-      this.#dropped += length;
-      this.#bytes -= length + PIECE_BYTES;
-      this.#first += 1;
-    }
+    while (this.#isOver(this.#pieces[this.#first])) this.#first += 1;
     if (this.#first * 2 <= this.#pieces.length) return;
     this.#pieces = this.#pieces.slice(this.#first);
     this.#first = 0;
+  }
+
+  #isOver(oldest: Piece | undefined): boolean {
+    if (oldest === undefined) return false;
+    return oldest.start < this.#ring.first || this.#pieces.length - this.#first > MAX_PIECES;
+  }
+
+  #copy(piece: Piece): Kept {
+    if (piece.type === 'event') return piece;
+    const bytes = this.#ring.copy(piece.start, piece.length);
+    return { type: 'output', chunk: { ...piece.chunk, bytes } };
   }
 
   /** A job that cannot be followed goes on all the same. */

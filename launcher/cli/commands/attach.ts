@@ -2,7 +2,6 @@
 import { printableLine } from '../../../control/printable.ts';
 import { namedJob } from '../../jobs/find.ts';
 import { follow } from '../../jobs/follow.ts';
-import { standardStreams } from '../../report/standard-streams.ts';
 import { commandTable } from '../command-table.ts';
 import { followedRanks } from '../followed-ranks.ts';
 import { readWords } from '../read-words.ts';
@@ -14,8 +13,6 @@ export async function attach(argv: readonly string[]): Promise<number> {
   const job = namedJob('attach', words);
   const ranks = followedRanks(settings.text('rank'), job);
   const id = printableLine(job.jobId);
-  await standardStreams().stderr.print(
-    `ncclrun: attached to job ${id}: ^C detaches, ncclrun stop ${id} ends it, ncclrun logs ${id} has earlier output; stdin is not passed on\n`,
-  );
-  return await follow(job, { follows: true, kept: false, ranks });
+  const greeting = `ncclrun: attached to job ${id}: ^C detaches, ncclrun stop ${id} ends it, ncclrun logs ${id} has earlier output; stdin is not passed on\n`;
+  return await follow(job, { follows: true, kept: false, ranks, greeting });
 }

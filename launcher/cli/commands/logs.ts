@@ -11,5 +11,5 @@ export async function logs(argv: readonly string[]): Promise<number> {
   if (asked === 'help') return (await import('./help.ts')).help('logs');
   const job = namedJob('logs', words);
   const ranks = followedRanks(settings.text('rank'), job);
-  return await follow(job, { follows: settings.flag('follow'), kept: true, ranks });
+  return await follow(job, { follows: settings.flag('follow'), kept: true, ranks, greeting: '' });
 }
