@@ -60,6 +60,17 @@ export function namedJob(command: string, [word, ...others]: readonly string[]):
   );
 }
 
+/** What ncclrun ps prints of a job: not the key to its output. */
+export function listed({
+  jobId,
+  pid,
+  startedAt,
+  programs,
+  hosts,
+}: RunningJob): Omit<RunningJob, 'output' | 'schemaVersion'> {
+  return { jobId, startedAt, programs, hosts, pid };
+}
+
 export function isRunning(job: RunningJob): boolean {
   return jobNow(job) !== null;
 }

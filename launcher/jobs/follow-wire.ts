@@ -33,7 +33,7 @@ export const FollowKind = {
 } as const;
 export type FollowKind = (typeof FollowKind)[keyof typeof FollowKind];
 
-export interface FollowFrame {
+interface FollowFrame {
   readonly kind: number;
   readonly payload: Uint8Array;
 }

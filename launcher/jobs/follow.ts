@@ -19,7 +19,7 @@ const PLACE_MS = 5000;
 const UNSEEN = 125;
 const COLOUR_VARIABLES = ['FORCE_COLOR', 'NO_COLOR', 'TERM'] as const;
 
-export interface FollowWish extends Pick<FollowRequest, 'follows' | 'kept'> {
+interface FollowWish extends Pick<FollowRequest, 'follows' | 'kept'> {
   readonly ranks: readonly RankRange[] | null;
   /** Printed once output is on its way; empty: nothing is. */
   readonly greeting: string;

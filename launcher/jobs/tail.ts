@@ -12,7 +12,7 @@ const KEPT_BYTES = 1024 * 1024;
 const MAX_PIECES = 8192;
 const BEFORE_SERVING_MS = 100;
 
-export type Kept =
+type Kept =
   | { readonly type: 'output'; readonly chunk: OutputChunk }
   | { readonly type: 'event'; readonly event: JobEvent };
 

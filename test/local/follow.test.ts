@@ -94,7 +94,7 @@ it('a reader that is stopped does not hold up the job, nor its end', async () =>
   expect(after.stderr).toMatch(/^ncclrun: job [0-9a-f]+ has ended, and its status is not known here$/mu);
 });
 
-it('a reader that was stopped for a while is told how much it has missed', async () => {
+it('a reader that goes on after a stop prints how much it has missed', async () => {
   await using steering = await Steering.open();
   await using job = open(1, steering);
   const rank = await steering.rank(0);

@@ -1,5 +1,5 @@
 /** `ncclrun ps`: this user's running jobs. */
-import { runningJobs } from '../../jobs/find.ts';
+import { listed, runningJobs } from '../../jobs/find.ts';
 import { jobsText } from '../../jobs/text.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { commandTable } from '../command-table.ts';
@@ -11,7 +11,7 @@ export async function ps(argv: readonly string[]): Promise<number> {
   if (asked === 'help') return (await import('./help.ts')).help('ps');
   const jobs = runningJobs();
   const text = settings.flag('json')
-    ? `${JSON.stringify({ schemaVersion: 1, jobs: jobs.map(({ output: _, ...job }) => job) })}\n`
+    ? `${JSON.stringify({ schemaVersion: 1, jobs: jobs.map(listed) })}\n`
     : jobsText(jobs, Date.now());
   await standardStreams().stdout.print(text);
   return 0;
