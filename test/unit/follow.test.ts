@@ -22,14 +22,15 @@ describe('a ring of bytes', () => {
   });
 });
 
+const tail = () => {
+  const made = new JobTail({ tagOutput: 'auto', timestampOutput: false, onHang: 'report' }, new JobNote());
+  made.event({ type: 'job-started', time: 1, jobId: 'j', ranks: 1, hosts: ['a'], programs: [['p']] });
+  return made;
+};
+const chunk = (bytes: Uint8Array) =>
+  ({ rank: 0, host: 'a', stream: 'stdout', time: 1, bytes, partial: false }) as const;
+
 describe('kept output', () => {
-  const tail = () => {
-    const made = new JobTail({ tagOutput: 'auto', timestampOutput: false, onHang: 'report' }, new JobNote());
-    made.event({ type: 'job-started', time: 1, jobId: 'j', ranks: 1, hosts: ['a'], programs: [['p']] });
-    return made;
-  };
-  const chunk = (bytes: Uint8Array) =>
-    ({ rank: 0, host: 'a', stream: 'stdout', time: 1, bytes, partial: false }) as const;
   test('is a copy, in order with the events that a terminal shows', async () => {
     const made = tail();
     const bytes = Buffer.from('one\n');
