@@ -21,12 +21,12 @@ export function tooFewPorts({ portRange, simulated }: PortNeed, map: RankMap | n
   const most = Math.max(...byHost);
   const ranks = simulated === null ? most : map.ranks.length;
   const host = simulated === null ? (map.hosts[byHost.indexOf(most)]?.name ?? '') : 'this machine';
-  const needed = ranks * PORTS_OF_RANK + 1;
+  const needed = ranks * PORTS_OF_RANK;
   const ports = portsIn(portRange);
   if (ports >= needed) return null;
   return {
     type: 'usage',
-    message: `--port-range ${portRangeText(portRange)} has ${ports} ports, and ${host} needs at least ${needed}: for each of its ${ranks} ranks one for each communicator and one for each NIC, and MASTER_PORT`,
+    message: `--port-range ${portRangeText(portRange)} has ${ports} ports, and ${host} needs at least ${needed}: for each of its ${ranks} ranks one for each communicator and one for each NIC`,
     remedy: `write a range of ${needed} ports or more, such as --port-range ${suggested(portRange, needed)}`,
   };
 }

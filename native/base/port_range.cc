@@ -82,16 +82,20 @@ Descriptor listenWithin(sockaddr_storage address, socklen_t length, int flags, i
                         uint32_t start, uint16_t avoided, int& error) {
   setPort(address, 0);
   if (range.isSystems()) return tryListen(address, length, flags, backlog, false, error);
+  // Connections of an earlier job may be in TIME_WAIT for a minute, and must not hold a port: addresses are reused,
+  // which does not let two sockets listen on one.
+  const auto tryPort = [&](uint16_t port) {
+    setPort(address, port);
+    return tryListen(address, length, flags, backlog, true, error);
+  };
   error = EADDRINUSE;
   Descriptor listener;
   for (uint32_t i = 0; i < range.size() && error == EADDRINUSE; i++) {
     const auto port = uint16_t(range.first + (start + i) % range.size());
-    if (port == avoided) continue;
-    setPort(address, port);
-    // Connections of an earlier job may be in TIME_WAIT for a minute, and must not hold a port. It does not let two
-    // sockets listen on one.
-    listener = tryListen(address, length, flags, backlog, true, error);
+    if (port != avoided) listener = tryPort(port);
   }
+  const bool mayTakeAvoided = avoided >= range.first && avoided <= range.last;
+  if (error == EADDRINUSE && mayTakeAvoided) listener = tryPort(avoided);
   return listener;
 }
 
@@ -113,7 +117,7 @@ std::string listenersBehind(int error) {
   return ": every port of " + text + " (--port-range) is in use on " + hostName() +
          "; a rank needs one for each communicator and one for each NIC that it uses, so " + std::to_string(ranks) +
          (ranks == 1 ? " rank" : " ranks") + " of a host need at least " + std::to_string(2 * ranks) +
-         ", and one for MASTER_PORT; widen the range, or end what listens there (ss -ltnp shows it)";
+         "; widen the range, or end what listens there (ss -ltnp shows it)";
 }
 
 uint16_t portOf(const sockaddr_storage& address) {

@@ -22,13 +22,13 @@ struct PortRange {
 bool parsePortRange(std::string_view text, PortRange& range);
 
 // A socket that listens at the address, on a port of the range; IPv6's "::" stands for IPv4, too. It begins at the
-// `start`-th port and steps over `avoided` and over ports that others hold. `flags`: of socket(). Not valid: `error` is
-// that of the last attempt.
+// `start`-th port, steps over ports that others hold, and takes `avoided` last. `flags`: of socket(). Not valid:
+// `error` is that of the last attempt.
 Descriptor listenWithin(sockaddr_storage address, socklen_t length, int flags, int backlog, PortRange range,
                         uint32_t start, uint16_t avoided, int& error);
 
 // The same within NCCLRUN_PORT_RANGE, from a place that differs between the ranks of a host. MASTER_PORT is left to the
-// program.
+// program as long as there are others.
 Descriptor listenForHosts(const sockaddr_storage& address, socklen_t length, int flags, int backlog, int& error);
 
 // For the end of a sentence about listenForHosts(): what is wrong with the range, or portsBehind().

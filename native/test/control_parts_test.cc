@@ -281,8 +281,13 @@ void portRanges() {
   EXPECT(full.code == ncclSystemError &&
          full.sentence.find("every port of " + alone + " (--port-range) is in use on ") != std::string::npos);
   close(listener);
-  setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
-  EXPECT(!listenForPeers(other, again).ok());
+  const int master = 10000 + getpid() % 20000;  // below the ports that the system chooses
+  setenv("MASTER_PORT", std::to_string(master).c_str(), 1);
+  setenv("NCCLRUN_PORT_RANGE", (std::to_string(master) + "-" + std::to_string(master + 1)).c_str(), 1);
+  EXPECT(listenForPeers(listener, again).ok() && again == master + 1);
+  EXPECT(listenForPeers(other, again).ok() && again == master);
+  close(listener);
+  close(other);
   unsetenv("MASTER_PORT");
   setenv("NCCLRUN_PORT_RANGE", "many", 1);
   EXPECT(listenForPeers(other, again).sentence.find("NCCLRUN_PORT_RANGE=many is no range of ports") !=

@@ -104,24 +104,24 @@ describe('a range that is too small', () => {
     return mapRanks(allocateHosts({ hostfile: null, hostList }, machine), wish, null);
   };
   test('is refused with the host, the number that it needs and a range that has it', () => {
-    expect(tooFewPorts(ports(20_000, 20_015), mapOf('a:2,b:8'))).toEqual({
+    expect(tooFewPorts(ports(20_000, 20_015), mapOf('a:2,b:9'))).toEqual({
       type: 'usage',
       message:
-        '--port-range 20000-20015 has 16 ports, and b needs at least 17: for each of its 8 ranks one for each communicator and one for each NIC, and MASTER_PORT',
-      remedy: 'write a range of 17 ports or more, such as --port-range 20000-20016',
+        '--port-range 20000-20015 has 16 ports, and b needs at least 18: for each of its 9 ranks one for each communicator and one for each NIC',
+      remedy: 'write a range of 18 ports or more, such as --port-range 20000-20017',
     });
   });
 
   test('near the last port is answered with a range that ends there', () => {
     expect(tooFewPorts(ports(65_535, 65_535), mapOf('a:1,b:1'))).toMatchObject({
-      remedy: 'write a range of 3 ports or more, such as --port-range 65533-65535',
+      remedy: 'write a range of 2 ports or more, such as --port-range 65534-65535',
     });
   });
 
   test('counts the ranks of all hosts that one machine plays', () => {
-    expect(tooFewPorts(ports(20_000, 20_005), mapOf('a:2,b:2'))).toBeNull();
+    expect(tooFewPorts(ports(20_000, 20_003), mapOf('a:2,b:2'))).toBeNull();
     expect(tooFewPorts(ports(20_000, 20_005, {}), mapOf('a:2,b:2'))).toMatchObject({
-      message: expect.stringContaining('this machine needs at least 9: for each of its 4 ranks'),
+      message: expect.stringContaining('this machine needs at least 8: for each of its 4 ranks'),
     });
   });
 
