@@ -13,7 +13,8 @@ import type { JobLook, KeptOutput } from './tail.ts';
 import type { FollowPlace } from './note.ts';
 
 const KEY_BYTES = 16;
-const MAX_CONNECTIONS = 64;
+/** Connections that have not asked; one more takes the place of the oldest. */
+const MAX_STRANGERS = 64;
 /** For the request of somebody who connects. */
 const REQUEST_MS = 5000;
 const NEWLINE = 0x0a;
@@ -35,7 +36,6 @@ export class FollowServer {
     this.#look = look;
     this.#keptNow = keptNow;
     this.#server = createServer((socket) => this.#enter(socket));
-    this.#server.maxConnections = MAX_CONNECTIONS;
   }
 
   /** Null where the system does not let us. */
@@ -71,6 +71,8 @@ export class FollowServer {
   }
 
   #enter(socket: Socket): void {
+    const [oldest] = this.#strangers;
+    if (this.#strangers.size >= MAX_STRANGERS) oldest?.destroy();
     const chunks: Buffer[] = [];
     const timer = setTimeout(() => socket.destroy(), REQUEST_MS).unref();
     socket.unref();

@@ -163,6 +163,10 @@ it('nobody gets output without the key, which ncclrun ps does not print', async 
   ).toBe(0);
   expect(await answer(JSON.stringify({ ...request, key: '' }))).toBe(0);
   expect(await answer('what')).toBe(0);
+  const silent = Array.from({ length: 100 }, () => connect(`\0${name}`).on('error', () => undefined));
+  await Promise.all(silent.map((socket) => once(socket, 'connect')));
+  expect(await answer(JSON.stringify(request))).toBeGreaterThan(0);
+  for (const socket of silent) socket.destroy();
   expect((await Command.run(['ps', '--json'])).stdout).not.toContain(key);
   await rank.exit(0);
 });
