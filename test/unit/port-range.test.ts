@@ -1,10 +1,13 @@
 /** --port-range: how it is read, what is refused, and which port of it is taken. */
 import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
+import { LinkServer } from '../../control/link/link-server.ts';
+import { SECRET_BYTES } from '../../control/link/secret.ts';
 import { listenWithin, parsePortRange } from '../../control/port-range.ts';
 import { tooFewPorts } from '../../launcher/job/port-need.ts';
 import { wanted } from '../../launcher/model/values.ts';
 import { loadNative } from '../../worker/engine/load.ts';
+import { ReachProbe } from '../../worker/agent/reach.ts';
 import { freeRow, portOf } from '../rig/port-row.ts';
 import { allocateHosts } from '../../launcher/allocation/allocate.ts';
 import { mapRanks } from '../../launcher/mapping/map-ranks.ts';
@@ -70,6 +73,22 @@ describe('a server within a range', () => {
     await listenWithin(made, {}, null);
     expect(portOf(made)).toBeGreaterThan(0);
   });
+});
+
+test('the launcher in a Slurm job and agents that look for addresses listen within the range', async () => {
+  const range = await freeRow(2);
+  const launcher = await LinkServer.listen({
+    secret: Buffer.alloc(SECRET_BYTES),
+    identities: new Set(['a']),
+    onLink: () => undefined,
+    portRange: range,
+  });
+  const probe = new ReachProbe('job', 'a', range);
+  const answer = await probe.answer({ type: 'listen' });
+  const ports = [launcher.port, answer.type === 'listening' ? answer.port : 0];
+  launcher.close();
+  probe.close();
+  expect(ports.toSorted((one, other) => one - other)).toEqual([range.first, range.last]);
 });
 
 test('native code finds free ports within the range, and says that there are too few', async () => {
