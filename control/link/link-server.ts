@@ -1,8 +1,8 @@
 /** TCP server for invited agents: it serves no client without the job's key. */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer as createTcpServer, type Server as TcpServer, type Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
+import { listenWithin, type PortRange } from '../port-range.ts';
 import { JOB_TOKEN_BYTES, SECRET_BYTES, secretTls, tokenOf } from './secret.ts';
 import { StreamLink } from './stream-link.ts';
 import { remoteEnd, WaitingRoom } from './waiting-room.ts';
@@ -23,6 +23,8 @@ interface LinkServerOptions {
   /** Identities that may connect, once each. */
   readonly identities: ReadonlySet<string>;
   readonly onLink: (identity: string, link: StreamLink) => void;
+  /** Null: the system chooses the port. */
+  readonly portRange: PortRange | null;
 }
 
 export class LinkServer {
@@ -83,15 +85,14 @@ export class LinkServer {
     this.#tls.emit('connection', socket);
   }
 
-  /** Rejects if it cannot listen on a port. */
+  /** Rejects if it cannot listen on a port of the range. */
   static async listen(options: LinkServerOptions): Promise<LinkServer> {
     const server = new LinkServer(options);
-    server.#tcp.listen({ port: 0, host: '::', ipv6Only: false, backlog: BACKLOG });
+    const { portRange } = options;
     try {
-      await once(server.#tcp, 'listening');
+      await listenWithin(server.#tcp, { host: '::', ipv6Only: false, backlog: BACKLOG }, portRange);
     } catch {
-      server.#tcp.listen({ port: 0, host: '0.0.0.0', backlog: BACKLOG }); // a kernel without IPv6
-      await once(server.#tcp, 'listening');
+      await listenWithin(server.#tcp, { host: '0.0.0.0', backlog: BACKLOG }, portRange); // a kernel without IPv6
     }
     return server;
   }

@@ -65,6 +65,7 @@ const order = v.object({
   topology: v.boolean(),
   hangAfterMs: count,
   preload: v.boolean(),
+  portRange: v.nullable(v.object({ first: port, last: port })),
 });
 
 const localRanks = v.object({ before: count, all: count });

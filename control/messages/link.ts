@@ -5,6 +5,7 @@ import type { RankSpawn } from './guardian.ts';
 import type { HostRankPositions } from './hang.ts';
 import type { HostNic, HostVerbs } from './nic.ts';
 import type { HostHardware } from './hardware.ts';
+import type { PortRange } from '../port-range.ts';
 import type { ReachAnswer } from './reach.ts';
 import type { HostTopology } from './topology.ts';
 
@@ -65,6 +66,8 @@ export interface AgentOrder {
   readonly hangAfterMs: number;
   /** True if ranks load our libnccl.so.2 ahead of any other (--engine ncclrun). */
   readonly preload: boolean;
+  /** Ports on which the agent and its ranks listen for other hosts; null: the system chooses. */
+  readonly portRange: PortRange | null;
 }
 
 /** A host's part of the rank map. */

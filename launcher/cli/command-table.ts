@@ -11,7 +11,15 @@ import {
   topoCommandLine,
   tuneCommandLine,
 } from './options.ts';
-import { buildOptions, bundleOptions, plainOptions, psOptions, sbatchOptions } from './options/commands.ts';
+import {
+  attachOptions,
+  buildOptions,
+  bundleOptions,
+  logsOptions,
+  plainOptions,
+  psOptions,
+  sbatchOptions,
+} from './options/commands.ts';
 
 /** What a command's own words are. */
 export type Words =
@@ -124,6 +132,24 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     about:
       'Ends a job that ncclrun ps lists, and waits for that: its ranks get SIGTERM, and SIGKILL after its --grace. JOB is its id, the beginning of that, or the process of ncclrun.',
     examples: ['ncclrun stop 5f3a', 'ncclrun stop 4711'],
+  },
+  logs: {
+    line: { command: 'logs', options: logsOptions, words: 'words' },
+    words: { type: 'files' },
+    usage: 'ncclrun logs JOB [--rank LIST] [-f]',
+    summary: 'show the last output of a job of yours that runs',
+    about:
+      'Shows what the ranks of a job that ncclrun ps lists have written, as far as its ncclrun keeps it: the last MiB, with the tags of its terminal. A reader who is too slow for the job misses output, and is told how much. JOB is its id, the beginning of that, or the process of ncclrun.',
+    examples: ['ncclrun logs 5f3a --rank 0', 'ncclrun logs -f 4711'],
+  },
+  attach: {
+    line: { command: 'attach', options: attachOptions, words: 'words' },
+    words: { type: 'files' },
+    usage: 'ncclrun attach JOB [--rank LIST]',
+    summary: 'show the output of a job of yours from now on',
+    about:
+      'Shows what the ranks of a job that ncclrun ps lists write from now on, until it ends, and exits with its status. ^C detaches, and the job goes on. Stdin is not passed on. JOB is its id, the beginning of that, or the process of ncclrun.',
+    examples: ['ncclrun attach 5f3a', 'ncclrun attach 4711 --rank 0-3'],
   },
   sbatch: {
     line: { command: 'sbatch', options: sbatchOptions, words: 'program' },

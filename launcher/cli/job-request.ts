@@ -1,5 +1,6 @@
 /** Merged settings → what the job is asked to be. */
 import type { JobRequest, MapBy, ProgramRequest, RankRange } from '../model/types.ts';
+import { parsePortRange } from '../../control/port-range.ts';
 import { forwardSignals } from './forward-signals.ts';
 import { allocationRequest } from './allocation-request.ts';
 import { parseMapBy } from './map-by.ts';
@@ -56,6 +57,7 @@ export function jobRequest(
     stdin: stdinReaders(settings.text('stdin'), settings.setting('stdin')?.source ?? '--stdin'),
     rsh: settings.text('rsh'),
     radix: settings.integer('radix') ?? 0,
+    portRange: parsePortRange(settings.text('port-range') ?? ''),
     stage: settings.text('stage') !== 'never',
     mapBy,
     rankBy: rankBy(settings, mapBy),

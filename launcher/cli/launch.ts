@@ -8,6 +8,7 @@ import { reportUnwritten } from '../report/unwritten.ts';
 import { standardStreams, type StandardStreams } from '../report/standard-streams.ts';
 import type { JobOptionName } from './options.ts';
 import { JobNote } from '../jobs/note.ts';
+import { JobTail } from '../jobs/tail.ts';
 import { refuseTask } from './refuse-task.ts';
 import type { Settings } from './settings.ts';
 import { usageError } from '../model/usage-error.ts';
@@ -85,9 +86,10 @@ export function plainReporter(
   });
 }
 
-/** The note for `ncclrun ps`, and the files of --events and --report, which it opens; those of --output follow when it is known who runs where. Rejects with a FailureError (usage) where one cannot be written. */
+/** The note for `ncclrun ps`, what `ncclrun logs` shows, and the files of --events and --report, which it opens; those of --output follow when it is known who runs where. Rejects with a FailureError (usage) where one cannot be written. */
 async function fileReporters(request: JobRequest, options: LaunchOptions): Promise<Reporter[]> {
-  const reporters: Reporter[] = [new JobNote()];
+  const note = new JobNote();
+  const reporters: Reporter[] = [note, new JobTail(request, note)];
   if (request.outputFiles.length > 0) {
     const { OutputFilesReporter } = await import('../report/output-files.ts');
     const { tagOutput, timestampOutput: timestamps } = request;

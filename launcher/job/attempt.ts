@@ -15,6 +15,7 @@ import { FailureError } from '../model/failure-error.ts';
 import type { GivenPlan } from '../../control/planner/input/input.ts';
 import type { Tables } from '../../control/planner/measured/tables.ts';
 import { planMisfit } from './given-plan.ts';
+import { tooFewPorts } from './port-need.ts';
 import type { GpuMemoryCheck } from './gpu-memory.ts';
 import { Host } from './host.ts';
 import type { Job } from './job.ts';
@@ -91,7 +92,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
 
   const map = early ?? (await mapDetected(attempt, hosts));
   if (map === null || job.state.name !== 'connecting') return map;
-  const misfit = planMisfit(plan, map) ?? noSuchReader(request, map);
+  const misfit = planMisfit(plan, map) ?? noSuchReader(request, map) ?? tooFewPorts(request, map);
   if (misfit !== null) {
     job.failures.fail(misfit);
     return null;

@@ -58,6 +58,7 @@ export function commonOrder({ request, jobId, version, installation, hostCount, 
     topology: needsTopology(request),
     hangAfterMs: request.onHang === 'ignore' ? 0 : Math.round(request.hangAfterSeconds * 1000),
     preload: request.engine === 'ncclrun',
+    portRange: request.portRange,
   } as const satisfies Omit<AgentOrder, 'hostName' | 'placement'>;
 }
 

@@ -14,6 +14,7 @@ import { HostPool } from './host-pool.ts';
 import { JobClock } from './job-clock.ts';
 import { JobSuspend } from './job-suspend.ts';
 import { PhaseClock } from './phase-clock.ts';
+import { tooFewPorts } from './port-need.ts';
 import { Restarts } from './restarts.ts';
 import { SignalPolicy, type SignalActions } from './signals.ts';
 import { hasStdin } from './stdin-flow.ts';
@@ -39,7 +40,7 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
   const { allocation, hostsOf } = allocateJob(request);
   const early = mapRanks(allocation, request, null, hostsOf);
   const plan = request.planFile === null ? null : await givenPlan(request.planFile);
-  const misfit = planMisfit(plan, early) ?? noSuchReader(request, early);
+  const misfit = planMisfit(plan, early) ?? noSuchReader(request, early) ?? tooFewPorts(request, early);
   if (misfit !== null) throw new FailureError(misfit);
   const restarts = new Restarts(request);
   const pool = early === null ? null : new HostPool(request, allocation.hosts, early);

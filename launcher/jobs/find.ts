@@ -1,6 +1,7 @@
 /** The running jobs of this user that were started from this machine. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import * as v from 'valibot';
+import { nearest } from '../text/nearest.ts';
 import { usageError } from '../model/usage-error.ts';
 import { NOTE_NAME, type Note } from './note.ts';
 
@@ -20,6 +21,7 @@ const noteSchema: v.GenericSchema<unknown, Note> = v.object({
   startedAt: whole,
   programs: v.array(v.array(v.string())),
   hosts: v.array(v.object({ name: v.string(), ranks: v.array(whole) })),
+  output: v.exactOptional(v.object({ socket: v.string(), key: v.string() })),
 });
 
 /** The oldest first. What other users run cannot be read, and is not listed for root either. */
@@ -29,20 +31,53 @@ export function runningJobs(): RunningJob[] {
 }
 
 /** By its id or the beginning of that, or by the process of ncclrun. Throws a FailureError (usage) unless there is one such job. */
-export function findJob(word: string): RunningJob {
+function findJob(word: string): RunningJob {
   const jobs = runningJobs();
   const exact = jobs.filter(({ jobId, pid }) => jobId === word || String(pid) === word);
   const found = exact.length > 0 ? exact : jobs.filter(({ jobId }) => jobId.startsWith(word));
   const [job, ...others] = found;
   if (job !== undefined && others.length === 0) return job;
+  const meant =
+    found.length === 0
+      ? nearest(
+          word,
+          jobs.map(({ jobId }) => jobId),
+        )
+      : null;
   throw usageError(
     `${found.length === 0 ? 'no job' : `${found.length} jobs`} of yours on this machine ${found.length > 1 ? 'are' : 'is'} called "${word}"`,
-    'ncclrun ps lists those that run',
+    meant === null ? 'ncclrun ps lists those that run' : `did you mean ${meant}? ncclrun ps lists those that run`,
   );
 }
 
-export function isRunning({ pid, jobId }: RunningJob): boolean {
-  return jobOf(String(pid)).some((job) => job.jobId === jobId);
+/** The only word of a command. Throws as findJob does. */
+export function namedJob(command: string, [word, ...others]: readonly string[]): RunningJob {
+  if (word !== undefined && others.length === 0) return findJob(word);
+  const count = word === undefined ? 0 : 1 + others.length;
+  throw usageError(
+    `${command} needs one job, and has ${count}`,
+    `write ncclrun ${command} JOB, as ncclrun ps lists it`,
+  );
+}
+
+/** What ncclrun ps prints of a job: not the key to its output. */
+export function listed({
+  jobId,
+  pid,
+  startedAt,
+  programs,
+  hosts,
+}: RunningJob): Omit<RunningJob, 'output' | 'schemaVersion'> {
+  return { jobId, startedAt, programs, hosts, pid };
+}
+
+export function isRunning(job: RunningJob): boolean {
+  return jobNow(job) !== null;
+}
+
+/** What its note says now; null: it has ended. */
+export function jobNow({ pid, jobId }: RunningJob): RunningJob | null {
+  return jobOf(String(pid)).find((job) => job.jobId === jobId) ?? null;
 }
 
 function jobOf(pid: string): RunningJob[] {

@@ -9,6 +9,13 @@ import { showMemory } from '../local/host.ts';
 
 export const NOTE_NAME = 'ncclrun-job';
 
+/** Where `ncclrun logs` and `attach` find a job's output. */
+export interface FollowPlace {
+  /** Name of an abstract Unix socket. */
+  readonly socket: string;
+  readonly key: string;
+}
+
 export interface Note {
   readonly schemaVersion: 1;
   readonly jobId: string;
@@ -16,6 +23,8 @@ export interface Note {
   readonly startedAt: number;
   readonly programs: readonly (readonly string[])[];
   readonly hosts: readonly { readonly name: string; readonly ranks: readonly number[] }[];
+  /** Left out until the job has lasted for a moment. */
+  readonly output?: FollowPlace;
 }
 
 export class JobNote implements Reporter {
@@ -35,6 +44,11 @@ export class JobNote implements Reporter {
     } else if (event.type === 'restart' && this.#note !== null) {
       this.#show({ ...this.#note, hosts: this.#hosts(event.hosts) });
     }
+  }
+
+  /** The job's output can be followed there from now on. */
+  serves(output: FollowPlace): void {
+    if (this.#note !== null) this.#show({ ...this.#note, output });
   }
 
   /** One that takes another's place has its ranks. */

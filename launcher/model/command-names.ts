@@ -7,6 +7,8 @@ export const commandNames = [
   'hosts',
   'ps',
   'stop',
+  'logs',
+  'attach',
   'sbatch',
   'bundle',
   'build',

@@ -9,6 +9,7 @@ export type OptionKind =
   | { readonly type: 'integer'; readonly minimum: number; readonly maximum: number; readonly words?: readonly string[] }
   | { readonly type: 'seconds' }
   | { readonly type: 'bytes' }
+  | { readonly type: 'ports' }
   | { readonly type: 'text' }
   | { readonly type: 'choice'; readonly choices: readonly string[] }
   /** May be left out (then it means `implied`); given only as --option=value, never as the next word. */

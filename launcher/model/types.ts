@@ -1,4 +1,5 @@
 /** The pieces handed from step to step: allocation → mapping → job → result. */
+import type { PortRange } from '../../control/port-range.ts';
 import type { Manager } from '../allocation/managed/manager.ts';
 import type { Failure, Phase } from './failure.ts';
 import type { Forwardable } from './forwardable.ts';
@@ -159,6 +160,8 @@ export interface JobRequest {
   readonly rsh: string;
   /** With more hosts than this, agents start agents, each so many; 0: they never do. */
   readonly radix: number;
+  /** Ports on which everything of the job listens; null: the system chooses. */
+  readonly portRange: PortRange | null;
   /** A host without ncclrun gets it. */
   readonly stage: boolean;
   readonly mapBy: MapBy;

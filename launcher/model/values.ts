@@ -1,4 +1,5 @@
 /** Checks typed values; the words stay strings until here. */
+import { parsePortRange, wantedPortRange } from '../../control/port-range.ts';
 import type { OptionKind } from './option.ts';
 
 /** Null if `text` is a value of `kind`, else what is wanted instead ("a whole number of at least 1"). */
@@ -16,6 +17,8 @@ export function wanted(kind: OptionKind, text: string): string | null {
         : null;
     case 'bytes':
       return parseBytes(text) === null ? 'a number of bytes, such as 8, 64K, 16M or 1G' : null;
+    case 'ports':
+      return parsePortRange(text) === null ? wantedPortRange(text) : null;
     case 'choice':
     case 'optional-choice':
       return kind.choices.includes(text) ? null : listChoices(kind.choices);

@@ -20,11 +20,11 @@ const FIRST_PAUSE_MS = 100;
 const connecting = new Limiter(MAX_CONNECTING);
 
 /** How agents are reached. */
-export type RemoteOptions = Pick<JobRequest, 'rsh' | 'stage' | 'radix'>;
+export type RemoteOptions = Pick<JobRequest, 'rsh' | 'stage' | 'radix' | 'portRange'>;
 
 /** The remote shell reads its configuration while the job is still being prepared. */
 export async function remoteAgentStarter(
-  { rsh, stage, radix }: RemoteOptions,
+  { rsh, stage, radix, portRange }: RemoteOptions,
   hosts: readonly HostSlots[],
   spares: readonly HostSlots[],
 ): Promise<StartAgent> {
@@ -35,7 +35,7 @@ export async function remoteAgentStarter(
   }
   const bySlurm = rsh === 'auto' && all.every(({ manager }) => manager === 'slurm');
   const copied = stage ? installedIdentity() : null;
-  const direct = await openRemoteShell(bySlurm ? BY_SLURM : rsh, hosts, copied);
+  const direct = await openRemoteShell(bySlurm ? BY_SLURM : rsh, hosts, copied, portRange);
   const shell = radix > 0 && hosts.length > radix ? await treeOf(direct, hosts, radix) : direct;
   return agentStarterOver(shell, bySlurm ? null : copied);
 }

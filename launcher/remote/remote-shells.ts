@@ -1,5 +1,6 @@
 /** The remote shells, by --rsh. Each is loaded only where it is used. */
 import { basename } from 'node:path';
+import type { PortRange } from '../../control/port-range.ts';
 import type { HostSlots } from '../model/types.ts';
 import { destinationOf, type RemoteShell } from './shell/shell.ts';
 import type { InstallationIdentity } from './staging/identity.ts';
@@ -15,16 +16,18 @@ export const BY_SLURM = 'by Slurm';
 
 /**
  * `rsh`: BY_SLURM, auto, ssh2, openssh, or a command that is called as CMD host command; a command that is an ssh is called as ssh.
- * `copied`: what hosts get that lack ncclrun, where the shell itself brings it; null: nothing.
+ * `copied`: what hosts get that lack ncclrun, where the shell itself brings it; null: nothing. `portRange`: ports on
+ * which agents call back, where the shell has them do so.
  */
 export async function openRemoteShell(
   rsh: string,
   hosts: readonly HostSlots[],
   copied: InstallationIdentity | null,
+  portRange: PortRange | null,
 ): Promise<RemoteShell> {
   if (rsh === BY_SLURM) {
     const { openSlurm } = await import('./slurm/steps.ts');
-    return openSlurm(hosts, copied);
+    return openSlurm(hosts, copied, portRange);
   }
   if (rsh === 'auto' || rsh === 'ssh2') {
     widenThreadPool(hosts.length);

@@ -11,7 +11,8 @@ interface Repeatable {
 
 /**
  * Leaves out each measurement whose rounds differed by more than `maxSpread` of their median, and a size where that concerns the fastest or the
- * planned variant: without these the others would decide. Throws a FailureError where nothing is left.
+ * planned variant: without these the others would decide. Throws a FailureError where nothing is left, or where more than half of all
+ * measurements would be left out: the hosts are busy.
  */
 export function repeatable(bySize: readonly (readonly TuneRow[])[], maxSpread: number): Repeatable {
   const sizes = bySize.map((rows) => keptOf(rows, maxSpread));
@@ -24,17 +25,37 @@ export function repeatable(bySize: readonly (readonly TuneRow[])[], maxSpread: n
       remark: `the rounds of a time varied by ${percent(medianSpread(all))} (median), at most by ${percent(greatestSpread(all))}`,
     };
   const limit = `${percent(maxSpread)} between rounds (median: ${percent(medianSpread(all))})`;
-  if (kept.length === 0)
-    throw new FailureError({
-      type: 'unrepeatable',
-      message: `nothing is stored: the times of every size varied by more than ${limit}`,
-      remedy: 'run it again when nothing else runs on the hosts, or allow more: --max-spread PERCENT',
-    });
+  if (kept.length === 0) throw unrepeatable(`the times of every size varied by more than ${limit}`, bySize);
+  const unsteady = `${all.length - kept.length} of ${all.length} times varied by more than ${limit}`;
+  if (!isEnough(sizes, all.length))
+    throw unrepeatable(`${unsteady}, or are of sizes whose fastest or planned variant did`, bySize);
   const whole = lost === 0 ? '' : `; of ${counted(lost, 'size')} nothing is`;
   return {
     kept,
-    remark: `${all.length - kept.length} of ${all.length} times varied by more than ${limit} and are not stored${whole}`,
+    remark: `${unsteady} and are not stored${whole}`,
   };
+}
+
+/** Where most measurements differ, those that agree do so by chance. */
+function isEnough(kept: readonly (readonly TuneRow[])[], all: number): boolean {
+  return kept.flat().length * 2 >= all;
+}
+
+/** `why`: what varied, with numbers. */
+function unrepeatable(why: string, bySize: readonly (readonly TuneRow[])[]): FailureError {
+  const all = bySize.flat();
+  const spreads = all.map(({ spread }) => spread).toSorted((one, other) => one - other);
+  const enough = spreads.find((limit) =>
+    isEnough(
+      bySize.map((rows) => keptOf(rows, limit)),
+      all.length,
+    ),
+  );
+  return new FailureError({
+    type: 'unrepeatable',
+    message: `nothing is stored: ${why}`,
+    remedy: `run it again when nothing else runs on the hosts (top shows what does), or allow more: --max-spread ${Math.ceil((enough ?? 0) * 100)}`,
+  });
 }
 
 /** `rows`: of one collective and size. */

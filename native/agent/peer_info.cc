@@ -13,7 +13,7 @@
 #include "base/descriptor.h"
 #include "base/fnv.h"
 #include "base/host_identity.h"
-#include "base/limits.h"
+#include "base/port_range.h"
 #include "base/variables.h"
 
 namespace ncclrun {
@@ -34,10 +34,9 @@ std::string pidNamespace() {
   return length < 0 ? std::string() : std::string(target, static_cast<size_t>(length));
 }
 
-Status listenError(const char* what) {
-  const int error = errno;
+Status listenError(const char* what, int error) {
   return {ncclSystemError, formatSentence("%s for connections from other hosts: %s%s", what, std::strerror(error),
-                                          portsBehind(error).c_str())};
+                                          listenersBehind(error).c_str())};
 }
 
 }  // namespace
@@ -88,27 +87,17 @@ socklen_t parseAddress(const char* text, sockaddr_storage& out) {
   return sizeof six;
 }
 
-// A socket bound to the address; IPv6's "::" stands for IPv4, too. Not valid: errno says why.
-Descriptor bindTo(const sockaddr_storage& address, socklen_t length) {
-  Descriptor listener(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!listener.valid()) return listener;
-  const int both = 0;
-  if (address.ss_family == AF_INET6) setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof both);
-  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) return {};
-  return listener;
-}
-
 // The address that the plan gives other hosts for this one. Behind a translation of addresses it is none of this host's
 // own, and a rank whose environment was cleared does not know it: then all addresses, of IPv6 and IPv4 or of IPv4
-// alone.
-Descriptor bindForPeers() {
+// alone. Where no port is left at one of them, the others are not tried.
+Descriptor listenAnywhere(int& error) {
   const char* planned = std::getenv("NCCLRUN_HOST_ADDRESS");
   for (const char* text : {planned == nullptr ? "" : planned, "::", "0.0.0.0"}) {
     sockaddr_storage address;
     const socklen_t length = parseAddress(text, address);
     if (length == 0) continue;
-    Descriptor listener = bindTo(address, length);
-    if (listener.valid()) return listener;
+    Descriptor listener = listenForHosts(address, length, SOCK_CLOEXEC | SOCK_NONBLOCK, kBacklog, error);
+    if (listener.valid() || error == EADDRINUSE) return listener;
   }
   return {};
 }
@@ -116,15 +105,14 @@ Descriptor bindForPeers() {
 }  // namespace
 
 Status listenForPeers(int& descriptor, uint16_t& port) {
-  Descriptor listener = bindForPeers();
-  if (!listener.valid()) return listenError("bind");
-  if (listen(listener.get(), kBacklog) != 0) return listenError("listen");
+  int error = 0;
+  Descriptor listener = listenAnywhere(error);
+  if (!listener.valid()) return listenError("listen", error);
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   if (getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
-    return listenError("getsockname");
-  port = ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
-                                             : reinterpret_cast<sockaddr_in&>(address).sin_port);
+    return listenError("getsockname", errno);
+  port = portOf(address);
   descriptor = listener.release();
   return {};
 }

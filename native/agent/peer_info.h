@@ -16,7 +16,8 @@ PeerInfo describePeer(const ncclUniqueId& id, const std::string& hostName, uint1
                       const std::optional<cuda::Gpu>& gpu = {}, const CommSettings& settings = {},
                       uint32_t communicators = 0);
 
-// A TCP socket, IPv6 and IPv4, listening on a port of the kernel's choice. The descriptor and its port, or the error.
+// A TCP socket, IPv6 and IPv4, listening on a port of NCCLRUN_PORT_RANGE, or of the kernel's choice. The descriptor and
+// its port, or the error.
 Status listenForPeers(int& descriptor, uint16_t& port);
 
 }  // namespace ncclrun

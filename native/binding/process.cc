@@ -14,6 +14,7 @@
 
 #include "base/descriptor.h"
 #include "base/limits.h"
+#include "base/port_range.h"
 #include "binding/arguments.h"
 #include "binding/child_process.h"
 #include "binding/error.h"
@@ -30,18 +31,18 @@ Napi::Value setChildSubreaper(const Napi::CallbackInfo& call) {
 
 namespace {
 
-// A listening socket on a port that the system chooses, on every address of IPv4; `port` in host order.
-Descriptor listenAnywhere(uint16_t& port) {
-  Descriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  socklen_t size = sizeof address;
-  if (!listener.valid() || bind(listener.get(), generic, size) < 0 || listen(listener.get(), 1) < 0 ||
-      getsockname(listener.get(), generic, &size) < 0) {
+// A listening socket on every address of IPv4; `port` in host order. Not valid: `error` says why.
+Descriptor listenAnywhere(PortRange range, uint32_t start, uint16_t& port, int& error) {
+  sockaddr_storage address = {};
+  address.ss_family = AF_INET;
+  socklen_t size = sizeof(sockaddr_in);
+  Descriptor listener = listenWithin(address, size, SOCK_CLOEXEC, 1, range, start, 0, error);
+  if (!listener.valid()) return listener;
+  if (getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) < 0) {
+    error = errno;
     return {};
   }
-  port = ntohs(address.sin_port);
+  port = portOf(address);
   return listener;
 }
 
@@ -49,12 +50,18 @@ Descriptor listenAnywhere(uint16_t& port) {
 
 Napi::Value freePorts(const Napi::CallbackInfo& call) {
   const auto count = integerArgument<uint16_t>(call[0], "count");
+  const PortRange range = {integerArgument<uint16_t>(call[1], "first"), integerArgument<uint16_t>(call[2], "last")};
+  const std::string searched =
+      range.isSystems() ? "cannot find a free TCP port (" + portRange() + ")"
+                        : "no port of " + std::to_string(range.first) + "-" + std::to_string(range.last) +
+                              " (--port-range) is free; widen the range, or end what listens there (ss -ltnp shows it)";
   std::vector<Descriptor> held;  // all at once: so they differ
   auto ports = Napi::Array::New(call.Env(), count);
   for (uint32_t i = 0; i < count; ++i) {
     uint16_t port = 0;
-    held.push_back(listenAnywhere(port));
-    if (!held.back().valid()) throw systemError(call.Env(), errno, "cannot find a free TCP port (" + portRange() + ")");
+    int error = 0;
+    held.push_back(listenAnywhere(range, uint32_t(getpid()), port, error));
+    if (!held.back().valid()) throw systemError(call.Env(), error, searched);
     ports.Set(i, Napi::Number::New(call.Env(), port));
   }
   return ports;

@@ -15,6 +15,7 @@
 #include "agent/unique_id.h"
 #include "base/base64.h"
 #include "base/debug.h"
+#include "base/port_range.h"
 #include "communicator/device_choice.h"
 #include "communicator/operation_hash.h"
 #include "cuda/kernels.h"
@@ -263,6 +264,37 @@ void peers() {
   close(listener);
 }
 
+void portRanges() {
+  PortRange range;
+  EXPECT(parsePortRange("20000-20015", range) && range.first == 20000 && range.last == 20015 && range.size() == 16);
+  EXPECT(parsePortRange("", range) && range.isSystems());
+  for (const char* text : {"20000", "20000-", "-20000", "20015-20000", "80-90", "20000-70000", "20000-20015x", "a-b"})
+    EXPECT(!parsePortRange(text, range) && range.isSystems());
+  int listener = -1, other = -1;
+  uint16_t port = 0, again = 0;
+  EXPECT(listenForPeers(listener, port).ok());
+  close(listener);
+  const std::string alone = std::to_string(port) + "-" + std::to_string(port);
+  setenv("NCCLRUN_PORT_RANGE", alone.c_str(), 1);
+  EXPECT(listenForPeers(listener, again).ok() && again == port);
+  const Status full = listenForPeers(other, again);
+  EXPECT(full.code == ncclSystemError &&
+         full.sentence.find("every port of " + alone + " (--port-range) is in use on ") != std::string::npos);
+  close(listener);
+  const int master = 10000 + getpid() % 20000;  // below the ports that the system chooses
+  setenv("MASTER_PORT", std::to_string(master).c_str(), 1);
+  setenv("NCCLRUN_PORT_RANGE", (std::to_string(master) + "-" + std::to_string(master + 1)).c_str(), 1);
+  EXPECT(listenForPeers(listener, again).ok() && again == master + 1);
+  EXPECT(listenForPeers(other, again).ok() && again == master);
+  close(listener);
+  close(other);
+  unsetenv("MASTER_PORT");
+  setenv("NCCLRUN_PORT_RANGE", "many", 1);
+  EXPECT(listenForPeers(other, again).sentence.find("NCCLRUN_PORT_RANGE=many is no range of ports") !=
+         std::string::npos);
+  unsetenv("NCCLRUN_PORT_RANGE");
+}
+
 void hashes() {
   Operation operation;
   operation.collective = plan::Collective::allReduce;
@@ -294,6 +326,7 @@ int main() {
   configs();
   messages();
   peers();
+  portRanges();
   hashes();
   return 0;
 }

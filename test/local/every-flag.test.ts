@@ -75,6 +75,12 @@ const jobs: Readonly<Record<string, Job | readonly Job[]>> = {
     also: () => expect(readFileSync(`${shell}.called`, 'utf8')).toMatch(/^(elsewhere\n)+$/),
   },
   radix: { value: '1', beside: ['--rsh', shell, '-H', 'elsewhere:1,faraway:1'], prints: ranks(2) },
+  'port-range': {
+    value: '21000-21999',
+    beside: ['-n', '1'],
+    script: 'echo $NCCLRUN_PORT_RANGE; [ $MASTER_PORT -ge 21000 ] && [ $MASTER_PORT -le 21999 ] && echo within',
+    prints: ['21000-21999', 'within'],
+  },
   stage: { value: 'never', beside: ['--rsh', shell, '-H', 'elsewhere:2'], prints: ranks(2) },
   'timestamp-output': {
     value: null,

@@ -42,6 +42,7 @@ const order: AgentOrder = {
   verbs: true,
   hangAfterMs: 0,
   preload: false,
+  portRange: null,
   hostName: 'here',
   placement: {
     hostIndex: 0,

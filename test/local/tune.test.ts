@@ -1,6 +1,7 @@
 /** `ncclrun tune` as a user types it, and the jobs after it: what they take shows in the bytes on every connection. */
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -221,6 +222,24 @@ describe('ncclrun tune between hosts', () => {
     expect(stderr).toContain('nothing is stored: the times of every size varied by more than 0 %');
     expect(stdout).not.toContain('stored in');
     expect(() => readdirSync(tablesIn('noisy'))).toThrow('ENOENT');
+  });
+
+  it('a measurement beside busy processes stores nothing, and says how much its times varied', async () => {
+    const neighbours = Array.from({ length: 8 * availableParallelism() }, () =>
+      spawn('sh', ['-c', 'while :; do :; done'], { stdio: 'ignore' }),
+    );
+    try {
+      const { status, stdout, stderr } = await run('busy', ['tune', ...measure, '--max-spread', '5']);
+      expect(status).toBe(1);
+      expect(stderr).toMatch(
+        /^ncclrun: nothing is stored: .*varied by more than 5 % between rounds \(median: \d+ %\)/mu,
+      );
+      expect(stderr).toMatch(/run it again when nothing else runs on the hosts .*--max-spread \d+$/mu);
+      expect(stdout).not.toContain('stored in');
+      expect(() => readdirSync(tablesIn('busy'))).toThrow('ENOENT');
+    } finally {
+      for (const neighbour of neighbours) neighbour.kill('SIGKILL');
+    }
   });
 
   it('a measurement that the user interrupts keeps what was stored before', async () => {

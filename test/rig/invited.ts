@@ -20,6 +20,7 @@ export async function invite(
   const secret = randomBytes(32);
   const callers: string[] = [];
   const server = await LinkServer.listen({
+    portRange: null,
     secret,
     identities: new Set(identities),
     onLink(identity, link) {

@@ -89,6 +89,7 @@ export function playedAgent({
       maxRestarts,
       hangAfterMs: 0,
       preload: false,
+      portRange: null,
       placement: late ? null : placement,
       ...(interfaces === undefined ? {} : { interfaces }),
     },

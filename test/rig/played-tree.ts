@@ -197,6 +197,7 @@ const order: AgentOrder = {
   verbs: true,
   hangAfterMs: 0,
   preload: false,
+  portRange: null,
   hostName: '',
   placement: null,
 };

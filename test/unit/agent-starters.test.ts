@@ -44,7 +44,7 @@ const starts = (): string[] =>
 
 async function starter(rsh: string, hosts: readonly HostSlots[], more: { stage?: boolean; radix?: number } = {}) {
   const order = scriptedJob(['a'], 1).agents[0]?.order ?? expect.unreachable();
-  const start = await remoteAgentStarter({ rsh, stage: false, radix: 0, ...more }, hosts, []);
+  const start = await remoteAgentStarter({ rsh, stage: false, radix: 0, portRange: null, ...more }, hosts, []);
   return (host: HostSlots) => {
     const closed = new Promise<string>((resolve) => {
       const connection = start(host, order, {

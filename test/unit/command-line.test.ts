@@ -190,6 +190,7 @@ describe('the spellings of options', () => {
       stdin: { type: 'ranks', ranges: [{ first: 0, last: 0 }] },
       rsh: 'auto',
       radix: 32,
+      portRange: null,
       stage: true,
       mapBy: { by: 'slot' },
       rankBy: null,

@@ -41,6 +41,7 @@ const order = {
   topology: false,
   hangAfterMs: 0,
   preload: false,
+  portRange: null,
 };
 const cores = [{ cpus: [0], numa: 0 }];
 const nic = {

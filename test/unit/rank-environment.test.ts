@@ -41,6 +41,7 @@ const order: AgentOrder = {
   topology: false,
   hangAfterMs: 0,
   preload: false,
+  portRange: null,
 };
 const rank = {
   rank: 6,

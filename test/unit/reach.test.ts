@@ -12,7 +12,7 @@ afterEach(() => {
 });
 
 function agentOf(name: string): ReachProbe {
-  const reach = new ReachProbe('job', name);
+  const reach = new ReachProbe('job', name, null);
   open.push(reach);
   return reach;
 }

@@ -40,6 +40,7 @@ async function open(): Promise<Port> {
   const secret = randomBytes(32);
   const [callers, frames, problems] = [new Array<string>(), new Array<number>(), new Array<string | null>()];
   const server = await LinkServer.listen({
+    portRange: null,
     secret,
     identities: new Set([HOST]),
     onLink(identity, link) {

@@ -180,14 +180,49 @@ describe('what is stored', () => {
       { ...measured(8, 2), spread: 0.31 },
       measured(16, 4),
       { ...measured(16, 5), spread: 2 },
+      { ...measured(16, 6), spread: 0.3 },
+      measured(16, 7),
     ];
     await say([head, ...rows]);
     await reporter.result(okay);
     // Of 8 bytes the fastest is not known, so that nothing is stored; of 16 it is.
-    expect(stored).toMatchObject([[[[16, 4]], '/f', true]]);
+    expect(stored).toMatchObject([
+      [
+        [
+          [16, 4],
+          [16, 6],
+          [16, 7],
+        ],
+        '/f',
+        true,
+      ],
+    ]);
     expect(seen.stdout).toContain(
-      '\n# 3 of 4 times varied by more than 30 % between rounds (median: 31 %) and are not stored; of 1 size nothing is\n# stored in /f\n',
+      '\n# 3 of 6 times varied by more than 30 % between rounds (median: 30 %) and are not stored; of 1 size nothing is\n# stored in /f\n',
     );
+  });
+
+  test('a job of which most times are left out stores nothing, and names the spread that would do', async () => {
+    const { reporter, inner, stored, say } = rig();
+    reporter.event(planned);
+    const rows = [
+      measured(8, 3, true),
+      { ...measured(8, 2), spread: 0.31 },
+      measured(16, 4),
+      { ...measured(16, 5), spread: 2 },
+    ];
+    await say([head, ...rows]);
+    await reporter.result(okay);
+    expect(stored).toEqual([]);
+    expect(inner.events.at(-1)).toMatchObject({
+      failure: {
+        type: 'unrepeatable',
+        message:
+          'nothing is stored: 3 of 4 times varied by more than 30 % between rounds (median: 31 %), or are of sizes whose fastest or planned variant did',
+        remedy:
+          'run it again when nothing else runs on the hosts (top shows what does), or allow more: --max-spread 31',
+      },
+    });
   });
 
   test('a job whose times all vary fails and stores nothing', async () => {

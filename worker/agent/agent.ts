@@ -55,6 +55,8 @@ const ENDING: ReadonlySet<number> = new Set([1, 2, 15]);
 const SUSPENDED = 1;
 /** A guardian leaves within a moment after it was let go. */
 const GOODBYE_MS = 2000;
+/** In place of a range of ports. */
+const SYSTEM_CHOOSES = { first: 0, last: 0 };
 
 export interface AgentOptions {
   readonly link: Link;
@@ -102,7 +104,10 @@ export class Agent {
     this.#options = options;
     this.#order = options.order;
     this.#link = options.link;
-    const [masterPort = 0, rasPort = 0] = options.native.freePorts(2);
+    const { native } = options;
+    const { first, last } = this.#order.portRange ?? SYSTEM_CHOOSES;
+    const [masterPort = 0] = native.freePorts(1, first, last);
+    const [rasPort = 0] = native.freePorts(1, 0, 0); // NCCL listens there on the loopback interface alone
     this.#rasPort = rasPort;
     this.#send(FrameKind.hello, encodeJson(this.#hello(masterPort)));
     const ignored = options.local ? [] : configurationNotes();
@@ -271,7 +276,7 @@ export class Agent {
     try {
       const { ReachProbe } = await import('./reach.ts');
       if (this.#state.name !== 'ready') return;
-      this.#reach ??= new ReachProbe(this.#order.jobId, this.#order.hostName);
+      this.#reach ??= new ReachProbe(this.#order.jobId, this.#order.hostName, this.#order.portRange);
       this.#report(await this.#reach.answer(question));
     } catch (error) {
       const reason = messageOf(error);

@@ -1,6 +1,7 @@
 /** The environment that every rank finds, beside its host's own and what -x passes on. */
 import type { AgentOrder, LocalRanks, OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
 import { PMI_DESCRIPTOR } from '../../control/messages/guardian.ts';
+import { portRangeText } from '../../control/port-range.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 
 export interface HostEnvironment {
@@ -44,6 +45,7 @@ export function jobEnvironment({ order, placement, agentSocket, localRanks }: Ho
     NCCLRUN_AGENT: agentSocket,
     NCCLRUN_UNIQUE_ID: order.uniqueId,
     ...(placement.pmi === undefined ? {} : pmiOfHost(size, localSize)),
+    ...(order.portRange === null ? {} : { NCCLRUN_PORT_RANGE: portRangeText(order.portRange) }),
   };
 }
 

@@ -8,6 +8,7 @@ import {
   type ReachQuestion,
   type ReachTarget,
 } from '../../control/messages/reach.ts';
+import { listenWithin, type PortRange } from '../../control/port-range.ts';
 
 /** Maximum of simultaneous connections; each lasts only until the greeting is sent. */
 const MAX_CONNECTIONS = 256;
@@ -15,9 +16,11 @@ const MAX_CONNECTIONS = 256;
 export class ReachProbe {
   readonly #jobId: string;
   readonly #hostName: string;
+  readonly #portRange: PortRange | null;
   #server: Server | null = null;
 
-  constructor(jobId: string, hostName: string) {
+  constructor(jobId: string, hostName: string, portRange: PortRange | null) {
+    this.#portRange = portRange;
     this.#jobId = jobId;
     this.#hostName = hostName;
   }
@@ -40,8 +43,7 @@ export class ReachProbe {
     });
     server.maxConnections = MAX_CONNECTIONS;
     this.#server = server;
-    server.listen(0);
-    await once(server, 'listening');
+    await listenWithin(server, {}, this.#portRange);
     const address = server.address();
     return isTcp(address) ? address.port : 0;
   }

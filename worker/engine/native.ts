@@ -169,8 +169,8 @@ export interface Native {
   // process.cc
   /** Makes this process the reaper of orphaned descendants (PR_SET_CHILD_SUBREAPER). */
   setChildSubreaper(): void;
-  /** `count` different TCP ports that are free now on every address. */
-  freePorts(count: number): readonly number[];
+  /** `count` different TCP ports from `first` to `last` (0: of those that the system chooses) that are free now on every address. */
+  freePorts(count: number, first: number, last: number): readonly number[];
   /**
    * Ends a TCP connection that is not acknowledged what it sent, or its probes, for so long (TCP_USER_TIMEOUT, RFC 5482); 0: the system's own limit.
    * Any other descriptor stays as it is.

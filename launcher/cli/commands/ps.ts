@@ -1,5 +1,5 @@
 /** `ncclrun ps`: this user's running jobs. */
-import { runningJobs } from '../../jobs/find.ts';
+import { listed, runningJobs } from '../../jobs/find.ts';
 import { jobsText } from '../../jobs/text.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { commandTable } from '../command-table.ts';
@@ -10,7 +10,9 @@ export async function ps(argv: readonly string[]): Promise<number> {
   const { asked, settings } = await readWords<'help' | 'json'>(argv, commandTable.ps);
   if (asked === 'help') return (await import('./help.ts')).help('ps');
   const jobs = runningJobs();
-  const text = settings.flag('json') ? `${JSON.stringify({ schemaVersion: 1, jobs })}\n` : jobsText(jobs, Date.now());
+  const text = settings.flag('json')
+    ? `${JSON.stringify({ schemaVersion: 1, jobs: jobs.map(listed) })}\n`
+    : jobsText(jobs, Date.now());
   await standardStreams().stdout.print(text);
   return 0;
 }

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../../control/message-of.ts';
 import { printableLine } from '../../../control/printable.ts';
-import { findJob, isRunning } from '../../jobs/find.ts';
+import { isRunning, namedJob } from '../../jobs/find.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { commandTable } from '../command-table.ts';
@@ -14,10 +14,7 @@ const LOOK_MS = 20;
 export async function stop(argv: readonly string[]): Promise<number> {
   const { asked, words } = await readWords<'help'>(argv, commandTable.stop);
   if (asked === 'help') return (await import('./help.ts')).help('stop');
-  const [word, ...rest] = words;
-  if (word === undefined || rest.length > 0)
-    throw usageError(`stop needs one job, and has ${words.length}`, 'write ncclrun stop JOB, as ncclrun ps lists it');
-  const job = findJob(word);
+  const job = namedJob('stop', words);
   try {
     process.kill(job.pid, 'SIGTERM');
   } catch (error) {

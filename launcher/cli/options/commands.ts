@@ -43,6 +43,34 @@ export const plainOptions = [helpOption] as const satisfies readonly Option[];
 
 export const psOptions = [helpOption, jsonOption] as const satisfies readonly Option[];
 
+const followedRanks = {
+  name: 'rank',
+  flags: ['--rank'],
+  environment: [],
+  kind: { type: 'text' },
+  argument: 'LIST',
+  group: 'command',
+  help: 'show the output of these ranks only, such as 0,3-5',
+  default: null,
+} as const satisfies Option;
+
+export const logsOptions = [
+  helpOption,
+  followedRanks,
+  {
+    name: 'follow',
+    flags: ['-f', '--follow'],
+    environment: [],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'command',
+    help: 'go on until the job ends, and exit with its status',
+    default: null,
+  },
+] as const satisfies readonly Option[];
+
+export const attachOptions = [helpOption, followedRanks] as const satisfies readonly Option[];
+
 export const bundleOptions = [
   helpOption,
   {

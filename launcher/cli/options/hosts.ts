@@ -103,6 +103,17 @@ export const hostsOptions = [
     default: '32',
   },
   {
+    name: 'port-range',
+    flags: ['--port-range'],
+    environment: ['NCCLRUN_PORT_RANGE', 'MPIEXEC_PORT_RANGE'],
+    project: 'any',
+    kind: { type: 'ports' },
+    argument: 'LO-HI',
+    group: 'hosts',
+    help: 'TCP ports on which the job listens, for firewalls (default: any)',
+    default: null,
+  },
+  {
     name: 'stage',
     flags: ['--stage'],
     environment: ['NCCLRUN_STAGE'],

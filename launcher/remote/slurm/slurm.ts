@@ -10,6 +10,7 @@ import type { StreamLink } from '../../../control/link/stream-link.ts';
 import { SECRET_BYTES, type Invitation } from '../../../control/link/secret.ts';
 import { randomBytes } from '../../../control/random-bytes.ts';
 import { exitOf } from '../../../control/messages/payload.ts';
+import type { PortRange } from '../../../control/port-range.ts';
 import type { HostSlots } from '../../model/types.ts';
 import type { ConnectionProgress } from '../shell/connection.ts';
 import type { AgentFailure } from '../../model/failure.ts';
@@ -49,6 +50,7 @@ export class SlurmShell implements RemoteShell {
   readonly hasLogin = false;
   readonly #hosts: readonly HostSlots[];
   readonly #identity: InstallationIdentity | null;
+  readonly #portRange: PortRange | null;
   readonly #links: ReadonlyMap<string, PlacedLink>;
   /** By the names of the hosts whose agents were wanted. */
   readonly #asked = new Map<string, ConnectionProgress>();
@@ -61,10 +63,11 @@ export class SlurmShell implements RemoteShell {
   #isOver = false;
   #linksLeft: number;
 
-  /** `hosts`: all that are going to be started on, of one allocation. `identity`: of what hosts get that lack ncclrun; null: nothing. */
-  constructor(hosts: readonly HostSlots[], identity: InstallationIdentity | null) {
+  /** `hosts`: all that are going to be started on, of one allocation. `identity`: of what hosts get that lack ncclrun; null: nothing. `portRange`: of ours, which agents call. */
+  constructor(hosts: readonly HostSlots[], identity: InstallationIdentity | null, portRange: PortRange | null = null) {
     this.#hosts = hosts;
     this.#identity = identity;
+    this.#portRange = portRange;
     this.#links = new Map(hosts.map(({ name }) => [name, new PlacedLink(() => this.#untilBlamed())]));
     this.#linksLeft = hosts.length;
   }
@@ -73,7 +76,7 @@ export class SlurmShell implements RemoteShell {
     const link = this.#links.get(host.name);
     // A spare, or a host whose agent was lost: a step of its own.
     if (link === undefined || this.#asked.has(host.name))
-      return new SlurmShell([host], this.#identity).start(host, command, making);
+      return new SlurmShell([host], this.#identity, this.#portRange).start(host, command, making);
     this.#asked.set(host.name, making);
     making.step('srun');
     this.#begun ??= this.#begin();
@@ -98,6 +101,7 @@ export class SlurmShell implements RemoteShell {
     const server = await LinkServer.listen({
       secret,
       identities: new Set(this.#links.keys()),
+      portRange: this.#portRange,
       onLink: (name, link) => this.#called(name, link),
     });
     const invitation: Invitation = {

@@ -1,14 +1,20 @@
 /** The steps of a job's agents: one, unless hosts have different numbers of GPUs. */
+import type { PortRange } from '../../../control/port-range.ts';
 import type { HostSlots } from '../../model/types.ts';
 import type { ConnectionProgress } from '../shell/connection.ts';
 import type { RemoteProcess, RemoteShell } from '../shell/shell.ts';
 import type { InstallationIdentity } from '../staging/identity.ts';
 import { SlurmShell } from './slurm.ts';
 
-/** `hosts` and `identity` as SlurmShell has them. */
-export function openSlurm(hosts: readonly HostSlots[], identity: InstallationIdentity | null): RemoteShell {
+/** The arguments are SlurmShell's. */
+export function openSlurm(
+  hosts: readonly HostSlots[],
+  identity: InstallationIdentity | null,
+  portRange: PortRange | null,
+): RemoteShell {
+  const shell = (kind: readonly HostSlots[]): SlurmShell => new SlurmShell(kind, identity, portRange);
   const kinds = Array.from(Map.groupBy(hosts, stepOf).values());
-  const [first = new SlurmShell(hosts, identity), ...others] = kinds.map((kind) => new SlurmShell(kind, identity));
+  const [first = shell(hosts), ...others] = kinds.map(shell);
   if (others.length === 0) return first;
   const shells = [first, ...others];
   const shellOf = new Map(kinds.flatMap((kind, index) => kind.map(({ name }) => [name, shells[index]] as const)));

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/port_range.h"
 
 namespace ncclrun::net {
 namespace {
@@ -31,7 +32,7 @@ std::string addressKey(const Address& address) { return address.text(); }
 Status failedToListen(const std::string& where, const char* call) {
   const int error = errno;
   return {ncclSystemError,
-          "cannot listen on " + where + ": " + call + ": " + std::strerror(error) + portsBehind(error)};
+          "cannot listen on " + where + ": " + call + ": " + std::strerror(error) + listenersBehind(error)};
 }
 
 // Every address of the family.
@@ -74,15 +75,14 @@ Acceptor::~Acceptor() = default;
 
 Status Acceptor::listenOn(const Address& device) {
   address_ = device;
-  address_.setPort(0);
-  listening_.reset(::socket(device.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!listening_.valid()) return failedToListen(device.text(), "socket");
+  constexpr int kFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+  int error = 0;
+  listening_ = listenForHosts(address_.storage, address_.length, kFlags, kBacklog, error);
   // Behind a translation of addresses the planned one is none of this host's own.
   const Address any = wildcard(device);
-  if (::bind(listening_.get(), address_.get(), address_.length) != 0 &&
-      (errno != EADDRNOTAVAIL || ::bind(listening_.get(), any.get(), any.length) != 0))
-    return failedToListen(device.text(), "bind");
-  if (::listen(listening_.get(), kBacklog) != 0) return failedToListen(device.text(), "listen");
+  if (error == EADDRNOTAVAIL) listening_ = listenForHosts(any.storage, any.length, kFlags, kBacklog, error);
+  errno = error;
+  if (!listening_.valid()) return failedToListen(device.text(), "listen");
   return start();
 }
 

@@ -1,0 +1,15 @@
+/** `ncclrun logs JOB`: the last output of a running job. */
+import { namedJob } from '../../jobs/find.ts';
+import { follow } from '../../jobs/follow.ts';
+import { commandTable } from '../command-table.ts';
+import { followedRanks } from '../followed-ranks.ts';
+import { readWords } from '../read-words.ts';
+
+/** Returns the job's exit status with -f. Throws a FailureError (usage), also for a job that does not run. */
+export async function logs(argv: readonly string[]): Promise<number> {
+  const { asked, settings, words } = await readWords<'help' | 'rank' | 'follow'>(argv, commandTable.logs);
+  if (asked === 'help') return (await import('./help.ts')).help('logs');
+  const job = namedJob('logs', words);
+  const ranks = followedRanks(settings.text('rank'), job);
+  return await follow(job, { follows: settings.flag('follow'), kept: true, ranks, greeting: '' });
+}
