@@ -100,7 +100,7 @@ describe('ncclrun config', () => {
       'np                4',
       'export            A=b',
       'engine            none',
-      'map-by            slot',
+      'pmi               pmi1',
     ]);
     expect(stdout).not.toContain('rank-by');
     expect(stderr).toBe('');

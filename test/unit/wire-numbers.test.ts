@@ -11,6 +11,8 @@ import {
   OUTPUT_END,
   OUTPUT_PARTIAL,
   OUTPUT_STDERR,
+  PMI_CLOSE,
+  PMI_READ,
   STDIN_END,
 } from '../../control/messages/frame.ts';
 import { SpawnStep } from '../../control/messages/guardian.ts';
@@ -77,6 +79,8 @@ describe('frames', () => {
       kOutputPartial: OUTPUT_PARTIAL,
       kOutputEnd: OUTPUT_END,
       kStdinEnd: STDIN_END,
+      kPmiRead: PMI_READ,
+      kPmiClose: PMI_CLOSE,
     });
     expect(constants('agent/messages.h')).toMatchObject({
       kBootstrapProtocol: BOOTSTRAP_PROTOCOL,
