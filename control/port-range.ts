@@ -24,7 +24,7 @@ export function wantedPortRange(text: string): string {
   const [, first, last] = /^([0-9]+)[-:]([0-9]+)$/u.exec(text) ?? [];
   const lower = Math.min(Number(first), Number(last));
   if (Number(first) > Number(last) && lower >= FIRST_UNPRIVILEGED) return `${last}-${first}, the lower port first`;
-  if (lower < FIRST_UNPRIVILEGED) return `a range of ports from ${FIRST_UNPRIVILEGED}: those below are root's`;
+  if (lower < FIRST_UNPRIVILEGED) return `a range of ports from ${FIRST_UNPRIVILEGED} on`;
   return `LO-HI, ports from ${FIRST_UNPRIVILEGED} to ${LAST} such as 20000-20999`;
 }
 
