@@ -11,7 +11,10 @@ import { Command, type Outcome } from '../rig/command.ts';
 const HOSTS = 12;
 /** Each look-up. In turns, even by fours, twelve would take longer than ConnectTimeout. */
 const SLOW_MS = 2000;
-const CONNECT_SECONDS = 3;
+/** Less than 32 look-ups take one after the other. */
+const SHORT_SECONDS = 3;
+/** Far more than a connection takes here, also where the machine is busy. */
+const LONG_SECONDS = 60;
 
 describeIf(clusterUnavailable(), 'names of hosts', () => {
   let cluster: Cluster;
@@ -33,8 +36,12 @@ describeIf(clusterUnavailable(), 'names of hosts', () => {
   });
 
   /** With these files of the state directory in place of the system's. */
-  async function run(files: Readonly<Record<string, string>>, argv: readonly string[]): Promise<Outcome> {
-    const extra = `StrictHostKeyChecking no\n  ConnectTimeout ${CONNECT_SECONDS}`;
+  async function run(
+    files: Readonly<Record<string, string>>,
+    connectSeconds: number,
+    argv: readonly string[],
+  ): Promise<Outcome> {
+    const extra = `StrictHostKeyChecking no\n  ConnectTimeout ${connectSeconds}`;
     const ssh = await cluster.sshClient('unknown', { knownHosts: '/dev/null', extra });
     const mounts = Object.entries(files).map(([path, name]) => `mount --bind ${cluster.state}/${name} ${path}`);
     const script = ['mount --make-rprivate /', ...mounts, 'exec "$@"'].join(' && ');
@@ -47,7 +54,7 @@ describeIf(clusterUnavailable(), 'names of hosts', () => {
     async (shell) => {
       const hosts = Array.from({ length: HOSTS }, (_, index) => `slow-${index + 1}:1`).join(',');
       const files = { '/etc/resolv.conf': 'resolv.conf', '/etc/nsswitch.conf': 'by-server' };
-      const { status, stderr } = await run(files, ['--rsh', shell, '-H', hosts, 'true']);
+      const { status, stderr } = await run(files, SHORT_SECONDS, ['--rsh', shell, '-H', hosts, 'true']);
       expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     },
   );
@@ -57,9 +64,9 @@ describeIf(clusterUnavailable(), 'names of hosts', () => {
     try {
       const files = { '/etc/hosts': 'two', '/etc/host.conf': 'multi' };
       const started = performance.now();
-      const { status, stdout, stderr } = await run(files, ['--rsh', shell, '-H', 'both:1', 'hostname']);
+      const { status, stdout, stderr } = await run(files, LONG_SECONDS, ['--rsh', shell, '-H', 'both:1', 'hostname']);
       expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: 'h1\n', stderr: '' });
-      expect(performance.now() - started).toBeLessThan(CONNECT_SECONDS * 1000);
+      expect(performance.now() - started).toBeLessThan(LONG_SECONDS * 1000);
     } finally {
       await cluster.host('h2').accept();
     }

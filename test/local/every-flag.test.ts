@@ -75,6 +75,7 @@ const jobs: Readonly<Record<string, Job | readonly Job[]>> = {
     also: () => expect(readFileSync(`${shell}.called`, 'utf8')).toMatch(/^(elsewhere\n)+$/),
   },
   radix: { value: '1', beside: ['--rsh', shell, '-H', 'elsewhere:1,faraway:1'], prints: ranks(2) },
+  pmi: { value: 'none', beside: ['-n', '1'], script: 'echo ${PMI_RANK-unset}', prints: ['unset'] },
   'port-range': {
     value: '21000-21999',
     beside: ['-n', '1'],

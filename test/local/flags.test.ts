@@ -45,6 +45,7 @@ const samples: Readonly<Record<string, Sample>> = {
   rsh: { value: 'openssh' },
   radix: { value: '2' },
   'simulate-hosts': { value: '2', beside: ['-n', '4'] },
+  pmi: { value: 'none' },
   'port-range': { value: '20000-20999' },
   stage: { value: 'never' },
   'tag-output': { value: 'host' },
