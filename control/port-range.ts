@@ -10,13 +10,13 @@ export interface PortRange {
 }
 
 const FIRST_UNPRIVILEGED = 1024;
-const LAST = 65_535;
+export const LAST_PORT = 65_535;
 
 /** `20000-20999`, or with a colon, as Hydra writes it. Null: the text is no range of unprivileged ports. */
 export function parsePortRange(text: string): PortRange | null {
   const [, first, last] = /^([0-9]{1,5})[-:]([0-9]{1,5})$/u.exec(text) ?? [];
   const range = { first: Number(first), last: Number(last) };
-  return range.first >= FIRST_UNPRIVILEGED && range.first <= range.last && range.last <= LAST ? range : null;
+  return range.first >= FIRST_UNPRIVILEGED && range.first <= range.last && range.last <= LAST_PORT ? range : null;
 }
 
 /** What is wanted instead of a text that is no range. */
@@ -25,7 +25,7 @@ export function wantedPortRange(text: string): string {
   const lower = Math.min(Number(first), Number(last));
   if (Number(first) > Number(last) && lower >= FIRST_UNPRIVILEGED) return `${last}-${first}, the lower port first`;
   if (lower < FIRST_UNPRIVILEGED) return `a range of ports from ${FIRST_UNPRIVILEGED} on`;
-  return `LO-HI, ports from ${FIRST_UNPRIVILEGED} to ${LAST} such as 20000-20999`;
+  return `LO-HI, ports from ${FIRST_UNPRIVILEGED} to ${LAST_PORT} such as 20000-20999`;
 }
 
 export function portRangeText({ first, last }: PortRange): string {

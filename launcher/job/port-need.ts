@@ -1,5 +1,5 @@
 /** --port-range: how many ports the hosts of a job need at least. */
-import { type PortRange, portRangeText, portsIn } from '../../control/port-range.ts';
+import { LAST_PORT, type PortRange, portRangeText, portsIn } from '../../control/port-range.ts';
 import { mappedRanksByHost } from '../mapping/ranks-by-host.ts';
 import type { Failure } from '../model/failure.ts';
 import type { RankMap } from '../model/types.ts';
@@ -33,6 +33,6 @@ export function tooFewPorts({ portRange, simulated }: PortNeed, map: RankMap | n
 
 /** A range of that size, from the same port if it fits. */
 function suggested({ first }: PortRange, needed: number): string {
-  const start = Math.min(first, 65_535 - needed + 1);
+  const start = Math.min(first, LAST_PORT - needed + 1);
   return portRangeText({ first: start, last: start + needed - 1 });
 }

@@ -29,7 +29,7 @@ type Piece =
 /** How the launcher's own terminal shows output. */
 export type JobLook = Pick<JobRequest, 'tagOutput' | 'timestampOutput' | 'onHang'>;
 
-/** What somebody who comes later is told. */
+/** What a reader gets first who connects later. */
 export interface KeptOutput {
   readonly started: JobEvent;
   readonly pieces: readonly Kept[];
@@ -37,7 +37,7 @@ export interface KeptOutput {
   readonly dropped: number;
 }
 
-/** Events that the terminal shows; who comes later sees these, too. */
+/** Events that the terminal shows; later readers see these, too. */
 const SHOWN: ReadonlySet<JobEvent['type']> = new Set(['notice', 'failure', 'restart', 'shrink', 'hang', 'xid']);
 
 export class JobTail implements Reporter {
