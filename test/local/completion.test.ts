@@ -1,6 +1,6 @@
 /** The completion scripts in the shells themselves. */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -97,6 +97,17 @@ describeIf(missing('fish'), 'fish', () => {
   behaves(fish);
   it('fish completes after =', () => {
     expect(fish('ncclrun --tag-output=h')).toEqual(['--tag-output=host']);
+  });
+  it('fish offers commands first however many programs and files there are', () => {
+    const programs = join(directory, 'programs');
+    mkdirSync(programs);
+    const shell = findProgram('fish') ?? '';
+    const first = Array.from({ length: 24 }, (_, step) => {
+      for (let one = 0; one < 7; one++) writeFileSync(join(programs, `p${step}-${one}`), '', { mode: 0o755 });
+      const words = ['--no-config', '-c', `set PATH ${programs}; source ${script('fish')}; complete -C 'ncclrun '`];
+      return run(shell, words)[0]?.split('\t')[0];
+    });
+    expect(new Set(first)).toEqual(new Set(['perf']));
   });
 });
 

@@ -52,9 +52,15 @@ function __ncclrun_program
     complete -C (string join ' ' -- $rest)
 end
 
+# Programs, then files: -F would let fish sort the files among what is to keep its order.
+function __ncclrun_programs
+    __fish_complete_command
+    complete -C "'' "(commandline -ct)
+end
+
 complete -c ncclrun -f
 complete -c ncclrun -n '__ncclrun_is program' -a '(__ncclrun_program)'
-complete -c ncclrun -n '__ncclrun_is run; and not string match -q -- "-*" (commandline -ct)' -k -a '(__fish_complete_command)' -F
+complete -c ncclrun -n '__ncclrun_is run; and not string match -q -- "-*" (commandline -ct)' -k -a '(__ncclrun_programs)'
 ${fishCommands()}
 ${names.map(optionsOf).join('\n')}
 `;
