@@ -161,6 +161,23 @@ describe('the agents of a Slurm job', () => {
     expect(order).toEqual(['b', 'a']);
   });
 
+  it('hosts that lack ncclrun are blamed, and not the one whose prolog srun ended because of them', async () => {
+    const hosts = [a, b, hostNamed('c')];
+    const { processes } = await started(new SlurmShell(hosts, null), hosts);
+    const order: string[] = [];
+    const exits = processes.map(({ exit }, index) => exit.then(() => void order.push(hosts[index]?.name ?? '')));
+    const run = await begun();
+    const words = [
+      'srun: error: c: task 2: Exited with exit code 127',
+      'slurmstepd-a: error: slurm task_prolog did not exit normally.',
+      'srun: error: a: task 0: Exited with exit code 1',
+      'srun: error: b: task 1: Exited with exit code 127',
+    ];
+    await writeFile(join(run, 'go'), `127 ${words.join('|')}|\n`);
+    await Promise.all(exits);
+    expect(order).toEqual(['b', 'c', 'a']);
+  });
+
   it.each([
     ['1 \n', 'srun ended with status 1 without a message'],
     ['1 no such partition|\n', 'no such partition'],

@@ -18,7 +18,7 @@ import { localAddresses } from '../../local/host.ts';
 import { AGENT_START, type RemoteExit, type RemoteProcess, type RemoteShell } from '../shell/shell.ts';
 import type { InstallationIdentity } from '../staging/identity.ts';
 import { ConnectionError, type ConnectionProblem } from '../shell/connection-error.ts';
-import { statusByHost, withoutNoise } from './srun-error.ts';
+import { blamedHosts, statusByHost, withoutNoise } from './srun-error.ts';
 import { copyToHosts } from './copy.ts';
 import { PlacedLink } from './placed-link.ts';
 import { startStep, type Tool } from './srun.ts';
@@ -188,7 +188,7 @@ export class SlurmShell implements RemoteShell {
       link.close();
     };
     // Those to blame first: srun has ended the others because of them.
-    const blamed = failures.size > 0 ? failures : statuses;
+    const blamed = failures.size > 0 ? new Set(failures.keys()) : blamedHosts(statuses);
     for (const one of uncalled) if (blamed.has(one[0])) endOf(one);
     setTimeout(() => {
       uncalled.forEach(endOf);

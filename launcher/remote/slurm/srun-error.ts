@@ -25,7 +25,7 @@ export function messagesOfTasks(stderr: string): string {
     .join('\n');
 }
 
-/** Status by host, of those whose task ended badly by itself. */
+/** Status by host, of those whose task ended badly by itself; in the order of srun's messages. */
 export function statusByHost(stderr: string): ReadonlyMap<string, number> {
   const statuses = new Map<string, number>();
   for (const line of stderr.split('\n')) {
@@ -34,6 +34,15 @@ export function statusByHost(stderr: string): ReadonlyMap<string, number> {
     for (const name of namesIn(hosts)) statuses.set(name, Number(status));
   }
   return statuses;
+}
+
+/**
+ * The first host whose task ended badly, and those with the same status. Others ended later and otherwise: srun was ending the step by then, and a task
+ * that it ends in its prolog has a status too.
+ */
+export function blamedHosts(statuses: ReadonlyMap<string, number>): ReadonlySet<string> {
+  const [first] = statuses.values();
+  return new Set([...statuses].filter(([, status]) => status === first).map(([name]) => name));
 }
 
 function namesIn(hosts: string): readonly string[] {
