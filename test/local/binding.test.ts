@@ -23,7 +23,8 @@ describe('binding on this machine', () => {
   const all = ranges(cpus);
 
   it('a rank is not bound by default', async () => {
-    const { stdout, stderr } = await Command.run([plain, '-n', '1', '--report-bindings', ...say]);
+    const environment = { CUDA_VISIBLE_DEVICES: undefined };
+    const { stdout, stderr } = await Command.run([plain, '-n', '1', '--report-bindings', ...say], { environment });
     expect(found(stdout)).toEqual([`0 ${all} all`]);
     expect(reported(stderr)[0]).toMatch(new RegExp(`^ncclrun: rank 0 on localhost: not bound, CPUs? ${all}`));
   });

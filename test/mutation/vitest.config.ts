@@ -24,6 +24,7 @@ const suite = (name: string, timeoutSeconds: number) => ({
     include: [`test/${name}/**/*.test.ts`],
     testTimeout: timeoutSeconds * 1000,
     hookTimeout: timeoutSeconds * 1000,
+    env: { CUDA_VISIBLE_DEVICES: '' },
     fileParallelism: false,
     isolate: false,
     setupFiles: process.env['NCCLRUN_MUTATION_CALLS'] === undefined ? [] : ['test/mutation/record-calls.ts'],

@@ -76,7 +76,8 @@ export class FakeMachine implements AsyncDisposable {
       join(repository, 'bin/ncclrun'),
       ...argv,
     ];
-    return Command.start(words, { ...options, program: 'unshare' });
+    const environment = { CUDA_VISIBLE_DEVICES: undefined, ...options.environment }; // which hides GPUs from other tests
+    return Command.start(words, { ...options, environment, program: 'unshare' });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,5 +1,5 @@
 /** How a host's files and libraries become facts: ports of cards, interfaces, GPUs and names of hardware. */
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { CudaGpu, NvmlGpu, VerbsPort } from '../../worker/engine/native.ts';
 import { gpuFacts } from '../../worker/topology/gpu-facts.ts';
 import { allGpus, visibleGpus } from '../../worker/topology/gpus.ts';
@@ -10,6 +10,10 @@ import { reportedSpeed, socketNets } from '../../worker/topology/sockets.ts';
 import { parseCpuList } from '../../worker/topology/system-files.ts';
 import { verbsNets } from '../../worker/topology/verbs.ts';
 import { FakeSysfs } from '../rig/sysfs.ts';
+
+// The hosts of these tests have GPUs, which the suite would hide.
+beforeEach(() => void vi.stubEnv('CUDA_VISIBLE_DEVICES', undefined));
+afterEach(() => void vi.unstubAllEnvs());
 
 const port = (changes: Partial<VerbsPort> = {}): VerbsPort => ({
   name: 'mlx5_0',

@@ -2,10 +2,14 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { visibleGpus } from '../../worker/topology/gpus.ts';
 import { hostTopology } from '../../worker/topology/host-topology.ts';
 import { parseCpuList } from '../../worker/topology/system-files.ts';
+
+// The hosts of these tests have GPUs, which the suite would hide.
+beforeEach(() => void vi.stubEnv('CUDA_VISIBLE_DEVICES', undefined));
+afterEach(() => void vi.unstubAllEnvs());
 
 const roots: string[] = [];
 afterAll(() => roots.forEach((root) => rmSync(root, { recursive: true })));

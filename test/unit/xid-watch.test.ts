@@ -155,7 +155,7 @@ describe('errors of GPUs', () => {
     log('0000:1b:00', 1, null, monotonicMs() - 4000);
     watch.look();
     vi.setSystemTime(begun + 20_000);
-    log('0000:1b:00', 2, null, monotonicMs() - 60_000);
+    log('0000:1b:00', 2, null, monotonicMs() - 12_000);
     watch.look();
     log('0000:1b:00', 3, null, monotonicMs() + 60_000);
     watch.look();
