@@ -92,8 +92,8 @@ int exampleAllReduce(void* opaque, void* send, void* receive, size_t count, int 
   return post(made, 0, 0, count * reducible(type, op), request);
 }
 
-int exampleAllGather(void* opaque, void* send, int parts, collPart* receive, size_t bytesPerRank,
-                     size_t windowOffset, size_t windowBytes, void* sendRegistration, void** request) {
+int exampleAllGather(void* opaque, void* send, int parts, collPart* receive, size_t bytesPerRank, size_t windowOffset,
+                     size_t windowBytes, void* sendRegistration, void** request) {
   (void)sendRegistration;
   struct group* group = opaque;
   *request = NULL;

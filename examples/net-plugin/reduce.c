@@ -1,14 +1,15 @@
 // The arithmetic of the collective operations.
 #include "collective.h"
 
-#define REDUCE(name, type)                                                          \
-  static void name(type* into, const type* from, size_t count, int op) {            \
-    for (size_t i = 0; i < count; i++) {                                            \
-      const type a = into[i], b = from[i];                                          \
-      into[i] = op == COLL_SUM ? (type)(a + b)                                      \
-                : op == COLL_PROD ? (type)(a * b) : op == COLL_MAX ? (a > b ? a : b) \
-                                                                   : (a < b ? a : b); \
-    }                                                                               \
+#define REDUCE(name, type)                                               \
+  static void name(type* into, const type* from, size_t count, int op) { \
+    for (size_t i = 0; i < count; i++) {                                 \
+      const type a = into[i], b = from[i];                               \
+      into[i] = op == COLL_SUM    ? (type)(a + b)                        \
+                : op == COLL_PROD ? (type)(a * b)                        \
+                : op == COLL_MAX  ? (a > b ? a : b)                      \
+                                  : (a < b ? a : b);                      \
+    }                                                                    \
   }
 // Unsigned, because signed sums may not overflow in C. Their bits are the same; maximum and minimum need the sign.
 REDUCE(reduceUint8, uint8_t)

@@ -34,8 +34,8 @@ struct RegisteredBuffer {
   Registration registration = {};
 };
 
-// Which part of a gathered buffer one call moves. bytesPerRank of each member, in rank order, make the whole buffer; the
-// window may begin and end within the part of any member.
+// Which part of a gathered buffer one call moves. bytesPerRank of each member, in rank order, make the whole buffer;
+// the window may begin and end within the part of any member.
 struct Window {
   size_t bytesPerRank = 0;
   size_t offset = 0;
@@ -62,8 +62,8 @@ class CollectiveGroup {
   // Reduces the window, which all members send, and gives each member the part of it that lies in its own bytesPerRank.
   virtual Status ireducescatter(const RegisteredBuffer& send, const RegisteredBuffer& receive, const Window& window,
                                 Reduction reduction, Request*& out) = 0;
-  // After a collective has completed into GPU memory, before the GPU reads it: makes the data visible there. `out` null:
-  // it is already.
+  // After a collective has completed into GPU memory, before the GPU reads it: makes the data visible there. `out`
+  // null: it is already.
   virtual Status iflush(const RegisteredBuffer& buffer, size_t bytes, Request*& out) = 0;
 
   // Moves what can be moved. done: the request is complete, and no longer valid. Collectives complete in the order in

@@ -220,8 +220,7 @@ void aGroupThatFailsAtOneMember() {
 
 void aMemberThatNeverComes() {
   Members members(doubleName(), 2, 200'000'000);
-  REFUSED(members.all[0].connect(members.handles), ncclSystemError,
-          "connect: the call has not returned for 200 ms");
+  REFUSED(members.all[0].connect(members.handles), ncclSystemError, "connect: the call has not returned for 200 ms");
 }
 
 void aConnectThatBlocksKeepsNobodyWaiting() {
@@ -290,7 +289,8 @@ void dataInGpuMemoryIsFlushed() {
 }
 
 // The network of the double of `name`, and what its collective network answers.
-Status collectiveOf(const std::string& name, std::unique_ptr<Network>& network, std::unique_ptr<CollectiveNetwork>& out) {
+Status collectiveOf(const std::string& name, std::unique_ptr<Network>& network,
+                    std::unique_ptr<CollectiveNetwork>& out) {
   ncclrun::net::plugin::Plugin* plugin = nullptr;
   OK(openPlugin(pluginPath(name), plugin));
   OK(makeNetwork(*plugin, 7, network));

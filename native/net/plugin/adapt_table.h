@@ -1,4 +1,5 @@
-// What the adapters of both tables have in common. Table<V> is the binary interface's; Base is Calls or CollectiveCalls.
+// What the adapters of both tables have in common. Table<V> is the binary interface's; Base is Calls or
+// CollectiveCalls.
 #pragma once
 #include <utility>
 

@@ -31,7 +31,8 @@ struct Gathering {
                            void** request);
 };
 template <int V>
-requires(V <= 7) struct Gathering<V> {};
+requires(V <= 7) struct Gathering<V> {
+};
 
 // The last members, of versions from 9 and from 11 on.
 template <int V>
@@ -44,7 +45,8 @@ requires(V == 9 || V == 10) struct CollectiveTail<V> {
   Result (*makeVDevice)(int* device, VirtualDevice<4>* members);
 };
 template <int V>
-requires(V <= 8) struct CollectiveTail<V> {};
+requires(V <= 8) struct CollectiveTail<V> {
+};
 
 // Types of data and operators are those of ncclDataType_t and ncclRedOp_t.
 template <int V>

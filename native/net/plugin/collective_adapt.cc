@@ -41,17 +41,20 @@ class AdaptedCollective final : public AdaptedTable<V, abi::CollectiveTable<V>, 
   int connect(void** handles, int members, int rank, void* listener, void** comm) override {
     return this->table_->connect(handles, members, rank, listener, comm);
   }
-  int reduceSupport(int type, int op, int* supported) override { return this->table_->reduceSupport(type, op, supported); }
+  int reduceSupport(int type, int op, int* supported) override {
+    return this->table_->reduceSupport(type, op, supported);
+  }
 
   int iallreduce(void* comm, void* send, void* receive, size_t count, int type, int op, void* sendRegistration,
                  void* receiveRegistration, void** request) override {
     if (!std::in_range<abi::MessageSize<V>>(count)) return ncclInvalidArgument;
-    return this->table_->iallreduce(comm, send, receive, static_cast<abi::MessageSize<V>>(count), type, op, sendRegistration,
-                              receiveRegistration, request);
+    return this->table_->iallreduce(comm, send, receive, static_cast<abi::MessageSize<V>>(count), type, op,
+                                    sendRegistration, receiveRegistration, request);
   }
 
   bool hasGather() const override {
-    if constexpr (V >= 8) return this->table_->gathering.iallgather != nullptr && this->table_->gathering.ireducescatter != nullptr;
+    if constexpr (V >= 8)
+      return this->table_->gathering.iallgather != nullptr && this->table_->gathering.ireducescatter != nullptr;
     return false;
   }
   int iallgather([[maybe_unused]] void* comm, [[maybe_unused]] void* send, [[maybe_unused]] const NewestPart& receive,
@@ -61,7 +64,7 @@ class AdaptedCollective final : public AdaptedTable<V, abi::CollectiveTable<V>, 
       abi::Part<V> part{};
       if (!copyPart(receive, part)) return ncclInvalidArgument;
       return this->table_->gathering.iallgather(comm, send, 1, &part, window.bytesPerRank, window.offset, window.bytes,
-                                     sendRegistration, request);
+                                                sendRegistration, request);
     }
     return ncclInvalidUsage;
   }
@@ -72,8 +75,8 @@ class AdaptedCollective final : public AdaptedTable<V, abi::CollectiveTable<V>, 
     if constexpr (V >= 8) {
       abi::Part<V> part{};
       if (!copyPart(send, part)) return ncclInvalidArgument;
-      return this->table_->gathering.ireducescatter(comm, 1, &part, receive, window.bytesPerRank, window.offset, window.bytes,
-                                         type, op, receiveRegistration, request);
+      return this->table_->gathering.ireducescatter(comm, 1, &part, receive, window.bytesPerRank, window.offset,
+                                                    window.bytes, type, op, receiveRegistration, request);
     }
     return ncclInvalidUsage;
   }
@@ -92,7 +95,6 @@ class AdaptedCollective final : public AdaptedTable<V, abi::CollectiveTable<V>, 
     to = {from.registration, from.address, static_cast<decltype(to.bytes)>(from.bytes)};
     return true;
   }
-
 };
 
 template <int V>

@@ -1,5 +1,5 @@
-// A plugin's collective network of any version, with the calls of the newest one. Only collective_adapt.cc knows how the
-// versions differ.
+// A plugin's collective network of any version, with the calls of the newest one. Only collective_adapt.cc knows how
+// the versions differ.
 #pragma once
 #include <memory>
 

@@ -59,8 +59,8 @@ class PluginCollectiveListener final : public CollectiveListener {
  private:
   Status start(std::span<const Handle> handles, uint32_t rank) {
     if (rank >= handles.size() || handles.size() > INT_MAX)
-      return {ncclInvalidArgument, formatSentence("%s: a group of %zu has no member %u", use_.plugin.label().c_str(),
-                                                  handles.size(), rank)};
+      return {ncclInvalidArgument,
+              formatSentence("%s: a group of %zu has no member %u", use_.plugin.label().c_str(), handles.size(), rank)};
     auto join = std::make_shared<Join>(handles, comm_);
     const auto call = [&plugin = use_.plugin, rank, join] {
       Yield made;

@@ -109,9 +109,9 @@ Status PluginGroup::iallreduce(const RegisteredBuffer& send, const RegisteredBuf
   const size_t size = elementBytes(reduction.type);
   Pending made{.bytes = count > SIZE_MAX / size ? SIZE_MAX : count * size};
   if (Status status = check(made.bytes); !status.ok() || isFull()) return status;
-  const int code = plugin_.calls().iallreduce(comm_, send.address, receive.address, count, int(reduction.type),
-                                              int(reduction.op), send.registration.opaque,
-                                              receive.registration.opaque, &made.request);
+  const int code =
+      plugin_.calls().iallreduce(comm_, send.address, receive.address, count, int(reduction.type), int(reduction.op),
+                                 send.registration.opaque, receive.registration.opaque, &made.request);
   return posted("iallreduce", code, made, out);
 }
 
@@ -122,9 +122,9 @@ Status PluginGroup::iallgather(const RegisteredBuffer& send, const RegisteredBuf
   if (Status status = check(window.bytes); !status.ok() || isFull()) return status;
   Pending made{.bytes = window.bytes};
   const NewestPart part{receive.registration.opaque, receive.address, window.bytes};
-  const int code = plugin_.calls().iallgather(comm_, send.address, part,
-                                              {window.bytesPerRank, window.offset, window.bytes},
-                                              send.registration.opaque, &made.request);
+  const int code =
+      plugin_.calls().iallgather(comm_, send.address, part, {window.bytesPerRank, window.offset, window.bytes},
+                                 send.registration.opaque, &made.request);
   return posted("iallgather", code, made, out);
 }
 

@@ -26,7 +26,8 @@ Status findCollectivePlugin(const std::string& library, void* handle, std::uniqu
     return {ncclInternalError, formatSentence("%s: no collective network: its table of version %d has no %s",
                                               library.c_str(), calls->version(), missing.c_str())};
   out = std::make_unique<CollectivePlugin>(library, std::move(calls));
-  logInfo(formatSentence("%s, version %d of the interface", out->label().c_str(), out->calls().version()), Subsystem::net);
+  logInfo(formatSentence("%s, version %d of the interface", out->label().c_str(), out->calls().version()),
+          Subsystem::net);
   return {};
 }
 

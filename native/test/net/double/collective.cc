@@ -1,5 +1,3 @@
-#include "net/double/collective_calls.h"
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,6 +13,7 @@
 
 #include "base/element.h"
 #include "net/double/behaviour.h"
+#include "net/double/collective_calls.h"
 
 namespace ncclrun::test::doubled::collective {
 namespace {
@@ -231,8 +230,8 @@ int iallreduce(void* opaque, void* send, void* receive, size_t number, int type,
   return posted(group, std::move(made), result, request);
 }
 
-int iallgather(void* opaque, void* send, collPart receive, size_t bytesPerRank, size_t windowOffset,
-               size_t windowBytes, void* sendRegistration, void** request) {
+int iallgather(void* opaque, void* send, collPart receive, size_t bytesPerRank, size_t windowOffset, size_t windowBytes,
+               void* sendRegistration, void** request) {
   auto& group = *static_cast<Group*>(opaque);
   checkRegistration(group, sendRegistration);
   checkRegistration(group, receive.registration);

@@ -63,8 +63,8 @@ int iallgather(void* comm, void* send, int parts, Piece* receive, size_t bytesPe
 template <typename Piece>
 int ireducescatter(void* comm, int parts, Piece* send, void* receive, size_t bytesPerRank, size_t windowOffset,
                    size_t windowBytes, int type, int op, void* receiveRegistration, void** request) {
-  return collective::ireducescatter(comm, onlyPart(parts, send), receive, bytesPerRank, windowOffset, windowBytes,
-                                    type, op, receiveRegistration, request);
+  return collective::ireducescatter(comm, onlyPart(parts, send), receive, bytesPerRank, windowOffset, windowBytes, type,
+                                    op, receiveRegistration, request);
 }
 
 }  // namespace overloads
