@@ -254,7 +254,7 @@ void sizesAndTypesThatAreNotSupported() {
   members.connected([](Member& member) {
     const CollectiveNetwork& network = *member.collective;
     EXPECT(network.canReduce({ncclFloat32, ncclProd}) && !network.canReduce({ncclInt32, ncclSum}));
-    EXPECT(!network.canReduce({ncclFloat32, ncclAvg}) && !network.canReduce({ncclDataType_t(99), ncclSum}));
+    EXPECT(!network.canReduce({ncclFloat32, ncclAvg}) && !network.canReduce({ncclDataType_t(ncclNumTypes), ncclSum}));
     GroupMemory memory(*member.group, 16384);
     Request* request = nullptr;
     REFUSED(member.group->iallreduce(memory.buffer(), memory.buffer(8192), 4, {ncclInt32, ncclSum}, request),

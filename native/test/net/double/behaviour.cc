@@ -47,7 +47,7 @@ constexpr std::string_view kNames[] = {
     "replace-table",      // init replaces the members of the table
     "garbage-log",        // log lines have arguments that nobody can read
     "coll-none",          // the collective network has 0 devices
-    "coll-lacks",         // its table has init and devices alone
+    "coll-lacks",         // its table has init, devices and finalize alone
     "coll-init-error",    // its init fails with code N
     "coll-max-bytes",     // maxCollBytes
     "coll-float",         // it reduces 32-bit floats alone, and fails for other types

@@ -75,6 +75,7 @@ CollectiveTable<V> makeTable() {
   t.name = "Double";
   t.init = &overloads::init;
   t.devices = &collective::devices;
+  if constexpr (V >= 11) t.tail.finalize = &collective::finalize;
   if (planted("coll-lacks") != 0) return t;
   t.getProperties = &overloads::getProperties<Properties<V>>;
   t.listen = &overloads::listen;
@@ -89,7 +90,6 @@ CollectiveTable<V> makeTable() {
   t.test = &collective::test;
   t.closeColl = &collective::closeColl;
   t.closeListen = &collective::closeListen;
-  if constexpr (V >= 11) t.tail.finalize = &collective::finalize;
   return t;
 }
 
