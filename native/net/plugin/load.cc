@@ -9,6 +9,7 @@
 #include "base/variables.h"
 #include "net/plugin/backend.h"
 #include "net/plugin/library.h"
+#include "net/plugin/unused_plugins.h"
 
 namespace ncclrun::net::plugin {
 namespace {
@@ -78,6 +79,7 @@ Status openPlugin(const std::string& word, Plugin*& out) {
     plugin = std::make_unique<Plugin>(word, library, std::move(calls));
     logInfo(formatSentence("%s, version %d of the interface", plugin->label().c_str(), plugin->calls().version()),
             Subsystem::net);
+    reportExportedPlugins(plugin->label(), library);
   }
   out = plugin.get();
   return {};
