@@ -1,7 +1,7 @@
 // The table of a network plugin over TCP.
 #include <stdlib.h>
 
-#include "example.h"
+#include "collective.h"
 
 netLog exampleLog;
 
@@ -89,6 +89,42 @@ __attribute__((visibility("default"))) netTable ncclNetPlugin_v11 = {
     .test = exampleTest,
     .closeSend = exampleClose,
     .closeRecv = exampleClose,
+    .closeListen = exampleCloseListen,
+    .finalize = finalize,
+};
+
+static int initCollective(void** context, uint64_t commId, netLog log) {
+  return init(context, commId, NULL, log, NULL);
+}
+
+static int reduceSupport(int type, int op, int* supported) {
+  *supported = reducible(type, op) != 0;
+  return NET_OK;
+}
+
+// Nobody calls it, as iflush.
+static int flushCollective(void* comm, void* data, int bytes, void* registration, void** request) {
+  (void)comm, (void)data, (void)bytes, (void)registration;
+  *request = NULL;
+  return NET_INTERNAL_ERROR;
+}
+
+__attribute__((visibility("default"))) collTable ncclCollNetPlugin_v11 = {
+    .name = "Example",
+    .init = initCollective,
+    .devices = devices,
+    .getProperties = getProperties,
+    .listen = exampleListen,
+    .connect = exampleJoin,
+    .reduceSupport = reduceSupport,
+    .regMr = regMr,
+    .deregMr = deregMr,
+    .iallreduce = exampleAllReduce,
+    .iallgather = exampleAllGather,
+    .ireducescatter = exampleReduceScatter,
+    .iflush = flushCollective,
+    .test = exampleTestGroup,
+    .closeColl = exampleLeave,
     .closeListen = exampleCloseListen,
     .finalize = finalize,
 };

@@ -13,6 +13,7 @@
 #include "communicator/debug_report.h"
 #include "datapath/nic_list.h"
 #include "datapath/telemetry.h"
+#include "net/plugin/unused_plugins.h"
 
 namespace ncclrun {
 namespace {
@@ -197,6 +198,7 @@ Status Communicator::openPlan(Answer& answer) {
   Mapping mapping;
   NCCLRUN_TRY(mapPlan(answer.descriptors[0].get(), mapping));
   plan_ = std::move(mapping);
+  net::plugin::reportWishedPlugins();
   telemetry_ = AgentClient::get().telemetry().claim(membership_);
   const DataPath::Setup setup = {
       .plan = std::get<Mapping>(plan_).bytes(),

@@ -28,12 +28,13 @@ struct Device {
   uint32_t speedMbps = 10'000;
   float latencyUs = 0;  // 0: unknown
   uint32_t maxConnections = 65'536;
-  uint32_t maxReceives = 1;                      // buffers of one irecv
-  uint64_t maxMessageBytes = uint64_t(1) << 30;  // of one isend
-  bool deviceMemory = false;                     // registers GPU memory (GPUDirect)
-  bool dmaBuf = false;                           // registers GPU memory by a dma-buf
-  bool globalRegistrations = false;              // a registration serves all connections of the device
-  bool forceFlush = false;                       // receives into GPU memory always need a flush
+  uint32_t maxReceives = 1;                         // buffers of one irecv
+  uint64_t maxMessageBytes = uint64_t(1) << 30;     // of one isend
+  uint64_t maxCollectiveBytes = uint64_t(1) << 29;  // of one call on a group (collective_network.h)
+  bool deviceMemory = false;                        // registers GPU memory (GPUDirect)
+  bool dmaBuf = false;                              // registers GPU memory by a dma-buf
+  bool globalRegistrations = false;                 // a registration serves all connections of the device
+  bool forceFlush = false;                          // receives into GPU memory always need a flush
 };
 
 // Opaque address of a listener. Engines exchange it among themselves.
@@ -120,6 +121,8 @@ class Connector {
   virtual Status connect(std::unique_ptr<Sender>& out) = 0;
 };
 
+class CollectiveNetwork;  // collective_network.h
+
 // A backend, as one communicator uses it. Outlives what it makes.
 class Network {
  public:
@@ -138,6 +141,10 @@ class Network {
   // Listens on a device (an index into devices()); `handle` is what connect() needs on the other side.
   virtual Status listen(uint32_t device, Handle& handle, std::unique_ptr<Listener>& out) = 0;
   virtual Status connect(uint32_t device, const Handle& handle, std::unique_ptr<Connector>& out) = 0;
+
+  // The collective network that comes with this one, in `out`, for the same communicator; null: there is none. An
+  // error: it cannot be used on this host. All ranks must agree before one of them uses it.
+  virtual Status makeCollective(std::unique_ptr<CollectiveNetwork>& out);
 
   // A descriptor that becomes readable when a call on one of this Network's objects may make progress; -1: the backend
   // has none, its objects must be polled. clearEvents() precedes the calls that the readable descriptor asks for;

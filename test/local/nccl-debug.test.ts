@@ -47,6 +47,16 @@ describeIf(noCompiler, "NCCL's environment variables", () => {
     expect(lines.find((line) => line.includes(MISTAKE))).toMatch(new RegExp(`^${hostname()}:\\d+:\\d+ NCCL WARN `));
   });
 
+  it('each rank warns once of a tuner that it was asked to call', async () => {
+    const { stderr } = await run({ NCCL_DEBUG: 'WARN', NCCL_TUNER_PLUGIN: 'nowhere', NCCL_PROFILER_PLUGIN: 'none' });
+    const lines = stderr.split('\n').filter((line) => line.includes('PLUGIN'));
+    expect(lines).toHaveLength(2);
+    for (const line of lines) {
+      expect(line).toContain('NCCL WARN NCCL_TUNER_PLUGIN=nowhere: nowhere: cannot open shared object file');
+      expect(line).toContain('ncclrun calls no tuner: its planner chooses');
+    }
+  });
+
   it('NCCL_DEBUG=INFO writes the device, the transports and the algorithms', async () => {
     const { stderr } = await run({ NCCL_DEBUG: 'INFO', NCCL_ALGO: 'ring' });
     expect(stderr).toContain('NCCL INFO NCCL_ALGO=ring, as the environment says');

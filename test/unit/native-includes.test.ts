@@ -10,7 +10,7 @@ const mayInclude: Readonly<Record<string, readonly string[]>> = {
   perf: [],
   binding: ['plan', 'dl', 'base'],
   abi: ['communicator', 'agent', 'dl', 'base'],
-  communicator: ['cuda', 'host', 'net/measure', 'datapath', 'agent', 'plan', 'dl', 'base'],
+  communicator: ['cuda', 'host', 'net/measure', 'net/plugin', 'datapath', 'agent', 'plan', 'dl', 'base'],
   cuda: ['cuda/net', 'cuda/p2p', 'net/proxy', 'datapath', 'algorithm', 'plan', 'dl', 'base'],
   'cuda/net': ['net', 'net/proxy', 'plan', 'dl', 'base'],
   'cuda/p2p': ['plan', 'dl', 'base'],

@@ -22,7 +22,7 @@ struct Yield {
 
 class Attempt {
  public:
-  enum class Kind { connect, accept };
+  enum class Kind { connect, accept, join };  // join: a group of a collective network
   struct Work {
     Kind kind = Kind::connect;
     std::string label;                         // of the call, for errors

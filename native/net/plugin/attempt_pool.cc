@@ -32,9 +32,8 @@ struct AttemptPool::Worker {
 
 // Never destroyed: a thread in a call outlives the program's exit handlers.
 AttemptPool& AttemptPool::of(Attempt::Kind kind) {
-  static auto& connects = *new AttemptPool;
-  static auto& accepts = *new AttemptPool;
-  return kind == Attempt::Kind::connect ? connects : accepts;
+  static auto* const pools = new AttemptPool[3];
+  return pools[size_t(kind)];
 }
 
 Status AttemptPool::add(const std::shared_ptr<Attempt::State>& attempt) {

@@ -20,8 +20,8 @@ class AttemptPool {
   // So many threads at once; one more each time that all of them are in a long call and an attempt waits.
   static constexpr size_t kThreads = 8, kMaxThreads = 32;
 
-  // Connects and accepts have pools of their own: of a plugin that blocks until the other side is there, neither can
-  // keep the other one waiting.
+  // Each kind has a pool of its own: of a plugin that blocks until the other side is there, none can keep the others
+  // waiting.
   static AttemptPool& of(Attempt::Kind kind);
   AttemptPool(const AttemptPool&) = delete;
   AttemptPool& operator=(const AttemptPool&) = delete;

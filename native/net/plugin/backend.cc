@@ -1,6 +1,7 @@
 #include "net/plugin/backend.h"
 
 #include "base/debug.h"
+#include "net/plugin/collective_backend.h"
 #include "net/plugin/establish.h"
 
 namespace ncclrun::net::plugin {
@@ -8,7 +9,8 @@ namespace {
 
 class PluginNetwork final : public Network {
  public:
-  PluginNetwork(Plugin& plugin, void* context, uint64_t timeout) : use_{plugin, context, timeout} {}
+  PluginNetwork(Plugin& plugin, uint64_t communicatorId, void* context, uint64_t timeout)
+      : communicatorId_(communicatorId), use_{plugin, context, timeout} {}
   ~PluginNetwork() override {
     if (use_.inside->load() == 0) {
       use_.plugin.end(use_.context);
@@ -29,7 +31,14 @@ class PluginNetwork final : public Network {
     return makeConnector(use_, device, handle, out);
   }
 
+  Status makeCollective(std::unique_ptr<CollectiveNetwork>& out) override {
+    out = nullptr;
+    CollectivePlugin* const collective = use_.plugin.collective();
+    return collective == nullptr ? Status() : makeCollectiveNetwork(*collective, communicatorId_, out, use_.timeout);
+  }
+
  private:
+  const uint64_t communicatorId_;
   const Use use_;
 };
 
@@ -38,7 +47,8 @@ class PluginNetwork final : public Network {
 Status makeNetwork(Plugin& plugin, uint64_t communicatorId, std::unique_ptr<Network>& out, uint64_t timeout) {
   void* context = nullptr;
   if (Status status = plugin.begin(communicatorId, context); !status.ok()) return status;
-  out = std::make_unique<PluginNetwork>(plugin, context, timeout);
+  plugin.collective();  // names it in the log
+  out = std::make_unique<PluginNetwork>(plugin, communicatorId, context, timeout);
   return {};
 }
 

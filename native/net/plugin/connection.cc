@@ -5,6 +5,7 @@
 
 #include "base/debug.h"
 #include "nccl.h"
+#include "net/plugin/registration.h"
 
 namespace ncclrun::net::plugin {
 namespace {
@@ -48,26 +49,10 @@ Comm::~Comm() {
 }
 
 Status Comm::registerMemory(const Region& region, Registration& out) {
-  out = {};
-  if (region.type == MemoryType::device && !device_.deviceMemory)
-    return {ncclInvalidUsage, formatSentence("%s: device %s does not register GPU memory", plugin_.label().c_str(),
-                                             device_.name.c_str())};
-  const bool byDmaBuf = region.dmaBufDescriptor >= 0 && device_.dmaBuf;
-  const int code = byDmaBuf ? plugin_.calls().regMrDmaBuf(comm_, region.address, region.bytes, int(region.type),
-                                                          region.dmaBufOffset, region.dmaBufDescriptor, &out.opaque)
-                            : plugin_.calls().regMr(comm_, region.address, region.bytes, int(region.type), &out.opaque);
-  if (code == ncclSuccess) return {};
-  out = {};
-  Status status = plugin_.failure(byDmaBuf ? "regMrDmaBuf" : "regMr", code);
-  status.sentence +=
-      formatSentence(" (%zu bytes of %s memory)", region.bytes, region.type == MemoryType::device ? "GPU" : "host");
-  return status;
+  return registerWith(plugin_, device_, comm_, region, out);
 }
 
-Status Comm::deregisterMemory(Registration registration) {
-  const int code = plugin_.calls().deregMr(comm_, registration.opaque);
-  return code == ncclSuccess ? Status() : plugin_.failure("deregMr", code);
-}
+Status Comm::deregisterMemory(Registration registration) { return deregisterWith(plugin_, comm_, registration); }
 
 Comm::Pending& Comm::take() {
   if (unused_.empty()) unused_.push_back(&all_.emplace_back());

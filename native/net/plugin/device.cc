@@ -21,6 +21,7 @@ Device deviceOf(const NewestProperties& properties, int index, bool hasDmaBuf) {
   device.maxReceives = uint32_t(std::clamp(p.maxRecvs, 1, kMaxReceives));
   // test() reports sizes as int, whatever the device can send.
   if (p.maxP2pBytes > 0) device.maxMessageBytes = std::min<uint64_t>(p.maxP2pBytes, INT_MAX);
+  if (p.maxCollBytes > 0) device.maxCollectiveBytes = std::min<uint64_t>(p.maxCollBytes, INT_MAX);
   device.deviceMemory = (p.ptrSupport & (abi::kDeviceMemory | abi::kDmaBuf)) != 0;
   device.dmaBuf = (p.ptrSupport & abi::kDmaBuf) != 0 && hasDmaBuf;
   device.globalRegistrations = p.regIsGlobal != 0;

@@ -1,20 +1,13 @@
 #include "net/plugin/establish.h"
 
-#include <algorithm>
-
 #include "base/clock.h"
-#include "base/debug.h"
 #include "nccl.h"
 #include "net/plugin/attempt.h"
 #include "net/plugin/connection.h"
+#include "net/plugin/listen_comm.h"
 
 namespace ncclrun::net::plugin {
 namespace {
-
-// Plugins keep pointers in handles.
-struct alignas(16) PrivateHandle {
-  Handle bytes{};
-};
 
 // Repeats a call until it yields a connection: here at every poll, or in a thread.
 class Repeated {
@@ -117,20 +110,14 @@ class PluginConnector final : public Connector {
   Repeated connecting_;
 };
 
-// A plugin's listening comm. The last who may call it closes it: the Listener, or a thread that is still in accept().
-class ListenComm {
+// What one listener accepts, in turn.
+class Acceptor {
  public:
-  ListenComm(Plugin& plugin, void* comm) : plugin_(plugin), comm_(comm) {}
-  ~ListenComm() {
-    if (const int code = plugin_.calls().closeListen(comm_); code != ncclSuccess)
-      logInfo(plugin_.failure("closeListen", code).sentence, Subsystem::net);
-  }
-  ListenComm(const ListenComm&) = delete;
-  ListenComm& operator=(const ListenComm&) = delete;
+  Acceptor(Plugin& plugin, std::shared_ptr<ListenComm> comm) : plugin_(plugin), comm_(std::move(comm)) {}
 
   Yield accept() {
     Yield made;
-    made.code = plugin_.calls().accept(comm_, &made.comm, &driver_);
+    made.code = plugin_.calls().accept(comm_->get(), &made.comm, &driver_);
     made.driver = driver_;
     if (made.comm != nullptr) driver_ = nullptr;
     return made;
@@ -138,19 +125,19 @@ class ListenComm {
 
  private:
   Plugin& plugin_;
-  void* const comm_;
+  const std::shared_ptr<ListenComm> comm_;
   abi::DeviceHandle* driver_ = nullptr;
 };
 
 class PluginListener final : public Listener {
  public:
-  PluginListener(const Use& use, uint32_t device, void* comm)
-      : use_(use), device_(device), comm_(std::make_shared<ListenComm>(use.plugin, comm)) {}
+  PluginListener(const Use& use, uint32_t device, std::shared_ptr<ListenComm> comm)
+      : use_(use), device_(device), acceptor_(std::make_shared<Acceptor>(use.plugin, std::move(comm))) {}
 
   Status accept(std::unique_ptr<Receiver>& out) override {
     if (accepting_ == nullptr) {
       accepting_ = std::make_unique<Repeated>(
-          use_, Attempt::Kind::accept, [comm = comm_] { return comm->accept(); },
+          use_, Attempt::Kind::accept, [acceptor = acceptor_] { return acceptor->accept(); },
           [&plugin = use_.plugin](void* comm) { plugin.calls().closeRecv(comm); });
     }
     void* comm = nullptr;
@@ -165,32 +152,21 @@ class PluginListener final : public Listener {
  private:
   const Use& use_;
   const uint32_t device_;
-  const std::shared_ptr<ListenComm> comm_;
+  const std::shared_ptr<Acceptor> acceptor_;
   std::unique_ptr<Repeated> accepting_;
 };
-
-Status noDevice(const Use& use, uint32_t device) {
-  return {ncclInvalidArgument, formatSentence("%s has %zu devices: there is no device %u", use.plugin.label().c_str(),
-                                              use.plugin.devices().size(), device)};
-}
 
 }  // namespace
 
 Status makeListener(const Use& use, uint32_t device, Handle& handle, std::unique_ptr<Listener>& out) {
-  if (device >= use.plugin.devices().size()) return noDevice(use, device);
-  PrivateHandle mine;
-  void* comm = nullptr;
-  const int code = use.plugin.calls().listen(use.context, int(device), mine.bytes.data(), &comm);
-  if (code != ncclSuccess) return use.plugin.failure("listen", code);
-  if (comm == nullptr)
-    return {ncclInternalError, formatSentence("%s: listen made no listener", use.plugin.label().c_str())};
-  handle = mine.bytes;
-  out = std::make_unique<PluginListener>(use, device, comm);
+  std::shared_ptr<ListenComm> comm;
+  if (Status status = ListenComm::make(use.plugin, use.context, device, handle, comm); !status.ok()) return status;
+  out = std::make_unique<PluginListener>(use, device, std::move(comm));
   return {};
 }
 
 Status makeConnector(const Use& use, uint32_t device, const Handle& handle, std::unique_ptr<Connector>& out) {
-  if (device >= use.plugin.devices().size()) return noDevice(use, device);
+  if (Status status = checkDevice(use.plugin, device); !status.ok()) return status;
   out = std::make_unique<PluginConnector>(use, device, handle);
   return {};
 }

@@ -1,68 +1,22 @@
 #include "net/plugin/load.h"
 
-#include <dlfcn.h>
 #include <strings.h>
 
-#include <cstring>
 #include <map>
 #include <mutex>
-#include <string_view>
 
 #include "base/debug.h"
-#include "base/trusted_path.h"
 #include "base/variables.h"
 #include "net/plugin/backend.h"
+#include "net/plugin/library.h"
+#include "net/plugin/unused_plugins.h"
 
 namespace ncclrun::net::plugin {
 namespace {
 
 constexpr const char* kDefaultLibrary = "libnccl-net.so";
-constexpr std::string_view kNoPlugin = "none";
-constexpr std::string_view kProgramItself = "STATIC_PLUGIN";
+constexpr TableName kTables{"ncclNetPlugin", abi::kOldest, abi::kNewest};
 constexpr const char* kRemedy = "Correct NCCL_NET_PLUGIN, or set it to none to use no plugin";
-
-// dlopen(), with the reason where it fails.
-void* open(const char* path, std::string& why) {
-  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* const reason = dlerror();
-    why = reason == nullptr ? "it cannot be opened" : reason;
-  }
-  return library;
-}
-
-void* openLibrary(const std::string& word, std::string& why) {
-  if (word == kProgramItself) return open(nullptr, why);
-  if (word.find('/') != std::string::npos) {
-    const std::string path = executablePath(word, why);
-    return path.empty() ? nullptr : open(path.c_str(), why);
-  }
-  void* const library = open(word.c_str(), why);
-  if (library != nullptr || (word.starts_with("lib") && word.ends_with(".so"))) return library;
-  std::string whyNotByName;
-  void* const byName = open(("libnccl-net-" + word + ".so").c_str(), whyNotByName);
-  if (byName == nullptr) why += "; " + whyNotByName;
-  return byName;
-}
-
-std::unique_ptr<Calls> newestCalls(void* library) {
-  for (int version = abi::kNewest; version >= abi::kOldest; version--) {
-    void* const table = dlsym(library, formatSentence("ncclNetPlugin_v%d", version).c_str());
-    if (table != nullptr) return adapt(version, table);
-  }
-  return nullptr;
-}
-
-// Names the versions that are there, since none of ours is.
-std::string noVersion(void* library) {
-  std::string others;
-  for (int version = 2; version < abi::kNewest + 20; version++) {
-    const std::string symbol = formatSentence("ncclNetPlugin_v%d", version);
-    if (dlsym(library, symbol.c_str()) != nullptr) others += (others.empty() ? "" : ", ") + symbol;
-  }
-  return formatSentence("it exports none of ncclNetPlugin_v%d to ncclNetPlugin_v%d%s", abi::kOldest, abi::kNewest,
-                        others.empty() ? "" : (", only " + others).c_str());
-}
 
 // All plugins of this process, by dlopen()'s handle: two words may mean one library.
 struct Opened {
@@ -76,18 +30,6 @@ Opened& opened() {
 
 bool hasName(const Plugin& plugin, const std::string& name) {
   return name.empty() || strcasecmp(plugin.name().c_str(), name.c_str()) == 0;
-}
-
-std::vector<std::string> wordsOf(const std::string& list) {
-  std::vector<std::string> words;
-  for (size_t start = 0; start <= list.size();) {
-    const size_t comma = std::min(list.find(',', start), list.size());
-    const std::string word = list.substr(start, comma - start);
-    if (word == kNoPlugin) break;
-    if (!word.empty()) words.push_back(word);
-    start = comma + 1;
-  }
-  return words;
 }
 
 // The library that nobody asked for is missing on most hosts. One that is there and cannot be opened is another matter.
@@ -124,18 +66,20 @@ Wish wishOfVariables() {
 Status openPlugin(const std::string& word, Plugin*& out) {
   std::lock_guard lock(opened().mutex);
   std::string why;
-  void* const library = openLibrary(word, why);
+  void* const library = openLibrary(word, "net", why);
   if (library == nullptr) return {ncclSystemError, why};
   auto& plugin = opened().plugins[library];
   if (plugin == nullptr) {
-    auto calls = newestCalls(library);
-    if (calls == nullptr) return {ncclSystemError, word + ": " + noVersion(library)};
+    const ExportedTable exported = newestTable(library, kTables);
+    auto calls = adapt(exported.version, exported.table);
+    if (calls == nullptr) return {ncclSystemError, word + ": " + noTable(library, kTables)};
     if (const std::string missing = calls->missing(); !missing.empty())
       return {ncclSystemError,
               formatSentence("%s: its table of version %d has no %s", word.c_str(), calls->version(), missing.c_str())};
-    plugin = std::make_unique<Plugin>(word, std::move(calls));
+    plugin = std::make_unique<Plugin>(word, library, std::move(calls));
     logInfo(formatSentence("%s, version %d of the interface", plugin->label().c_str(), plugin->calls().version()),
             Subsystem::net);
+    reportExportedPlugins(plugin->label(), library);
   }
   out = plugin.get();
   return {};

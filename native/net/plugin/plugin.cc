@@ -1,52 +1,30 @@
 #include "net/plugin/plugin.h"
 
 #include "base/debug.h"
-#include "net/plugin/callbacks.h"
-#include "net/plugin/device.h"
+#include "net/plugin/collective_plugin.h"
 
 namespace ncclrun::net::plugin {
 namespace {
 
 constexpr int kBlocksUpTo = 6;
 constexpr uint64_t kLongCall = 50'000'000;  // ns
-constexpr int kMaxDevices = 1024;
-
-// A plugin's result as one of ours. It decides who is at fault, so remote and system errors stay what they are.
-ncclResult_t resultOf(int code) {
-  if (code == ncclTimeout) return ncclRemoteError;
-  return code > ncclSuccess && code < ncclInProgress ? ncclResult_t(code) : ncclInternalError;
-}
-
-const char* meaningOf(int code) {
-  constexpr const char* kMeanings[] = {"success",        "CUDA error",       "system error",
-                                       "internal error", "invalid argument", "invalid usage",
-                                       "remote error",   "in progress",      "timeout"};
-  return code >= 0 && size_t(code) < std::size(kMeanings) ? kMeanings[code] : "unknown error";
-}
-
-std::string withWarning(std::string sentence) {
-  const std::string warning = lastWarning();
-  if (!warning.empty()) sentence += "; its last warning: " + warning;
-  return sentence;
-}
-
-std::string nameOf(const Calls& calls, const std::string& library) {
-  const char* const name = calls.name();
-  return name == nullptr || *name == '\0' ? library : name;
-}
 
 }  // namespace
 
-Plugin::Plugin(std::string library, std::unique_ptr<Calls> calls)
-    : library_(std::move(library)),
+Plugin::Plugin(std::string library, void* handle, std::unique_ptr<Calls> calls)
+    : LoadedPlugin("network plugin", std::move(library), *calls),
+      handle_(handle),
       calls_(std::move(calls)),
-      name_(nameOf(*calls_, library_)),
       blocks_(calls_->version() <= kBlocksUpTo) {}
 
-std::string Plugin::label() const { return formatSentence("network plugin %s (%s)", name_.c_str(), library_.c_str()); }
+Plugin::~Plugin() = default;
 
-Status Plugin::failure(const char* call, int code) const {
-  return {resultOf(code), withWarning(formatSentence("%s: %s: %s (%d)", label().c_str(), call, meaningOf(code), code))};
+CollectivePlugin* Plugin::collective() {
+  std::call_once(collectiveSought_, [this] {
+    const Status status = findCollectivePlugin(library(), handle_, collective_);
+    if (!status.ok()) logInfo(status.sentence, Subsystem::net);
+  });
+  return collective_.get();
 }
 
 void Plugin::noteCallTook(uint64_t nanoseconds) {
@@ -54,59 +32,6 @@ void Plugin::noteCallTook(uint64_t nanoseconds) {
   logInfo(formatSentence("%s blocks for %u ms in connect or accept: from now on threads of their own make these calls",
                          label().c_str(), unsigned(nanoseconds / 1'000'000)),
           Subsystem::net);
-}
-
-Status Plugin::begin(uint64_t communicatorId, void*& context) {
-  std::lock_guard lock(mutex_);
-  context = nullptr;
-  if (initialized_.has_value()) return *initialized_;
-  Status status = initialize(communicatorId, context);
-  if (!calls_->hasContexts()) initialized_ = status;
-  return status;
-}
-
-Status Plugin::initialize(uint64_t communicatorId, void*& context) {
-  forgetWarning();
-  const int code = calls_->init(&context, communicatorId, logCallback(), profilerCallback());
-  if (code != ncclSuccess) return failure("init", code);
-  Status status = devices_.empty() ? readDevices() : Status();
-  if (!status.ok() && calls_->hasContexts()) {
-    calls_->finalize(context);
-    context = nullptr;
-  }
-  return status;
-}
-
-Status Plugin::readDevices() {
-  // init() may have replaced members of the table.
-  if (const std::string missing = calls_->missing(); !missing.empty())
-    return {ncclInternalError, formatSentence("%s has no %s", label().c_str(), missing.c_str())};
-  int count = 0;
-  if (const int code = calls_->devices(&count); code != ncclSuccess) return failure("devices", code);
-  if (count <= 0) return {ncclSystemError, withWarning(label() + " finds no device on this host")};
-  if (count > kMaxDevices)
-    return {ncclInternalError, formatSentence("%s says that it has %d devices", label().c_str(), count)};
-  std::vector<Device> devices;
-  for (int i = 0; i < count; i++) {
-    NewestProperties properties{};
-    if (const int code = calls_->getProperties(i, &properties); code != ncclSuccess)
-      return failure("getProperties", code);
-    if (properties.v9.netDeviceType != abi::kDrivenByHost)
-      return {ncclInvalidUsage,
-              formatSentence("%s needs GPU kernels that drive its device %d (network device type %d), "
-                             "which ncclrun does not have",
-                             label().c_str(), i, properties.v9.netDeviceType)};
-    devices.push_back(deviceOf(properties, i, calls_->hasDmaBuf()));
-  }
-  devices_ = std::move(devices);
-  return {};
-}
-
-void Plugin::end(void* context) {
-  if (!calls_->hasContexts()) return;
-  std::lock_guard lock(mutex_);
-  const int code = calls_->finalize(context);
-  if (code != ncclSuccess) logInfo(failure("finalize", code).sentence, Subsystem::net);
 }
 
 }  // namespace ncclrun::net::plugin

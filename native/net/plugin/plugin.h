@@ -1,59 +1,40 @@
-// A network plugin that this process has loaded. It stays loaded until the process ends: libraries under plugins leave
-// threads and exit handlers behind.
+// A network plugin that this process has loaded.
 #pragma once
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
-#include "base/error.h"
-#include "net/net.h"
 #include "net/plugin/adapt.h"
+#include "net/plugin/loaded_plugin.h"
 
 namespace ncclrun::net::plugin {
 
-class Plugin {
- public:
-  Plugin(std::string library, std::unique_ptr<Calls> calls);
-  Plugin(const Plugin&) = delete;
-  Plugin& operator=(const Plugin&) = delete;
+class CollectivePlugin;
 
-  const std::string& library() const { return library_; }
-  // What its table says before init(), or the library where it says nothing.
-  const std::string& name() const { return name_; }
+class Plugin final : public LoadedPlugin {
+ public:
+  // handle: dlopen()'s, of the library that exports the table.
+  Plugin(std::string library, void* handle, std::unique_ptr<Calls> calls);
+  ~Plugin();
+
   Calls& calls() { return *calls_; }
 
-  // One communicator begins to use the plugin: init(), of versions before 11 only the first time. An error says why the
-  // plugin cannot be used on this host.
-  Status begin(uint64_t communicatorId, void*& context);
-  void end(void* context);
-  // Those of the first init().
-  std::span<const Device> devices() const { return devices_; }
+  // The collective network (ncclCollNet) that the library exports beside the network; null: none that can be used. Only
+  // after begin() has succeeded: such plugins may share what the network's init() sets up.
+  CollectivePlugin* collective();
 
   // Whether connect() and accept() may block: those of version 6 do, others have been seen to.
   bool mayBlock() const { return blocks_.load(std::memory_order_relaxed); }
   void noteCallTook(uint64_t nanoseconds);
 
-  // The error of a call that returned `code`, with what the plugin said last.
-  Status failure(const char* call, int code) const;
-  // "network plugin NAME (LIBRARY)".
-  std::string label() const;
-
  private:
-  Status initialize(uint64_t communicatorId, void*& context);
-  Status readDevices();
-
-  const std::string library_;
+  void* const handle_;
   const std::unique_ptr<Calls> calls_;
-  const std::string name_;
   std::atomic<bool> blocks_;
-  std::mutex mutex_;                   // of what follows
-  std::optional<Status> initialized_;  // before version 11: the result of the only init()
-  std::vector<Device> devices_;        // not changed any more once it is not empty
+  std::once_flag collectiveSought_;
+  std::unique_ptr<CollectivePlugin> collective_;
 };
 
 }  // namespace ncclrun::net::plugin

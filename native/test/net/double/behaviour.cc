@@ -46,6 +46,13 @@ constexpr std::string_view kNames[] = {
     "max-bytes",          // maxP2pBytes
     "replace-table",      // init replaces the members of the table
     "garbage-log",        // log lines have arguments that nobody can read
+    "coll-none",          // the collective network has 0 devices
+    "coll-lacks",         // its table has init, devices and finalize alone
+    "coll-init-error",    // its init fails with code N
+    "coll-max-bytes",     // maxCollBytes
+    "coll-float",         // it reduces 32-bit floats alone, and fails for other types
+    "coll-fails",         // connect of member N, counted from 1, fails, when the group is complete
+    "coll-null",          // connect of a group succeeds and makes none
     "net-device",         // 1: properties, 2: connections ask for GPU kernels
 };
 

@@ -1,4 +1,6 @@
-// The double's tables: NCCLRUN_DOUBLE_VERSIONS has a bit for each version that the library exports.
+// The double's tables, of a network and of a collective network: NCCLRUN_DOUBLE_VERSIONS and
+// NCCLRUN_DOUBLE_COLLECTIVES have a bit for each version that the library exports.
+#include "net/double/collective_tables.h"
 #include "net/double/overloads.h"
 
 namespace {
@@ -92,25 +94,51 @@ Table<V> make() {
   extern "C" [[gnu::visibility("default")]] Table<version> ncclNetPlugin_v##version; \
   Table<version> ncclNetPlugin_v##version = (exported<version> = &ncclNetPlugin_v##version, make<version>());
 
+#define COLLECTIVE_TABLE(version)                                                                  \
+  extern "C" [[gnu::visibility("default")]] CollectiveTable<version> ncclCollNetPlugin_v##version; \
+  CollectiveTable<version> ncclCollNetPlugin_v##version = doubled::collective::makeTable<version>();
+
 #define HAS(version) ((NCCLRUN_DOUBLE_VERSIONS) >> (version)&1)
+#define HAS_COLLECTIVE(version) ((NCCLRUN_DOUBLE_COLLECTIVES) >> (version)&1)
 #if HAS(6)
 TABLE(6)
+#endif
+#if HAS_COLLECTIVE(6)
+COLLECTIVE_TABLE(6)
 #endif
 #if HAS(7)
 TABLE(7)
 #endif
+#if HAS_COLLECTIVE(7)
+COLLECTIVE_TABLE(7)
+#endif
 #if HAS(8)
 TABLE(8)
+#endif
+#if HAS_COLLECTIVE(8)
+COLLECTIVE_TABLE(8)
 #endif
 #if HAS(9)
 TABLE(9)
 #endif
+#if HAS_COLLECTIVE(9)
+COLLECTIVE_TABLE(9)
+#endif
 #if HAS(10)
 TABLE(10)
+#endif
+#if HAS_COLLECTIVE(10)
+COLLECTIVE_TABLE(10)
 #endif
 #if HAS(11)
 TABLE(11)
 #endif
+#if HAS_COLLECTIVE(11)
+COLLECTIVE_TABLE(11)
+#endif
 #if HAS(12)
 TABLE(12)
+#endif
+#if HAS_COLLECTIVE(12)
+COLLECTIVE_TABLE(12)
 #endif

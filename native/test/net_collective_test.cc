@@ -1,0 +1,451 @@
+// Collective networks (ncclCollNet) of plugins: every version of the interface computes what ranks would have computed
+// one after the other, and failures and refusals are sentences.
+#include <signal.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/element.h"
+#include "net/group_members.h"
+#include "net/plugin/collective_plugin.h"
+
+using namespace ncclrun::test;
+using ncclrun::elementBytes;
+using ncclrun::Status;
+using ncclrun::net::CollectiveNetwork;
+using ncclrun::net::Network;
+using ncclrun::net::RegisteredBuffer;
+using ncclrun::net::Request;
+
+namespace {
+
+constexpr uint32_t kMembers = 4;
+constexpr int kFirstWithGather = 8;
+constexpr ncclDataType_t kTypes[] = {ncclInt8,  ncclUint8,  ncclInt32,   ncclUint32,
+                                     ncclInt64, ncclUint64, ncclFloat32, ncclFloat64};
+constexpr ncclRedOp_t kOperators[] = {ncclSum, ncclProd, ncclMax, ncclMin};
+
+int version = 0;  // of the double that a scenario uses
+std::string doubleName() { return "double-v" + std::to_string(version); }
+
+// What member `rank` contributes as element i: floats whose sums depend on the order.
+template <typename T>
+T element(uint32_t rank, size_t i) {
+  const auto mixed = uint32_t((i + 1) * 2654435761u) ^ (rank * 40503u);
+  if constexpr (std::is_floating_point_v<T>) return T(int32_t(mixed)) / T(1 + (mixed & 1023));
+  return T(mixed);
+}
+
+template <typename T>
+T reduced(T a, T b, ncclRedOp_t op) {
+  if (op == ncclMax) return std::max(a, b);
+  if (op == ncclMin) return std::min(a, b);
+  if constexpr (std::is_floating_point_v<T>) return op == ncclSum ? a + b : a * b;
+  return op == ncclSum ? T(uint64_t(a) + uint64_t(b)) : T(uint64_t(a) * uint64_t(b));
+}
+
+template <typename T>
+void fillContribution(char* to, uint32_t rank, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const T value = element<T>(rank, i);
+    std::memcpy(to + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+template <typename T>
+std::vector<char> serial(uint32_t members, size_t count, ncclRedOp_t op) {
+  std::vector<char> result(count * sizeof(T));
+  for (size_t i = 0; i < count; i++) {
+    T value = element<T>(0, i);
+    for (uint32_t rank = 1; rank < members; rank++) value = reduced<T>(value, element<T>(rank, i), op);
+    std::memcpy(result.data() + i * sizeof(T), &value, sizeof(T));
+  }
+  return result;
+}
+
+// Calls body.operator()<T>() with the type of the elements.
+template <typename Body>
+auto withType(ncclDataType_t type, Body&& body) {
+  switch (type) {
+    case ncclInt8:
+      return body.template operator()<int8_t>();
+    case ncclUint8:
+      return body.template operator()<uint8_t>();
+    case ncclInt32:
+      return body.template operator()<int32_t>();
+    case ncclUint32:
+      return body.template operator()<uint32_t>();
+    case ncclInt64:
+      return body.template operator()<int64_t>();
+    case ncclUint64:
+      return body.template operator()<uint64_t>();
+    case ncclFloat32:
+      return body.template operator()<float>();
+    default:
+      return body.template operator()<double>();
+  }
+}
+
+Request* post(Member& member, const RegisteredBuffer& send, const RegisteredBuffer& receive, size_t count,
+              ncclDataType_t type = ncclFloat32, ncclRedOp_t op = ncclSum) {
+  Request* request = nullptr;
+  while (request == nullptr) OK(member.group->iallreduce(send, receive, count, {type, op}, request));
+  return request;
+}
+
+void reduceAndCompare(Member& member, size_t count, ncclDataType_t type, ncclRedOp_t op) {
+  GroupMemory from(*member.group, count * elementBytes(type)), to(*member.group, count * elementBytes(type));
+  withType(type, [&]<typename T>() {
+    fillContribution<T>(from.bytes.data(), member.rank, count);
+    OK(member.await(post(member, from.buffer(), to.buffer(), count, type, op)));
+    const std::vector<char> expected = serial<T>(member.members, count, op);
+    EXPECT(std::memcmp(to.bytes.data(), expected.data(), expected.size()) == 0);
+  });
+}
+
+void everyReductionIsTheSerialOne(const std::string& plugin) {
+  Members members(plugin, kMembers);
+  members.connected([](Member& member) {
+    for (const ncclDataType_t type : kTypes) {
+      for (const ncclRedOp_t op : kOperators) {
+        EXPECT(member.collective->canReduce({type, op}));
+        for (const size_t count : {1, 3, 1000, 40'000}) reduceAndCompare(member, count, type, op);
+      }
+    }
+  });
+}
+void everyVersionReduces() { everyReductionIsTheSerialOne(doubleName()); }
+void theExampleReduces() { everyReductionIsTheSerialOne("example"); }
+
+void delayedAndRefusedReductions() {
+  plant("done-after=7,null-request=3,no-sizes");
+  Members members(doubleName(), 3);
+  members.connected([](Member& member) {
+    for (const size_t count : {1, 70'000}) reduceAndCompare(member, count, ncclFloat64, ncclSum);
+  });
+  EXPECT(members.count("refused") == 3 * 2 * 3);
+}
+
+void eightCollectivesAreUnderWay() {
+  Members members(doubleName(), 3);
+  members.connected([](Member& member) {
+    constexpr size_t kCount = 5000, kBytes = kCount * sizeof(float);
+    GroupMemory from(*member.group, kBytes * 12), to(*member.group, kBytes * 12);
+    for (size_t i = 0; i < 12; i++) fillContribution<float>(from.bytes.data() + i * kBytes, member.rank, kCount);
+    std::vector<Request*> requests;
+    for (size_t i = 0; i < 12; i++) {
+      Request* request = nullptr;
+      OK(member.group->iallreduce(from.buffer(i * kBytes), to.buffer(i * kBytes), kCount, {}, request));
+      EXPECT((request != nullptr) == (i < 8));
+      if (request != nullptr) requests.push_back(request);
+    }
+    // Those behind the oldest one are not complete before it.
+    bool done = true;
+    OK(member.group->test(requests[5], done));
+    EXPECT(!done);
+    for (Request* const request : requests) OK(member.await(request));
+    const std::vector<char> expected = serial<float>(3, kCount, ncclSum);
+    for (size_t i = 0; i < 8; i++) EXPECT(std::memcmp(to.bytes.data() + i * kBytes, expected.data(), kBytes) == 0);
+  });
+}
+
+// Windows that begin and end within the parts of members.
+void gatherAndScatter() {
+  Members members(doubleName(), 3);
+  members.connected([](Member& member) {
+    constexpr size_t kPart = 1000 * sizeof(int32_t);
+    const size_t mine = member.rank * kPart;
+    GroupMemory whole(*member.group, 3 * kPart), part(*member.group, kPart), to(*member.group, 3 * kPart);
+    fillContribution<int32_t>(part.bytes.data(), member.rank, 1000);
+    fillContribution<int32_t>(whole.bytes.data(), member.rank, 3000);
+    EXPECT(member.collective->canGather() == (version >= kFirstWithGather));
+    Request* request = nullptr;
+    if (version < kFirstWithGather) {
+      REFUSED(member.group->iallgather(part.buffer(), to.buffer(), {kPart, 0, 3 * kPart}, request), ncclInvalidUsage,
+              "version " + std::to_string(version) + " of the interface, neither gathers nor scatters");
+      REFUSED(member.group->ireducescatter(whole.buffer(), to.buffer(), {kPart, 0, 3 * kPart}, {}, request),
+              ncclInvalidUsage, "neither gathers nor scatters");
+      return;
+    }
+    const std::vector<char> sums = serial<int32_t>(3, 3000, ncclSum);
+    for (const auto& [offset, bytes] : {std::pair<size_t, size_t>{0, 3 * kPart}, {400, 2 * kPart}, {kPart, 8}}) {
+      const size_t from = std::clamp(offset, mine, mine + kPart);
+      const size_t end = std::clamp(offset + bytes, mine, mine + kPart);
+      std::fill(to.bytes.begin(), to.bytes.end(), 0);
+      OK(member.group->iallgather(part.buffer(from - mine), to.buffer(), {kPart, offset, bytes}, request));
+      OK(member.await(request));
+      for (size_t at = offset; at < offset + bytes; at += sizeof(int32_t)) {
+        const auto expected = element<int32_t>(uint32_t(at / kPart), at % kPart / sizeof(int32_t));
+        EXPECT(std::memcmp(to.bytes.data() + (at - offset), &expected, sizeof expected) == 0);
+      }
+      OK(member.group->ireducescatter(whole.buffer(offset), to.buffer(), {kPart, offset, bytes}, {ncclInt32, ncclSum},
+                                      request));
+      OK(member.await(request));
+      // Each member's contribution is the whole buffer, of which the window's elements are reduced.
+      EXPECT(std::memcmp(to.bytes.data(), sums.data() + from, end - from) == 0);
+    }
+  });
+}
+
+// What a member's collective answers when another one has left the group.
+void expectFailure(Member& member) {
+  GroupMemory from(*member.group, 4000), to(*member.group, 4000);
+  Status status;
+  Request* request = nullptr;
+  while (status.ok() && request == nullptr)
+    status = member.group->iallreduce(from.buffer(), to.buffer(), 1000, {}, request);
+  if (status.ok()) status = member.await(request);
+  EXPECT(!status.ok());
+  EXPECT(status.sentence.find("collective network plugin Double") != std::string::npos);
+  bool done = false;
+  REFUSED(member.group->test(request, done), status.code, status.sentence);
+}
+
+void aGroupThatFailsAtOneMember() {
+  plant("coll-fails=2");
+  Members members(doubleName(), 3);
+  members.each([&](Member& member) {
+    const Status joined = member.connect(members.handles);
+    if (member.rank == 1) {
+      REFUSED(joined, ncclSystemError, "connect: system error (2); its last warning: ");
+      return;
+    }
+    // The others learn it from their first collective, and the last one when the first one leaves.
+    OK(joined);
+    expectFailure(member);
+    member.group.reset();
+  });
+}
+
+void aMemberThatNeverComes() {
+  Members members(doubleName(), 2, 200'000'000);
+  REFUSED(members.all[0].connect(members.handles), ncclSystemError, "connect: the call has not returned for 200 ms");
+}
+
+void aConnectThatBlocksKeepsNobodyWaiting() {
+  plant("block-ms=300");
+  Members members(doubleName(), 2);
+  Member& first = members.all[0];
+  const auto began = std::chrono::steady_clock::now();
+  OK(first.listener->connect(members.handles, 0, first.group));
+  EXPECT(first.group == nullptr && millisecondsSince(began) < 250);
+  members.connected([](Member& member) { reduceAndCompare(member, 10, ncclInt32, ncclMax); });
+}
+
+void anErrorIsTheEndOfAGroup() {
+  plant("test-error=3");
+  Members members(doubleName(), 1);
+  members.connected([](Member& member) {
+    reduceAndCompare(member, 10, ncclInt32, ncclMin);
+    GroupMemory memory(*member.group, 8);
+    Status status;
+    while (status.ok()) status = member.await(post(member, memory.buffer(), memory.buffer(4), 1));
+    REFUSED(status, ncclRemoteError, "test: remote error (6); its last warning: the aggregation node has gone");
+    Request* request = nullptr;
+    REFUSED(member.group->iallreduce(memory.buffer(), memory.buffer(4), 1, {}, request), ncclRemoteError,
+            "the aggregation node has gone");
+  });
+}
+
+void sizesAndTypesThatAreNotSupported() {
+  plant("coll-float,coll-max-bytes=4096,wrong-sizes");
+  Members members(doubleName(), 1);
+  members.connected([](Member& member) {
+    const CollectiveNetwork& network = *member.collective;
+    EXPECT(network.canReduce({ncclFloat32, ncclProd}) && !network.canReduce({ncclInt32, ncclSum}));
+    EXPECT(!network.canReduce({ncclFloat32, ncclAvg}) && !network.canReduce({ncclDataType_t(ncclNumTypes), ncclSum}));
+    GroupMemory memory(*member.group, 16384);
+    Request* request = nullptr;
+    REFUSED(member.group->iallreduce(memory.buffer(), memory.buffer(8192), 4, {ncclInt32, ncclSum}, request),
+            ncclInvalidUsage, "does not reduce type 2 by operator 0");
+    // Versions before 9 do not say how large a collective may be.
+    const size_t tooMany = version < 9 ? (size_t(1) << 27) + 1 : 1025;
+    const std::string most = version < 9 ? "536870912" : "4096";
+    for (const size_t count : {tooMany, std::numeric_limits<size_t>::max() / 2, size_t(0)})
+      REFUSED(member.group->iallreduce(memory.buffer(), memory.buffer(8192), count, {}, request), ncclInvalidArgument,
+              "has 1 to " + most + " bytes, not ");
+    REFUSED(member.await(post(member, memory.buffer(), memory.buffer(8192), 1024)), ncclInternalError,
+            "test reports 1073741824 bytes of a collective of 4096");
+  });
+}
+
+void dataInGpuMemoryIsFlushed() {
+  plant("device-memory");
+  Members members(doubleName(), 2);
+  members.connected([](Member& member) {
+    GroupMemory from(*member.group, 400), to(*member.group, 400, ncclrun::net::MemoryType::device);
+    fillContribution<float>(from.bytes.data(), member.rank, 100);
+    OK(member.await(post(member, from.buffer(), to.buffer(), 100)));
+    const std::vector<char> expected = serial<float>(2, 100, ncclSum);
+    EXPECT(std::memcmp(to.bytes.data(), expected.data(), 400) != 0);
+    Request* flush = nullptr;
+    OK(member.group->iflush(to.buffer(), 400, flush));
+    EXPECT(flush != nullptr);
+    OK(member.await(flush));
+    EXPECT(std::memcmp(to.bytes.data(), expected.data(), 400) == 0);
+  });
+  EXPECT(members.count("flush") == 2);
+}
+
+// The network of the double of `name`, and what its collective network answers.
+Status collectiveOf(const std::string& name, std::unique_ptr<Network>& network,
+                    std::unique_ptr<CollectiveNetwork>& out) {
+  ncclrun::net::plugin::Plugin* plugin = nullptr;
+  OK(openPlugin(pluginPath(name), plugin));
+  OK(makeNetwork(*plugin, 7, network));
+  return network->makeCollective(out);
+}
+
+void expectNoCollective(const char* behaviour, ncclResult_t code, const std::string& words) {
+  plant(behaviour);
+  std::unique_ptr<Network> network;
+  std::unique_ptr<CollectiveNetwork> collective;
+  REFUSED(collectiveOf(doubleName(), network, collective), code, "collective network plugin Double");
+  REFUSED(network->makeCollective(collective), code, words);
+  EXPECT(collective == nullptr && !network->devices().empty());
+}
+void aCollectiveNetworkWithoutDevices() {
+  expectNoCollective("coll-none,coll-lacks", ncclSystemError, "finds no device on this host");
+}
+void aTableThatLacksMembers() { expectNoCollective("coll-lacks", ncclInternalError, "has no getProperties"); }
+void anInitThatFails() {
+  expectNoCollective("coll-init-error=2", ncclSystemError,
+                     "init: system error (2); its last warning: no aggregation manager answers");
+}
+
+void aConnectThatMakesNothing() {
+  plant("coll-null");
+  Members members(doubleName(), 1);
+  REFUSED(members.all[0].connect(members.handles), ncclInternalError, "connect made no group");
+}
+
+void wrongArguments() {
+  Members members(doubleName(), 1);
+  ncclrun::net::Handle handle;
+  Member& member = members.all[0];
+  REFUSED(member.collective->listen(99, handle, member.listener), ncclInvalidArgument, "there is no device 99");
+  REFUSED(member.listener->connect(members.handles, 1, member.group), ncclInvalidArgument,
+          "a group of 1 has no member 1");
+}
+
+void aContextForEachCommunicator() {
+  {
+    Members members(doubleName(), 3);
+    members.connected([](Member& member) { reduceAndCompare(member, 1, ncclUint8, ncclSum); });
+    EXPECT(members.count("coll-init") == (version < 11 ? 1 : 3) && members.count("coll-finalize") == 0);
+  }
+  EXPECT(counted(pluginPath(doubleName()), "coll-finalize") == (version < 11 ? 0 : 3));
+  EXPECT(counted(pluginPath(doubleName()), "groups") == 0);
+}
+
+void versionsAreThoseOfTheCollectiveNetwork() {
+  std::unique_ptr<Network> network;
+  std::unique_ptr<CollectiveNetwork> collective;
+  OK(collectiveOf("double-plain", network, collective));
+  EXPECT(collective == nullptr);
+  for (const auto& [name, expected] : {std::pair{"double-all", 12}, {"double-some", 8}}) {
+    ncclrun::net::plugin::Plugin* plugin = nullptr;
+    OK(openPlugin(pluginPath(name), plugin));
+    OK(makeNetwork(*plugin, 7, network));
+    EXPECT(plugin->collective() != nullptr && plugin->collective()->calls().version() == expected);
+  }
+}
+
+// Runs `body` in a process of its own, which the double ends because its caller has broken the rule.
+template <typename Body>
+void expectBroken(const std::string& rule, Body&& body) {
+  int ends[2];
+  EXPECT(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    body();
+    std::_Exit(0);
+  }
+  close(ends[1]);
+  std::string said;
+  char piece[512];
+  for (ssize_t got = 0; (got = read(ends[0], piece, sizeof piece)) > 0;) said.append(piece, size_t(got));
+  int status = 0;
+  EXPECT(waitpid(child, &status, 0) == child);
+  EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+  EXPECT(said.find(rule) != std::string::npos);
+}
+
+void differentCallsAreNoticed() {
+  expectBroken("the members of a group make different calls", [] {
+    Members members("double-v11", 2);
+    members.connected([](Member& member) { reduceAndCompare(member, 1 + member.rank, ncclInt32, ncclSum); });
+  });
+}
+
+// A group of one member, through the calls of the plugin itself.
+struct BareGroup {
+  Members members{"double-v11", 1};
+  ncclrun::net::plugin::Plugin* plugin = nullptr;
+  void *listener = nullptr, *comm = nullptr, *registration = nullptr;
+  alignas(16) ncclrun::net::Handle handle{};
+  float values[2] = {1, 2};
+
+  BareGroup() {
+    OK(openPlugin(members.path, plugin));
+    void* handles[] = {handle.data()};
+    EXPECT(calls().listen(nullptr, 0, handle.data(), &listener) == 0);
+    EXPECT(calls().connect(handles, 1, 0, listener, &comm) == 0);
+    EXPECT(calls().regMr(comm, values, sizeof values, 1, &registration) == 0);
+  }
+  ncclrun::net::plugin::CollectiveCalls& calls() { return plugin->collective()->calls(); }
+  void* reduce() {
+    void* request = nullptr;
+    EXPECT(calls().iallreduce(comm, values, values + 1, 1, ncclFloat32, ncclSum, registration, registration,
+                              &request) == 0);
+    return request;
+  }
+};
+
+void aSecondTestIsNoticed() {
+  expectBroken("test of a request that is complete", [] {
+    BareGroup group;
+    void* const request = group.reduce();
+    for (int i = 0, done = 0, bytes = 0; i < 2; i++) EXPECT(group.calls().test(request, &done, &bytes) == 0);
+  });
+}
+void aNinthCollectiveIsNoticed() {
+  expectBroken("more than 8 collectives of a group are under way", [] {
+    BareGroup group;
+    for (int i = 0; i < 9; i++) EXPECT(group.reduce() != nullptr);
+  });
+}
+
+}  // namespace
+
+int main() {
+  bool isFine = true;
+#define RUN(body) isFine &= scenario((std::string(#body) + " v" + std::to_string(version)).c_str(), body)
+  for (version = 6; version <= 12; version++) {
+    RUN(everyVersionReduces);
+    RUN(delayedAndRefusedReductions);
+    RUN(eightCollectivesAreUnderWay);
+    RUN(gatherAndScatter);
+    RUN(aGroupThatFailsAtOneMember);
+    RUN(aMemberThatNeverComes);
+    RUN(aConnectThatBlocksKeepsNobodyWaiting);
+    RUN(anErrorIsTheEndOfAGroup);
+    RUN(sizesAndTypesThatAreNotSupported);
+    RUN(dataInGpuMemoryIsFlushed);
+    RUN(aCollectiveNetworkWithoutDevices);
+    RUN(aTableThatLacksMembers);
+    RUN(anInitThatFails);
+    RUN(aConnectThatMakesNothing);
+    RUN(wrongArguments);
+    RUN(aContextForEachCommunicator);
+  }
+  RUN(theExampleReduces);
+  RUN(versionsAreThoseOfTheCollectiveNetwork);
+  RUN(differentCallsAreNoticed);
+  RUN(aSecondTestIsNoticed);
+  RUN(aNinthCollectiveIsNoticed);
+  return isFine ? 0 : 1;
+}
