@@ -57,6 +57,13 @@ export async function runTool(words: readonly string[]): Promise<string> {
   }
 }
 
+/** How many GPUs programs that start here can use at most: Infinity where CUDA_VISIBLE_DEVICES hides none. */
+export async function mostVisibleGpus(): Promise<number> {
+  if (process.env['CUDA_VISIBLE_DEVICES'] === undefined) return Number.POSITIVE_INFINITY;
+  const { visibleGpus } = await import('../../worker/topology/gpus.ts');
+  return visibleGpus().length;
+}
+
 /**
  * This machine's topology, as NCCL_TOPO_FILE and detection have it. Throws an error that says why the native addon cannot be loaded, or a
  * FailureError (usage) for a file that is no topology.

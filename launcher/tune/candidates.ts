@@ -8,7 +8,7 @@ import { gpuElements } from '../../control/topology/used-gpus.ts';
 import { collectiveOfWord } from '../cli/collectives.ts';
 import type { CollectiveWord } from '../../control/collectives.ts';
 import { inputOf, processorsInput, UNKNOWN_HOST } from '../plan/engine.ts';
-import { localTables, localTopology } from '../local/host.ts';
+import { localTables, localTopology, mostVisibleGpus } from '../local/host.ts';
 
 /** `hosts`: that this machine plays; `device`: --device. */
 export async function candidatesText(
@@ -31,7 +31,8 @@ export async function candidatesText(
 async function measuringPlan(ranks: number, hosts: number, device: string): Promise<CommPlan> {
   const environment = { ...process.env, NCCLRUN_TUNE: 'measure' };
   const tables = await localTables(environment, { used: () => undefined, problem: () => undefined });
-  const system = device === 'host' ? null : (await localTopology()).system;
+  const isOnHost = device === 'host' || (await mostVisibleGpus()) < ranks;
+  const system = isOnHost ? null : (await localTopology()).system;
   if (system === null || gpuElements(system).length < ranks || ranks % hosts !== 0) {
     const known = { ...UNKNOWN_HOST, isOneMachine: hosts > 1, cores: availableParallelism() };
     return new Planner(null, environment).plan(processorsInput(ranks, hosts, known, tables), true);

@@ -1,4 +1,5 @@
 /** `ncclrun tune`: the table while it is measured, what is stored, and what its command line asks for. */
+import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { JobEvent, OutputChunk } from '../../launcher/model/event.ts';
 import { FailureError } from '../../launcher/model/failure-error.ts';
@@ -352,6 +353,18 @@ describe('the command line', () => {
     expect([status, stdout.split('\n')[0]?.split(' variants ')[1]]).toEqual([0, words]);
     if (variants === null) expect(stdout).not.toContain('variants device');
     else expect(stdout).toMatch(variants);
+  });
+
+  test.each([
+    [undefined, 'cuda'],
+    ['0', 'host'],
+    ['', 'host'],
+  ])('with CUDA_VISIBLE_DEVICES=%j two ranks would measure device %s', async (visible, device) => {
+    vi.stubEnv('XDG_CONFIG_HOME', '/nonexistent');
+    vi.stubEnv('NCCL_TOPO_FILE', join(import.meta.dirname, 'fixtures/superchips.xml'));
+    vi.stubEnv('CUDA_VISIBLE_DEVICES', visible);
+    const { stdout } = await captured(() => tune(['--dry-run', '-n', '2']));
+    expect(stdout).toContain(`\nvariants device ${device}: all_reduce `);
   });
 
   test.each([
