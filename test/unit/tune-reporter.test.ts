@@ -359,7 +359,7 @@ describe('the command line', () => {
     [undefined, 'cuda'],
     ['0', 'host'],
     ['', 'host'],
-  ])('with CUDA_VISIBLE_DEVICES=%j two ranks would measure device %s', async (visible, device) => {
+  ])('CUDA_VISIBLE_DEVICES=%j makes two ranks measure device %s', async (visible, device) => {
     vi.stubEnv('XDG_CONFIG_HOME', '/nonexistent');
     vi.stubEnv('NCCL_TOPO_FILE', join(import.meta.dirname, 'fixtures/superchips.xml'));
     vi.stubEnv('CUDA_VISIBLE_DEVICES', visible);
