@@ -8,7 +8,7 @@ namespace ncclrun {
 
 Connections::Connections(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt,
                          const GonePeers& gonePeers, int listenFd)
-    : plan_(plan), segment_(segment), rank_(rank), own_{plan.describe(rank), {}} {
+    : plan_(plan), rank_(rank), own_{plan.describe(rank), {}} {
   shm_ = std::make_unique<ShmTransport>(plan, segment, rank, own_, gonePeers);
   auto& bell = segment.doorbell(plan.peer(rank).localIndex);
   net_ = std::make_unique<NetTransport>(plan, rank, own_, interrupt, bell, gonePeers, listenFd);

@@ -47,7 +47,6 @@ class Connections final : public PeerWatch {
   bool usesNetwork() const;
 
   const PlanView& plan_;
-  const Segment& segment_;
   const uint32_t rank_;
   OwnCall own_;
   std::unique_ptr<ShmTransport> shm_;
