@@ -1,6 +1,4 @@
 // The PMI connection of one rank in the guardian: bytes of the rank become frames, frames become bytes for the rank.
-#include "guardian/pmi.h"
-
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +7,7 @@
 #include <string_view>
 
 #include "expect.h"
+#include "guardian/pmi.h"
 
 using namespace ncclrun;
 using namespace ncclrun::guardian;

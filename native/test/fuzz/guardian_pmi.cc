@@ -1,7 +1,5 @@
-// Drives a rank's PMI connection by steps: what the rank, its library and the agent do, in any order. Each step is a byte
-// that says who does what, a byte that counts, and as many bytes of content as that says where the step has some.
-#include "guardian/pmi.h"
-
+// Drives a rank's PMI connection by steps: what the rank, its library and the agent do, in any order. Each step is a
+// byte that says who does what, a byte that counts, and as many bytes of content as that says where the step has some.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,6 +7,8 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+
+#include "guardian/pmi.h"
 
 using ncclrun::FrameKind;
 using ncclrun::kPmiRead;
