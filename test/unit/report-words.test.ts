@@ -37,9 +37,10 @@ describe('a hang', () => {
   });
 });
 
-const exit = (exitCode: number): Failure => {
-  return { type: 'rank-exit', host: 'h', rank: 0, pid: 1, exitCode, outOfMemory: false, stderrTail: [] };
+const exited = (exitCode: number) => {
+  return { type: 'rank-exit', host: 'h', rank: 0, pid: 1, exitCode, outOfMemory: false, stderrTail: [] } as const;
 };
+const exit = (exitCode: number): Failure => exited(exitCode);
 
 const unreachable = (detail: string): Failure => {
   return { type: 'host-unreachable', host: 'h', phase: 'connect', cause: 'other', detail, remedy: null };
@@ -60,6 +61,13 @@ describe('a failure', () => {
     [160, 'its own messages above, if any, say why'],
   ])('status %i has its remedy', (status, remedy) => {
     expect(failureText(exit(status)).remedy).toBe(remedy);
+  });
+
+  test('a rank that Open MPI ended in MPI_Init is told how to start', () => {
+    const stderrTail = ['[h:394] Local abort before MPI_INIT completed completed successfully, but …'];
+    expect(failureText({ ...exited(1), stderrTail }).remedy).toBe(
+      'Open MPI finds its ranks by PMIx alone: start the program with mpirun or srun --mpi=pmix, or build it against MPICH',
+    );
   });
 
   test.each([

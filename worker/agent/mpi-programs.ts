@@ -23,9 +23,14 @@ interface MpiProgramsOptions {
   replay(frame: Frame): void;
 }
 
-/** Of a launcher that started us: ranks must not take its connection for theirs, which has its descriptor closed. */
+/**
+ * Of a launcher that started us: ranks must not take its connection for theirs, which has its descriptor closed, nor all of them themselves for the
+ * one process that we are to its PMIx server. PMIX_MCA_*: the user's settings.
+ */
 export function forgetOuterPmi(): void {
-  for (const name of ['PMI_FD', 'PMI_PORT', 'PMI_ID']) delete process.env[name];
+  const isOuter = (name: string): boolean =>
+    ['PMI_FD', 'PMI_PORT', 'PMI_ID'].includes(name) || (name.startsWith('PMIX_') && !name.startsWith('PMIX_MCA_'));
+  for (const name of Object.keys(process.env).filter(isOuter)) delete process.env[name];
 }
 
 export class MpiPrograms {
