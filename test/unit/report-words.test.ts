@@ -63,7 +63,7 @@ describe('a failure', () => {
     expect(failureText(exit(status)).remedy).toBe(remedy);
   });
 
-  test('a rank that Open MPI ended in MPI_Init is told how to start', () => {
+  test('the remedy for a rank that Open MPI ended in MPI_Init names mpirun', () => {
     const stderrTail = ['[h:394] Local abort before MPI_INIT completed completed successfully, but …'];
     expect(failureText({ ...exited(1), stderrTail }).remedy).toBe(
       'Open MPI finds its ranks by PMIx alone: start the program with mpirun or srun --mpi=pmix, or build it against MPICH',
