@@ -62,7 +62,7 @@ describeIf(slurmUnavailable() ?? mpichUnavailable() ?? openMpiUnavailable(), 'MP
     expect({ status, lines: stdout.trim().split('\n').toSorted() }).toEqual({ status: 0, lines: hosts });
   });
 
-  it('the remedy names mpirun where Slurm's variables keep a program of Open MPI from starting', async () => {
+  it('the remedy names mpirun where the variables of Slurm keep a program of Open MPI from starting', async () => {
     const { status, stderr } = await salloc('--nodes=2', ...ncclrun, ofOpenMpi);
     expect(status).toBe(1);
     expect(stderr).toContain('next: Open MPI finds its ranks by PMIx alone: start the program with mpirun or srun');
