@@ -27,7 +27,8 @@ static long wrongSums(ncclComm_t comm, int rank, int size) {
     for (size_t i = 0; i < count; i++) data[i] = (float)(rank + 1) + (float)(i % 7);
     MUST(ncclAllReduce(data, data, count, ncclFloat, ncclSum, comm, NULL));
     MUST(ncclrunStreamSynchronize(NULL));
-    for (size_t i = 0; i < count; i++) wrong += data[i] != (float)(size * (size + 1) / 2) + (float)(size * (int)(i % 7));
+    for (size_t i = 0; i < count; i++)
+      wrong += data[i] != (float)(size * (size + 1) / 2) + (float)(size * (int)(i % 7));
     free(data);
   }
   return wrong;
