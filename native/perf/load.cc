@@ -32,7 +32,9 @@ std::string contentOf(const char* path) {
   return text.str();
 }
 
-double secondsOf(const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6; }
+double secondsOf(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
 
 // Quotes and controls of a name, which JSON forbids, are left out.
 std::string printable(std::string name) {
@@ -79,7 +81,8 @@ std::vector<MachineLoad> LoadWatch::end() {
   std::vector<MachineLoad> machines;
   std::vector<uint64_t> seen;
   for (const Report& first : reports) {
-    if (first.processors == 0 || first.seconds <= 0 || std::count(seen.begin(), seen.end(), first.machine) > 0) continue;
+    if (first.processors == 0 || first.seconds <= 0 || std::count(seen.begin(), seen.end(), first.machine) > 0)
+      continue;
     seen.push_back(first.machine);
     double own = 0;
     for (const Report& one : reports) own += one.machine == first.machine ? one.ownSeconds : 0;

@@ -11,6 +11,11 @@ import { Slurm, slurmUnavailable } from '../rig/slurm.ts';
 const ncclrun = [join(repository, 'bin/ncclrun'), '--tag-output=none'] as const;
 const SOURCE = 'test/rig/programs/mpi-tour.c';
 
+function expectTour({ status, stdout, stderr }: Outcome, rankHosts: readonly number[]): void {
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout.trim().split('\n').toSorted()).toEqual(tourLines(rankHosts));
+}
+
 describeIf(slurmUnavailable() ?? mpichUnavailable() ?? openMpiUnavailable(), 'MPI programs in a Slurm job', () => {
   let cluster: Cluster;
   let slurm: Slurm;
@@ -30,10 +35,6 @@ describeIf(slurmUnavailable() ?? mpichUnavailable() ?? openMpiUnavailable(), 'MP
     await rm(directory, { recursive: true });
   });
   const salloc = (...words: readonly string[]): Promise<Outcome> => slurm.run(['salloc', '--quiet', ...words]);
-  const expectTour = ({ status, stdout, stderr }: Outcome, rankHosts: readonly number[]): void => {
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(stdout.trim().split('\n').toSorted()).toEqual(tourLines(rankHosts));
-  };
 
   it('a program of MPICH knows its ranks on two hosts', async () => {
     const outcome = await salloc('--nodes=2', '--ntasks-per-node=2', ...ncclrun, tour, 'unfinished');

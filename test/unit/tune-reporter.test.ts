@@ -70,6 +70,8 @@ function rig(json = false, store?: TuneReporterOptions['store']) {
   return { reporter, seen, inner, stored, say };
 }
 
+const machine = (host: string, others: number) => ({ host, processors: 4, others });
+
 describe('the table while it is measured', () => {
   test('a size is printed when the next one begins, and the last one at the end', async () => {
     const { reporter, seen, inner, stored, say } = rig();
@@ -238,7 +240,6 @@ describe('what is stored', () => {
     });
   });
 
-  const machine = (host: string, others: number) => ({ host, processors: 4, others });
   const loaded = async (device: string, ...load: readonly object[]) => {
     const made = rig();
     made.reporter.event(planned);

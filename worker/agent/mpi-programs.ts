@@ -11,6 +11,8 @@ import type { PmiServer } from './pmi-server.ts';
  */
 const LOOKS_MS: readonly number[] = [50, 1000, 5000, 20_000];
 
+const OUTER_PMI = /^(?:PMI_(?:FD|PORT|ID)$|PMIX_(?!MCA_))/u;
+
 interface MpiProgramsOptions {
   readonly order: AgentOrder;
   readonly placement: Placement;
@@ -28,9 +30,7 @@ interface MpiProgramsOptions {
  * one process that we are to its PMIx server. PMIX_MCA_*: the user's settings.
  */
 export function forgetOuterPmi(): void {
-  const isOuter = (name: string): boolean =>
-    ['PMI_FD', 'PMI_PORT', 'PMI_ID'].includes(name) || (name.startsWith('PMIX_') && !name.startsWith('PMIX_MCA_'));
-  for (const name of Object.keys(process.env).filter(isOuter)) delete process.env[name];
+  for (const name of Object.keys(process.env).filter((one) => OUTER_PMI.test(one))) delete process.env[name];
 }
 
 export class MpiPrograms {
