@@ -175,7 +175,7 @@ export class PlainReporter implements Reporter {
 
   #reportFailure(failure: Failure): void {
     this.#reported = failure;
-    this.#print(failureBlock(this.#shown.trimmed(failure), this.#colours));
+    this.#print(failureBlock(failure, this.#colours, this.#shown.trimmed(failure)));
     this.#shown.reported();
   }
 
@@ -200,7 +200,7 @@ export class PlainReporter implements Reporter {
   }
 
   #reportShrink({ failure, left }: Extract<JobEvent, { type: 'shrink' }>): void {
-    this.#print(failureBlock(this.#shown.trimmed(failure), this.#colours));
+    this.#print(failureBlock(failure, this.#colours, this.#shown.trimmed(failure)));
     this.#printLine(
       left === 0 ? 'other ranks ended well' : `${counted(left, 'rank')} ${left === 1 ? 'goes' : 'go'} on without it`,
     );

@@ -7,6 +7,7 @@ import { failureText } from '../../launcher/report/failure-text.ts';
 import { hangText } from '../../launcher/report/hang-text.ts';
 import { resultSummary } from '../../launcher/report/summary.ts';
 import { bindingText, verboseText, waitingText } from '../../launcher/report/verbose-text.ts';
+import { plainReporter } from '../rig/plain-reporter.ts';
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `n${index}`);
 const timeout: Failure = { type: 'timeout', seconds: 1 };
@@ -68,6 +69,23 @@ describe('a failure', () => {
     expect(failureText({ ...exited(1), stderrTail }).remedy).toBe(
       'Open MPI finds its ranks by PMIx alone: start the program with mpirun or srun --mpi=pmix, or build it against MPICH',
     );
+  });
+
+  test('the remedy follows from last words also where they are in sight already', async () => {
+    const words = '[h:394] Local abort before MPI_INIT completed completed successfully, but …';
+    const { reporter, seen } = plainReporter();
+    await reporter.output({
+      rank: 0,
+      host: 'h',
+      stream: 'stderr',
+      time: 0,
+      bytes: Buffer.from(`${words}\n`),
+      partial: false,
+    });
+    reporter.event({ type: 'failure', time: 0, primary: true, failure: { ...exited(1), stderrTail: [words] } });
+    await reporter.output({ rank: 0, host: 'h', stream: 'stderr', time: 0, bytes: Buffer.from('x\n'), partial: false });
+    expect(seen.stderr.match(/Local abort/gu)).toHaveLength(1);
+    expect(seen.stderr).toContain('next: Open MPI finds its ranks by PMIx alone');
   });
 
   test.each([
