@@ -1,11 +1,21 @@
-/** MPI programs in a Slurm allocation: the ranks are ncclrun's, whatever Slurm's own PMI says of the steps in which ncclrun and its agents run. */
+/**
+ * MPI programs in a Slurm allocation: the ranks are ncclrun's, whatever Slurm's own PMI says of the steps in which ncclrun and its agents run. On two
+ * hosts they leave without MPI_Finalize: test/cluster/mpi.test.ts says why.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
 import type { Outcome } from '../rig/command.ts';
-import { compileMpi, mpichUnavailable, openMpiUnavailable, tourLines } from '../rig/mpi.ts';
+import {
+  compileMpi,
+  compileMpiWithEngine,
+  mpichUnavailable,
+  ncclLines,
+  openMpiUnavailable,
+  tourLines,
+} from '../rig/mpi.ts';
 import { Slurm, slurmUnavailable } from '../rig/slurm.ts';
 
 const ncclrun = [join(repository, 'bin/ncclrun'), '--tag-output=none'] as const;
@@ -21,12 +31,14 @@ describeIf(slurmUnavailable() ?? mpichUnavailable() ?? openMpiUnavailable(), 'MP
   let slurm: Slurm;
   let directory = '';
   let tour = '';
+  let nccl = '';
   let ofOpenMpi = '';
   beforeAll(async () => {
     cluster = await Cluster.start(2);
     slurm = await Slurm.start(cluster);
     directory = await mkdtemp(join(repository, 'build/test-slurm-mpi-'));
     tour = await compileMpi(SOURCE, directory);
+    nccl = await compileMpiWithEngine('test/rig/programs/mpi-nccl.c', directory);
     ofOpenMpi = await compileMpi(SOURCE, directory, 'openmpi');
   });
   afterAll(async () => {
@@ -39,6 +51,12 @@ describeIf(slurmUnavailable() ?? mpichUnavailable() ?? openMpiUnavailable(), 'MP
   it('a program of MPICH knows its ranks on two hosts', async () => {
     const outcome = await salloc('--nodes=2', '--ntasks-per-node=2', ...ncclrun, tour, 'unfinished');
     expectTour(outcome, [0, 0, 1, 1]);
+  });
+
+  it('MPI passes on the unique id, and NCCL sums over the ranks of two hosts', async () => {
+    const { status, stdout, stderr } = await salloc('--nodes=2', '--ntasks-per-node=2', ...ncclrun, nccl, 'unfinished');
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout.trim().split('\n').toSorted()).toEqual(ncclLines([0, 0, 1, 1]));
   });
 
   it.each(['pmi2', 'pmix'])('a program of MPICH knows its ranks where %s is the default of srun', async (type) => {

@@ -80,6 +80,8 @@ test.each([
     '-np 2 --stall-check-warning-time-seconds 9 --gloo-timeout-seconds 8 -prefix-timestamp p',
     '-n 2 -x HOROVOD_STALL_CHECK_TIME_SECONDS=9 -x HOROVOD_GLOO_TIMEOUT_SECONDS=8 --timestamp-output p',
   ],
+  ['-n 2 -l gpu-cpu p', '-n 2 p'],
+  ['-n 2 -l p', '-n 2 --tag-output=rank p'],
   ['--num_accelerators 4 ds.py', '-N 4 ds.py'],
 ])('"%s" is read as "%s"', (typed, command) => {
   expect(understood(typed).command).toBe(command);
@@ -118,6 +120,8 @@ test.each([
   ['--on-failure shrink --max-restarts 2 p', /contradict each other/u],
   ['--on-failure abort --on-hang restart p', /contradict each other/u],
   ['-n 2 -a 6 -c 42 -g 6 -r 1 p', /-a: write -n RANKS, the number of resource sets times 6/u],
+  ['-n 2 -r 6 p', /-r has different meanings in Slurm, LSF and PyTorch\n.*as in LSF: write -N 6/u],
+  ['-n 2 -c 7 p', /as in LSF: leave it out/u],
   ['--gpu_per_rs 6 p', /leave it out: each rank has a GPU/u],
   ['--erf_input f p', /write a hostfile with a line for each rank, and --map-by seq/u],
   ['--exit_on_error 0 p', /--on-failure shrink/u],
