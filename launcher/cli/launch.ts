@@ -1,5 +1,6 @@
 /** Reporters, then the job, then its exit status. */
 import { FailureError } from '../model/failure-error.ts';
+import { makePaint } from '../text/colour.ts';
 import { isTerminal } from '../model/terminal.ts';
 import type { JobRequest, JobResult, Reporter } from '../model/types.ts';
 import { composeReporters } from '../report/compose.ts';
@@ -82,7 +83,7 @@ export function plainReporter(
     verbose: options.verbose,
     quiet: options.quiet,
     hangFails: request.onHang === 'abort' || request.onHang === 'restart',
-    environment: process.env,
+    paint: (isTerminal) => makePaint(isTerminal, process.env),
   });
 }
 

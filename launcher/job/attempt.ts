@@ -141,10 +141,14 @@ function reportPorts({ asked, job }: Attempt): void {
   if (message !== null) job.emit({ type: 'notice', message });
 }
 
-function reportMissingExports({ request, job }: Attempt): void {
+function reportMissingExports({ request, job, asked }: Attempt): void {
   const exports = request.programs.flatMap((program) => program.exports);
-  for (const name of missingExports(exports, process.env))
-    job.emit({ type: 'notice', message: `-x ${name}: it is not set here, so the ranks do not get it` });
+  for (const name of missingExports(exports, process.env)) {
+    // srun's -x leaves out hosts.
+    const mayBeHost = !/^[A-Za-z_][A-Za-z0-9_]*$/u.test(name) || asked.some((host) => host.name === name);
+    const hint = mayBeHost ? `; --exclude ${name} leaves out a host` : '';
+    job.emit({ type: 'notice', message: `-x ${name}: it is not set here, so the ranks do not get it${hint}` });
+  }
 }
 
 /** Once every host's agent starts, it is only their hellos that are waited for. */

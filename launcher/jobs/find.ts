@@ -30,29 +30,40 @@ export function runningJobs(): RunningJob[] {
   return pids.flatMap(jobOf).toSorted((one, other) => one.startedAt - other.startedAt);
 }
 
-/** By its id or the beginning of that, or by the process of ncclrun. Throws a FailureError (usage) unless there is one such job. */
-function findJob(word: string): RunningJob {
+/**
+ * By its id or the beginning of that, or by the process of ncclrun. Throws a FailureError (usage) unless there is one such job. `ofEnded`: a sentence
+ * about jobs that no longer run.
+ */
+function findJob(word: string, ofEnded: string | null): RunningJob {
   const jobs = runningJobs();
   const exact = jobs.filter(({ jobId, pid }) => jobId === word || String(pid) === word);
   const found = exact.length > 0 ? exact : jobs.filter(({ jobId }) => jobId.startsWith(word));
   const [job, ...others] = found;
   if (job !== undefined && others.length === 0) return job;
-  const meant =
-    found.length === 0
-      ? nearest(
-          word,
-          jobs.map(({ jobId }) => jobId),
-        )
-      : null;
+  if (found.length > 0)
+    throw usageError(
+      `${found.length} jobs of yours on this machine are called "${word}"`,
+      'ncclrun ps lists those that run',
+    );
+  const meant = nearest(
+    word,
+    jobs.map(({ jobId }) => jobId),
+  );
+  const listed =
+    meant === null ? 'ncclrun ps lists those that run' : `did you mean ${meant}? ncclrun ps lists those that run`;
   throw usageError(
-    `${found.length === 0 ? 'no job' : `${found.length} jobs`} of yours on this machine ${found.length > 1 ? 'are' : 'is'} called "${word}"`,
-    meant === null ? 'ncclrun ps lists those that run' : `did you mean ${meant}? ncclrun ps lists those that run`,
+    `no running job of yours on this machine is called "${word}"`,
+    ofEnded === null || meant !== null ? listed : `${listed}; ${ofEnded}`,
   );
 }
 
 /** The only word of a command. Throws as findJob does. */
-export function namedJob(command: string, [word, ...others]: readonly string[]): RunningJob {
-  if (word !== undefined && others.length === 0) return findJob(word);
+export function namedJob(
+  command: string,
+  [word, ...others]: readonly string[],
+  ofEnded: string | null = null,
+): RunningJob {
+  if (word !== undefined && others.length === 0) return findJob(word, ofEnded);
   const count = word === undefined ? 0 : 1 + others.length;
   throw usageError(
     `${command} needs one job, and has ${count}`,

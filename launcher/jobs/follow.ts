@@ -35,7 +35,7 @@ export async function follow(job: RunningJob, { greeting, ...wish }: FollowWish)
     stdoutIsTerminal: isTerminal(1),
     stderrIsTerminal: isTerminal(2),
     columns: isTerminal(2) ? streams.columns() : null,
-    environment: Object.fromEntries(COLOUR_VARIABLES.flatMap((variable) => variableOf(variable))),
+    environment: { ...Object.fromEntries(COLOUR_VARIABLES.flatMap((variable) => variableOf(variable))), ...chosen() },
   };
   const socket = connect(`\0${name}`);
   try {
@@ -58,7 +58,10 @@ export async function follow(job: RunningJob, { greeting, ...wish }: FollowWish)
   return UNSEEN;
 }
 
-const ended = 'it has ended; its output is where it went, and in the files of its --output if it has some';
+/** ncclrun keeps nothing of a job that has ended. */
+export const OF_ENDED_JOBS =
+  'the output of a job that has ended is where it went, and in the files of its --output if it has some';
+const ended = `it has ended: ${OF_ENDED_JOBS}`;
 
 /** Null: the other side left without a word. */
 async function shown(socket: Socket, greeting: string): Promise<number | null> {
@@ -87,7 +90,13 @@ async function placeOf(job: RunningJob): Promise<FollowPlace> {
       throw usageError(`job ${job.jobId} serves no output`, 'it is of another version of ncclrun, or was stopped');
     await delay(LOOK_MS);
   }
-  throw usageError(`job ${job.jobId} has ended`, ended);
+  throw usageError(`job ${job.jobId} has ended`, OF_ENDED_JOBS);
+}
+
+/** The reader's NCCLRUN_COLOR, which stands above the other variables. */
+function chosen(): Record<string, string> {
+  const { NCCLRUN_COLOR: choice } = process.env;
+  return choice === 'always' ? { FORCE_COLOR: '1' } : choice === 'never' ? { FORCE_COLOR: '0' } : {};
 }
 
 function variableOf(name: string): (readonly [string, string])[] {

@@ -6,6 +6,7 @@ import type { JobResult } from '../model/types.ts';
 import { PlainReporter } from '../report/plain.ts';
 import type { StandardStreams } from '../report/standard-streams.ts';
 import { Writer } from '../report/writer.ts';
+import { makeReaderPaint } from '../text/colour.ts';
 import { FollowKind, followFrame, type FollowRequest } from './follow-wire.ts';
 import type { JobLook, KeptOutput } from './tail.ts';
 
@@ -40,7 +41,7 @@ export class Follower {
       verbose: false,
       quiet: false,
       hangFails: look.onHang === 'abort' || look.onHang === 'restart',
-      environment: request.environment,
+      paint: (isTerminal) => makeReaderPaint(isTerminal, request.environment),
     });
   }
 

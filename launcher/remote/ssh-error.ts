@@ -1,4 +1,5 @@
 /** Converts ssh's stderr to a failure with a remedy. Its exit status is 255 for every error. */
+import { statSync } from 'node:fs';
 import type { HostUnreachableFailure } from '../model/failure.ts';
 import type { HostSlots } from '../model/types.ts';
 import { destinationOf, sshDestination } from './shell/shell.ts';
@@ -85,11 +86,18 @@ export function explainLogin(
 }
 
 /** `trial`: what to type to see more. */
-export function explainSsh(
-  host: HostSlots,
-  { stderr, status, problem }: RemoteExit,
-  trial: string,
-): HostUnreachableFailure {
+export function explainSsh(host: HostSlots, exit: RemoteExit, trial: string): HostUnreachableFailure {
+  const failure = explained(host, exit, trial);
+  if (failure.cause !== 'unknown-host' || !isFile(host.name)) return failure;
+  return { ...failure, remedy: `${host.name} is a file here: name it with --hostfile ${host.name}, or check the name` };
+}
+
+/** DeepSpeed's -H names a hostfile. */
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+function explained(host: HostSlots, { stderr, status, problem }: RemoteExit, trial: string): HostUnreachableFailure {
   if (problem !== undefined) {
     const { cause, detail, remedy } = problem;
     return { type: 'host-unreachable', host: host.name, phase: 'connect', cause, detail, remedy };

@@ -52,7 +52,7 @@ export function failureText(failure: Failure): FailureText {
         details: [...xidLines(failure.xids ?? [], failure.rank), ...lastWords(failure.stderrTail)],
         remedy: failure.outOfMemory
           ? memoryRemedy(failure.host)
-          : (xidRemedy(failure.xids ?? []) ?? exitRemedy(failure.exitCode)),
+          : (xidRemedy(failure.xids ?? []) ?? exitRemedy(failure.exitCode, failure.stderrTail)),
       };
     case 'rank-signal':
       return {
@@ -74,7 +74,7 @@ export function failureText(failure: Failure): FailureText {
       return {
         sentence: `rank ${failure.rank} on ${failure.host} called MPI_Abort with status ${failure.exitCode}`,
         details: lastWords(failure.stderrTail),
-        remedy: exitRemedy(failure.exitCode),
+        remedy: exitRemedy(failure.exitCode, failure.stderrTail),
       };
     case 'timeout':
       return {
@@ -251,7 +251,12 @@ function spawnText(failure: SpawnFailure): FailureText {
   }
 }
 
-function exitRemedy(exitCode: number): string {
+/** What only Open MPI says, whose ranks die so where the variables of a Slurm step surround them without a PMIx server of Slurm. */
+const OPEN_MPI_ABORT = /Local abort before MPI_INIT completed/u;
+
+function exitRemedy(exitCode: number, stderrTail: readonly string[]): string {
+  if (stderrTail.some((line) => OPEN_MPI_ABORT.test(line)))
+    return 'Open MPI finds its ranks by PMIx alone: start the program with mpirun or srun --mpi=pmix, or build it against MPICH';
   if (exitCode === 127) return 'status 127: a shell found no such program, or the loader no such shared library';
   if (exitCode === 126) return 'status 126 is how a shell says that a program is not executable';
   if (exitCode > 128 && exitCode < 160)

@@ -5,7 +5,7 @@ import type { JobEvent, OutputChunk } from '../model/event.ts';
 import type { Failure } from '../model/failure.ts';
 import { FailureError } from '../model/failure-error.ts';
 import type { JobRequest, JobResult, RankMap, RankRange, Reporter } from '../model/types.ts';
-import { makePaint, type Paint } from '../text/colour.ts';
+import type { Paint } from '../text/colour.ts';
 import { Fold } from './fold.ts';
 import { isInForeground, isTerminal } from '../model/terminal.ts';
 import { Lane, type LaneChunk } from './lane.ts';
@@ -37,7 +37,8 @@ export interface PlainOptions {
   readonly quiet: boolean;
   /** A hang is a failure, which is printed in any case. */
   readonly hangFails: boolean;
-  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Of a stream that is a terminal or none. */
+  readonly paint: (isTerminal: boolean) => Paint;
 }
 
 export class PlainReporter implements Reporter {
@@ -60,7 +61,7 @@ export class PlainReporter implements Reporter {
       streams.stderr,
       this.#prefixes(() => this.#colours),
     );
-    const paint = once(() => makePaint(streams.stdoutIsTerminal(), options.environment));
+    const paint = once(() => options.paint(streams.stdoutIsTerminal()));
     this.#stdout = options.stdoutTaken ? this.#stderr : new Lane(streams.stdout, this.#prefixes(paint));
     this.#live = options.live ? this.#startLive() : null;
   }
@@ -174,7 +175,7 @@ export class PlainReporter implements Reporter {
 
   #reportFailure(failure: Failure): void {
     this.#reported = failure;
-    this.#print(failureBlock(this.#shown.trimmed(failure), this.#colours));
+    this.#print(failureBlock(failure, this.#colours, this.#shown.trimmed(failure)));
     this.#shown.reported();
   }
 
@@ -199,7 +200,7 @@ export class PlainReporter implements Reporter {
   }
 
   #reportShrink({ failure, left }: Extract<JobEvent, { type: 'shrink' }>): void {
-    this.#print(failureBlock(this.#shown.trimmed(failure), this.#colours));
+    this.#print(failureBlock(failure, this.#colours, this.#shown.trimmed(failure)));
     this.#printLine(
       left === 0 ? 'other ranks ended well' : `${counted(left, 'rank')} ${left === 1 ? 'goes' : 'go'} on without it`,
     );
@@ -227,7 +228,7 @@ export class PlainReporter implements Reporter {
   }
 
   get #colours(): Paint {
-    this.#paint ??= makePaint(this.#options.streams.stderrIsTerminal(), this.#options.environment);
+    this.#paint ??= this.#options.paint(this.#options.streams.stderrIsTerminal());
     return this.#paint;
   }
 

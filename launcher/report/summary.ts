@@ -14,10 +14,14 @@ export function ourLine(text: string, paint: Paint): string {
   return `${paint('dim', 'ncclrun:')} ${printable(text)}\n`;
 }
 
-/** The sentence, its location and the remedy, each on a line of its own. Empty for a broken pipe, which ends quietly. */
-export function failureBlock(failure: Failure, paint: Paint): string {
+/**
+ * The sentence, its location and the remedy, each on a line of its own. Empty for a broken pipe, which ends quietly. `trimmed`: the failure without what is
+ * in sight already; the remedy may follow from that.
+ */
+export function failureBlock(failure: Failure, paint: Paint, trimmed = failure): string {
   if (failure.type === 'interrupt' && failure.signal === 'SIGPIPE') return '';
-  const { sentence, details, remedy } = failureText(failure);
+  const { sentence, details } = failureText(trimmed);
+  const { remedy } = failureText(failure);
   const head = `${paint('red', 'ncclrun:')} ${paint('bold', printable(sentence))}\n`;
   const body = details.map((line) => `    ${printable(line)}\n`).join('');
   if (remedy === null) return head + body;

@@ -2,6 +2,8 @@
 import { styleText } from 'node:util';
 import { printableLines } from '../../control/printable.ts';
 
+type Variables = Readonly<Record<string, string | undefined>>;
+
 export type Paint = (format: 'bold' | 'dim' | 'red' | 'yellow', text: string) => string;
 
 /** --color, which stands above the environment's variables. */
@@ -12,8 +14,17 @@ export function chooseColour(choice: string | null): void {
   chosen = choice === 'always' ? true : choice === 'never' ? false : null;
 }
 
-export function makePaint(isTerminal: boolean, environment: Readonly<Record<string, string | undefined>>): Paint {
-  if (!wantsColour(isTerminal, environment)) return (_format, text) => text;
+export function makePaint(isTerminal: boolean, environment: Variables): Paint {
+  return paintIf(wantsColour(isTerminal, environment));
+}
+
+/** For the terminal of somebody else, about which our --color says nothing. */
+export function makeReaderPaint(isTerminal: boolean, environment: Variables): Paint {
+  return paintIf(terminalWantsColour(isTerminal, environment));
+}
+
+function paintIf(wanted: boolean): Paint {
+  if (!wanted) return (_format, text) => text;
   return (format, text) => styleText(format, text, { validateStream: false });
 }
 
@@ -56,8 +67,11 @@ export function printablePainted(text: string): string {
   return pieces.map((piece, index) => (index % 2 === 1 ? piece : printableLines(piece))).join('');
 }
 
-export function wantsColour(isTerminal: boolean, environment: Readonly<Record<string, string | undefined>>): boolean {
-  if (chosen !== null) return chosen;
+export function wantsColour(isTerminal: boolean, environment: Variables): boolean {
+  return chosen ?? terminalWantsColour(isTerminal, environment);
+}
+
+function terminalWantsColour(isTerminal: boolean, environment: Variables): boolean {
   const forced = environment['FORCE_COLOR'];
   if (forced !== undefined) return forced !== '0' && forced !== 'false';
   if ((environment['NO_COLOR'] ?? '') !== '') return false;

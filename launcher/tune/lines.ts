@@ -1,4 +1,4 @@
-/** What the ranks of `ncclrun tune` measure: one JSON object per line on rank 0's stdout, a head first, then a line per variant. */
+/** What the ranks of `ncclrun tune` measure: one JSON object per line on rank 0's stdout, a head first, then a line per variant, the load last. */
 import { objectOfLine } from '../report/measured-lines.ts';
 import * as v from 'valibot';
 import { ALGORITHMS, PROTOCOLS } from '../../control/plan/layout.ts';
@@ -18,6 +18,9 @@ const line = v.object({
   spread: v.number(),
   planned: v.boolean(),
 });
+const load = v.object({
+  load: v.array(v.object({ host: v.string(), processors: v.pipe(v.number(), v.minValue(1)), others: v.number() })),
+});
 
 export type TuneHead = Readonly<v.InferOutput<typeof head>>;
 
@@ -35,17 +38,34 @@ export interface TuneRow {
   readonly planned: boolean;
 }
 
-export function isTuneRow(value: TuneHead | TuneRow): value is TuneRow {
+/** The mean number of processors of one machine that others kept busy while the ranks measured. */
+export interface MachineLoad {
+  readonly host: string;
+  readonly processors: number;
+  readonly others: number;
+}
+
+interface TuneLoad {
+  readonly load: readonly MachineLoad[];
+}
+
+type TuneLine = TuneHead | TuneRow | TuneLoad;
+
+export function isTuneRow(value: TuneLine): value is TuneRow {
   return 'collective' in value;
 }
 
-/** null: the line is neither; it is somebody else's output. */
-export function parseTuneLine(text: string): TuneHead | TuneRow | null {
+export function isTuneLoad(value: TuneLine): value is TuneLoad {
+  return 'load' in value;
+}
+
+/** null: the line is none of these; it is somebody else's output. */
+export function parseTuneLine(text: string): TuneLine | null {
   const value = objectOfLine(text);
   if (value === null) return null;
   const row = v.safeParse(line, value);
   if (!row.success) {
-    const parsed = v.safeParse(head, value);
+    const parsed = v.safeParse(v.union([head, load]), value);
     return parsed.success ? parsed.output : null;
   }
   const algorithm = ALGORITHMS[row.output.algorithm];

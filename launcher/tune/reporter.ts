@@ -7,8 +7,9 @@ import { exitStatus, FailureError } from '../model/failure-error.ts';
 import type { JobResult, RankMap, Reporter } from '../model/types.ts';
 import { MeasuredLines } from '../report/measured-lines.ts';
 import type { Writer } from '../report/writer.ts';
-import { isTuneRow, parseTuneLine } from './lines.ts';
-import type { TuneHead, TuneRow } from './lines.ts';
+import { isTuneLoad, isTuneRow, parseTuneLine } from './lines.ts';
+import type { MachineLoad, TuneHead, TuneRow } from './lines.ts';
+import { loadRemark, refuseLoad } from './load.ts';
 import { repeatable } from './repeatable.ts';
 import { tuneFoot, tuneHead, tuneLine } from './text.ts';
 
@@ -28,6 +29,8 @@ export interface TuneReporterOptions {
   readonly json: boolean;
   /** Part of the median by which rounds may differ; what differs more is not stored. */
   readonly maxSpread: number;
+  /** Part of a machine's processors that others may use; where they use more, nothing is stored, unless GPUs were measured. */
+  readonly maxLoad: number;
   /** Called once, if all has been measured. `isHere`: the tables are this machine's. Throws a FailureError. */
   store(rows: readonly TuneRow[], planned: TuningEvent, isHere: boolean): Stored;
 }
@@ -40,8 +43,9 @@ export class TuneReporter implements Reporter {
   #isHere = true;
   #stored: Stored | null = null;
   #failure: Failure | null = null;
-  /** A line about how far rounds differed. */
+  /** Lines about how far rounds differed, and what others did meanwhile. */
   #noise = '';
+  #load: readonly MachineLoad[] = [];
   readonly #bySize: TuneRow[][] = [];
   /** Of #bySize, that are printed. */
   #printed = 0;
@@ -95,8 +99,10 @@ export class TuneReporter implements Reporter {
   #store(): void {
     if (this.#bySize.length === 0 || this.#planned === null) return;
     try {
+      if (this.#head?.device !== 'cuda') refuseLoad(this.#load, this.#options.maxLoad);
       const { kept, remark } = repeatable(this.#bySize, this.#options.maxSpread);
-      this.#noise = `# ${remark}\n`;
+      const remarks = [remark, loadRemark(this.#load)].filter((one) => one !== null);
+      this.#noise = remarks.map((one) => `# ${printable(one)}\n`).join('');
       this.#stored = this.#options.store(kept, this.#planned, this.#isHere);
     } catch (error) {
       if (!(error instanceof FailureError)) throw error;
@@ -105,7 +111,11 @@ export class TuneReporter implements Reporter {
     }
   }
 
-  #take(line: TuneHead | TuneRow): void {
+  #take(line: NonNullable<ReturnType<typeof parseTuneLine>>): void {
+    if (isTuneLoad(line)) {
+      this.#load = line.load;
+      return;
+    }
     if (!isTuneRow(line)) {
       this.#head = line;
       return;
@@ -129,6 +139,7 @@ export class TuneReporter implements Reporter {
   #document({ jobId, ok, reason, exitCode, failures, ranks, hosts }: JobResult) {
     const head = this.#head ?? { device: null, ranks: ranks.length, hosts: hosts.length };
     const rows = this.#bySize.flat();
-    return { schemaVersion: 1, ...head, file: this.#stored?.file ?? null, rows, jobId, ok, reason, exitCode, failures };
+    const file = this.#stored?.file ?? null;
+    return { schemaVersion: 1, ...head, file, rows, load: this.#load, jobId, ok, reason, exitCode, failures };
   }
 }

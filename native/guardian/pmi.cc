@@ -45,8 +45,9 @@ void PmiConnection::write() {
     if (wrote >= 0) {
       pending_.consume(static_cast<size_t>(wrote));
     } else if (errno != EINTR) {
-      if (errno != EAGAIN) close();
-      return;
+      if (errno == EAGAIN) return;
+      // The rank has closed its end. What it wrote before that, perhaps an abort, is still to be read.
+      pending_.clear();
     }
   }
   if (isClosing_) close();

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <vector>
 
+#include "load.h"
 #include "measure.h"
 
 namespace {
@@ -158,10 +159,13 @@ void measureForms(const Options& given) {
     std::printf("{\"device\":\"%s\",\"ranks\":%d,\"hosts\":%d}\n", session.device(), session.ranks(), session.hosts());
     std::fflush(stdout);
   }
+  LoadWatch watch(session);
   const ElementType type = elementTypesNamed("float").front();
   const Operator sum = operatorsNamed("sum").front();
   for (const Collective* collective : collectives) {
     const Subject subject = {*collective, type, sum};
     Sizes(options, session, measure, subject).run();
   }
+  const std::vector<MachineLoad> load = watch.end();
+  if (session.rank() == 0) std::fputs(loadLine(load).c_str(), stdout);
 }

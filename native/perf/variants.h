@@ -4,5 +4,5 @@
 #include "options.h"
 #include "session.h"
 
-// Rank 0 writes a JSON object per line: a head, then one per collective, size and variant.
+// Rank 0 writes a JSON object per line: a head, one per collective, size and variant, and the load by others meanwhile.
 void measureForms(const Options& options);

@@ -19,7 +19,17 @@ describeIf(clusterUnavailable(), 'ncclrun tune on two hosts', () => {
   const job = ['perf', 'all_reduce', '--verbose', '--device', 'host', '-b', '64', '-e', '64', '--check'];
 
   it('later jobs on two hosts take the table, jobs on three hosts or with more ranks do not', async () => {
-    const words = ['-H', 'h1:1,h2:1', ...measuring, '--collective', 'all_reduce', '--max-spread', '100000'];
+    const words = [
+      '-H',
+      'h1:1,h2:1',
+      ...measuring,
+      '--collective',
+      'all_reduce',
+      '--max-spread',
+      '100000',
+      '--max-load',
+      '100',
+    ];
     const tuned = await run('tune', ...words);
     expect(tuned.status, tuned.stderr).toBe(0);
     const directory = join(cluster.state, 'launcher-cache/ncclrun/tuning');

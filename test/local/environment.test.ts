@@ -100,6 +100,14 @@ describe('variables that the user sets', () => {
     expect(stderr).toBe('ncclrun: -x NOT_SET_HERE: it is not set here, so the ranks do not get it\n');
   });
 
+  it('the note about an unset -x names --exclude where a host may be meant, as by -x of srun', async () => {
+    const { stderr } = await Command.run(['-n', '1', '-x', 'node-3', '-x', 'localhost', 'true']);
+    expect(stderr.match(/-x .*/gu)).toEqual([
+      '-x node-3: it is not set here, so the ranks do not get it; --exclude node-3 leaves out a host',
+      '-x localhost: it is not set here, so the ranks do not get it; --exclude localhost leaves out a host',
+    ]);
+  });
+
   it("SLURM_* of the launcher's environment reaches the ranks unchanged", async () => {
     const environment = { SLURM_JOB_ID: '12', SLURM_PROCID: '0', SLURM_NTASKS: '1' };
     const ranks = await environments(['-n', '2'], { environment });

@@ -67,6 +67,36 @@ it('ncclrun attach shows output from then on, and ^C leaves the job as it is', a
   expect((await job.outcome).status).toBe(0);
 });
 
+const ESCAPE = String.fromCodePoint(0x1b);
+
+it.each([
+  ['always', {}, false],
+  ['never', { FORCE_COLOR: '1' }, true],
+  ['never', { NCCLRUN_COLOR: 'always', NO_COLOR: '1' }, true],
+  ['auto', { NCCLRUN_COLOR: 'never', FORCE_COLOR: '1' }, false],
+] as const)(
+  'the variables of a reader decide about its colors, not --color %s of the job: %j gives %s',
+  async (choice, environment, expected) => {
+    await using steering = await Steering.open();
+    await using job = Command.start(['--color', choice, '-n', '2', ...steering.options, steering.program], {
+      environment: { FORCE_COLOR: '0' },
+    });
+    const ranks = await steering.ranks(2);
+    await ranks[0]?.print('early\n');
+    await job.line('stdout', /early/u);
+    await using follower = Command.start(['logs', '-f', `${job.pid}`], { environment });
+    await follower.line('stdout', /early$/u);
+    await ranks[1]?.exit(3);
+    const { stdout, stderr } = await follower.outcome;
+    expect([stdout, stderr].map((text) => text.includes(ESCAPE))).toEqual([expected, expected]);
+    const ofJob = await job.outcome;
+    expect([ofJob.stdout, ofJob.stderr].map((text) => text.includes(ESCAPE))).toEqual([
+      choice === 'always',
+      choice === 'always',
+    ]);
+  },
+);
+
 /** More than a launcher keeps for a reader. */
 const PIECES = 16;
 const piece = `${'x'.repeat(99)}\n`.repeat(10_000);
@@ -171,23 +201,27 @@ it('nobody gets output without the key, which ncclrun ps does not print', async 
   await rank.exit(0);
 });
 
-it.each(['logs', 'attach', 'stop'])(
-  'ncclrun %s names the jobs it does not find, and the one that was meant',
-  async (command) => {
-    expect(await Command.run([command, 'nobody'])).toMatchObject({
-      status: 2,
-      stderr: 'ncclrun: no job of yours on this machine is called "nobody"\n  next: ncclrun ps lists those that run\n',
-    });
-    await using steering = await Steering.open();
-    await using job = open(1, steering);
-    const rank = await steering.rank(0);
-    const { jobId = '' } = runningJobs().find(({ pid }) => pid === job.pid) ?? {};
-    const wrong = `${jobId.slice(0, -1)}x`;
-    const { stderr } = await Command.run([command, wrong]);
-    expect(stderr).toContain(`  next: did you mean ${jobId}? ncclrun ps lists those that run\n`);
-    await rank.exit(0);
-  },
-);
+const ofEnded =
+  '; the output of a job that has ended is where it went, and in the files of its --output if it has some';
+
+it.each([
+  ['logs', ofEnded],
+  ['attach', ofEnded],
+  ['stop', ''],
+])('ncclrun %s names the jobs it does not find, and the one that was meant', async (command, more) => {
+  expect(await Command.run([command, 'nobody'])).toMatchObject({
+    status: 2,
+    stderr: `ncclrun: no running job of yours on this machine is called "nobody"\n  next: ncclrun ps lists those that run${more}\n`,
+  });
+  await using steering = await Steering.open();
+  await using job = open(1, steering);
+  const rank = await steering.rank(0);
+  const { jobId = '' } = runningJobs().find(({ pid }) => pid === job.pid) ?? {};
+  const wrong = `${jobId.slice(0, -1)}x`;
+  const { stderr } = await Command.run([command, wrong]);
+  expect(stderr).toContain(`  next: did you mean ${jobId}? ncclrun ps lists those that run\n`);
+  await rank.exit(0);
+});
 
 it.each([
   [['logs'], 'logs needs one job, and has 0'],

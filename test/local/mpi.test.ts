@@ -5,7 +5,14 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
 import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
-import { compileMpi, mpichUnavailable, openMpiUnavailable, tourLines } from '../rig/mpi.ts';
+import {
+  compileMpi,
+  compileMpiWithEngine,
+  mpichUnavailable,
+  ncclLines,
+  openMpiUnavailable,
+  tourLines,
+} from '../rig/mpi.ts';
 
 const run = (...words: readonly string[]) => Command.run(['--tag-output=none', ...words]);
 const alone = /^(rank 0 of 1 .*\n){2}$/u;
@@ -13,9 +20,11 @@ const alone = /^(rank 0 of 1 .*\n){2}$/u;
 describeIf(mpichUnavailable(), 'programs of MPICH', () => {
   let directory = '';
   let tour = '';
+  let nccl = '';
   beforeAll(async () => {
     directory = await mkdtemp(join(repository, 'build/test-mpi-'));
     tour = await compileMpi('test/rig/programs/mpi-tour.c', directory);
+    nccl = await compileMpiWithEngine('test/rig/programs/mpi-nccl.c', directory);
   });
   afterAll(() => rm(directory, { recursive: true }));
 
@@ -26,6 +35,15 @@ describeIf(mpichUnavailable(), 'programs of MPICH', () => {
     const { status, stdout, stderr } = await run('-n', '4', ...words());
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout.trim().split('\n').toSorted()).toEqual(tourLines([0, 0, 0, 0]));
+  });
+
+  it.each([
+    ['MPI_Init', []],
+    ['MPI_Init_thread', ['threads']],
+  ])('MPI passes on the unique id, and NCCL sums over the ranks, after %s', async (_, words) => {
+    const { status, stdout, stderr } = await run('-n', '4', nccl, ...words);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout.trim().split('\n').toSorted()).toEqual(ncclLines([0, 0, 0, 0]));
   });
 
   it('every rank is alone with --pmi none', async () => {

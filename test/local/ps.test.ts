@@ -52,7 +52,7 @@ it.each(['its id', 'the beginning of its id', 'the process of ncclrun'])(
 );
 
 it.each([
-  [['nobody'], 'no job of yours on this machine is called "nobody"'],
+  [['nobody'], 'no running job of yours on this machine is called "nobody"'],
   [[], 'stop needs one job, and has 0'],
   [['a', 'b'], 'stop needs one job, and has 2'],
 ])('ncclrun stop with %j is refused', async (words, message) => {

@@ -44,6 +44,8 @@ const little = [
   '2',
   '--max-spread',
   '100000',
+  '--max-load',
+  '100',
 ];
 const sizes = [64, 1024, 16_384];
 /** Microseconds that nothing reaches. */
@@ -83,6 +85,11 @@ const result = v.object({
     }),
   ),
   ok: v.literal(true),
+});
+
+const loadResult = v.object({
+  file: v.null(),
+  load: v.array(v.object({ host: v.string(), processors: v.number(), others: v.number() })),
 });
 
 describe('ncclrun tune', () => {
@@ -237,6 +244,33 @@ describe('ncclrun tune between hosts', () => {
       expect(stderr).toMatch(/run it again when nothing else runs on the hosts .*--max-spread \d+$/mu);
       expect(stdout).not.toContain('stored in');
       expect(() => readdirSync(tablesIn('busy'))).toThrow('ENOENT');
+    } finally {
+      for (const neighbour of neighbours) neighbour.kill('SIGKILL');
+    }
+  });
+
+  it('a measurement beside steady processes stores nothing, and says how much of the machine they used', async () => {
+    const processors = availableParallelism();
+    const neighbours = Array.from({ length: processors }, () =>
+      spawn('sh', ['-c', 'while :; do :; done'], { stdio: 'ignore' }),
+    );
+    try {
+      const words = ['tune', ...measure.filter((word) => word !== '100' && word !== '--max-load'), '--json'];
+      const { status, stdout, stderr } = await run('loaded', words);
+      expect(status).toBe(1);
+      expect(stderr).toMatch(
+        /^ncclrun: nothing is stored: other processes used [0-9.]+ of \d+ processors of \S+ during the measurement$/mu,
+      );
+      expect(stderr).toMatch(/or allow more: --max-load \d+$/mu);
+      const { file, load } = v.parse(loadResult, JSON.parse(stdout));
+      expect(file).toBeNull();
+      expect(load).toHaveLength(1); // the simulated hosts are one machine
+      expect(load[0]?.processors).toBeGreaterThanOrEqual(processors);
+      expect(load[0]?.others).toBeGreaterThan(processors / 4);
+      expect(() => readdirSync(tablesIn('loaded'))).toThrow('ENOENT');
+      const allowed = await run('loaded', ['tune', ...measure]);
+      expect(allowed.status).toBe(0);
+      expect(allowed.stdout).toMatch(/^# other processes used [0-9.]+ of \d+ processors/mu);
     } finally {
       for (const neighbour of neighbours) neighbour.kill('SIGKILL');
     }

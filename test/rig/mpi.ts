@@ -28,13 +28,32 @@ export async function compileMpi(
   return output;
 }
 
+/** The same for a program of MPICH that uses nccl.h, too. */
+export async function compileMpiWithEngine(source: string, directory: string): Promise<string> {
+  const build = join(repository, 'build');
+  const output = join(directory, basename(source, '.c'));
+  const include = `-I${join(repository, 'native/include')}`;
+  const words = ['-O2', '-Wall', '-Wextra', include, '-o', output, join(repository, source)];
+  await execFileAsync('mpicc.mpich', [...words, join(build, 'libnccl.so.2'), `-Wl,-rpath,${build}`]);
+  return output;
+}
+
+/** What mpi-nccl prints, sorted. `rankHosts`: host index by rank. */
+export function ncclLines(rankHosts: readonly number[]): string[] {
+  return rankHosts.map((host, rank) => `rank ${rank} of ${rankHosts.length} ${placeOf(rankHosts, host, rank)} wrong 0`);
+}
+
 /** What mpi-tour prints, sorted. `rankHosts`: host index by rank. */
 export function tourLines(rankHosts: readonly number[]): string[] {
   const size = rankHosts.length;
   const sum = (size * (size - 1)) / 2;
   return rankHosts.map((host, rank) => {
-    const together = rankHosts.filter((one) => one === host).length;
-    const local = rankHosts.slice(0, rank).filter((one) => one === host).length;
-    return `rank ${rank} of ${size} sum ${sum} broadcast 42 local ${local} of ${together} split ${Math.floor(rank / 2)}`;
+    const place = placeOf(rankHosts, host, rank);
+    return `rank ${rank} of ${size} sum ${sum} broadcast 42 ${place} split ${Math.floor(rank / 2)}`;
   });
+}
+
+function placeOf(rankHosts: readonly number[], host: number, rank: number): string {
+  const together = rankHosts.filter((one) => one === host).length;
+  return `local ${rankHosts.slice(0, rank).filter((one) => one === host).length} of ${together}`;
 }

@@ -41,7 +41,7 @@ export function plainReporter(
     verbose: false,
     quiet: false,
     hangFails: false,
-    environment: { NO_COLOR: '1' },
+    paint: (_isTerminal) => (_format, text) => text,
     ...options,
   });
   return { reporter, streams, seen };

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { encodeAborted, encodeRefused, encodeWelcome } from '../../control/messages/bootstrap-codec.ts';
 import { NcclResult } from '../../control/messages/bootstrap.ts';
 import { encodeFrame, makeFrame } from '../../control/messages/codec.ts';
-import { FrameKind, OUTPUT_STDERR } from '../../control/messages/frame.ts';
+import { FrameKind, OUTPUT_STDERR, PMI_CLOSE, PMI_READ } from '../../control/messages/frame.ts';
 import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
 import { encodeHostPlan } from '../../control/plan/encode.ts';
 import { samplePlan } from './plans.ts';
@@ -44,6 +44,25 @@ const frames = Buffer.concat([
 ]);
 write('guardian_frames', 'three', frames);
 write('local_server_frames', 'three', frames);
+
+/** What a rank's PMI connection sees in turn (native/test/fuzz/guardian_pmi.cc): who does what, a count, content. */
+const RANK_WRITES = 0;
+const RANK_WRITES_MUCH = 1;
+const RANK_READS = 2;
+const RANK_CLOSES = 3;
+const GUARDIAN_SERVES = 4;
+const AGENT_ANSWERS = 5;
+function step(who: number, content = '', count = 0): Buffer {
+  return Buffer.concat([Buffer.from([who, (content.length << 2) | count]), Buffer.from(content, 'latin1')]);
+}
+const asked = [step(RANK_WRITES, 'cmd=get_maxes\n'), step(GUARDIAN_SERVES)];
+const answered = [step(AGENT_ANSWERS, 'cmd=maxes rc=0\n'), step(AGENT_ANSWERS, '', PMI_READ)];
+write('guardian_pmi', 'answered', Buffer.concat([...asked, ...answered, step(RANK_READS), ...asked, ...answered]));
+const abort = step(RANK_WRITES, 'cmd=abort exitcode=3\n');
+write('guardian_pmi', 'aborted', Buffer.concat([...asked, abort, step(RANK_CLOSES), ...answered]));
+const much = [Buffer.from([RANK_WRITES_MUCH, 40]), step(GUARDIAN_SERVES), step(GUARDIAN_SERVES)];
+write('guardian_pmi', 'much', Buffer.concat([...much, ...answered, step(GUARDIAN_SERVES)]));
+write('guardian_pmi', 'closed', Buffer.concat([...asked, step(AGENT_ANSWERS, 'cmd=x\n', PMI_CLOSE), ...asked]));
 
 const plan = samplePlan();
 for (const host of plan.hosts.keys()) write('host_plan', `host-${host}`, encodeHostPlan(plan, host));

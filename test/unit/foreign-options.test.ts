@@ -50,6 +50,39 @@ test.each([
     '-np 4 -H a:2,b:2 -p 2222 --start-timeout 60 python train.py',
     "-n 4 -H a:2,b:2 --rsh 'ssh -p 2222' --spawn-timeout 60 python train.py",
   ],
+  [
+    '--nrs 12 --tasks_per_rs 1 --cpu_per_rs 7 --gpu_per_rs 1 --rs_per_host 6 --latency_priority CPU-CPU -d packed -b packed:1 p -a 2',
+    '-n 12 -N 6 --map-by slot --bind-to core p -a 2',
+  ],
+  [
+    '--np 4 -a 1 -E A=1 --bind none --stdio_mode prepended -X 1 -M -gpu --exclude_hosts h1 p',
+    '-n 4 -x A=1 --bind-to none --exclude h1 --tag-output=rank p',
+  ],
+  [
+    '--num_processes 8 --num_machines 2 --machine_rank 0 --main_process_ip a --main_process_port 29501 t.py',
+    '-n 8 -N 4 -x MASTER_PORT=29501 t.py',
+  ],
+  [
+    '--multi_gpu --num_processes=2 --mixed_precision bf16 --gpu_ids all --dynamo_backend no -m pkg.train',
+    '-n 2 -x ACCELERATE_MIXED_PRECISION=bf16 -x ACCELERATE_DYNAMO_BACKEND=no python3 -m pkg.train',
+  ],
+  [
+    '--num_processes 4 --deepspeed_hostfile h --deepspeed_inclusion_filter a --enable_cpu_affinity t.py',
+    '-n 4 --bind-to numa --hostfile h --include a t.py',
+  ],
+  ['-n 4 -pmi-port -localhost a -g AUTO -enable-auto-cleanup -hybrid-hosts -binding core p', '-n 4 --bind-to core p'],
+  ['-machinelist a,b -n 2 p', '-n 2 -H a,b p'],
+  [
+    '-np 2 --tcp --no-autotune --stall-check --autotune-warmup-samples 3 --log-without-timestamp p',
+    '-n 2 -x NCCL_IB_DISABLE=1 -x HOROVOD_AUTOTUNE=0 -x HOROVOD_STALL_CHECK_DISABLE=0 -x HOROVOD_AUTOTUNE_WARMUP_SAMPLES=3 -x HOROVOD_LOG_HIDE_TIME=1 p',
+  ],
+  [
+    '-np 2 --stall-check-warning-time-seconds 9 --gloo-timeout-seconds 8 -prefix-timestamp p',
+    '-n 2 -x HOROVOD_STALL_CHECK_TIME_SECONDS=9 -x HOROVOD_GLOO_TIMEOUT_SECONDS=8 --timestamp-output p',
+  ],
+  ['-n 2 -l gpu-cpu p', '-n 2 p'],
+  ['-n 2 -l p', '-n 2 --tag-output=rank p'],
+  ['--num_accelerators 4 ds.py', '-N 4 ds.py'],
 ])('"%s" is read as "%s"', (typed, command) => {
   expect(understood(typed).command).toBe(command);
 });
@@ -86,6 +119,28 @@ test.each([
   ['-np 4 --ntasks 2 p', /-np 4 and --ntasks 2 are the same option/u],
   ['--on-failure shrink --max-restarts 2 p', /contradict each other/u],
   ['--on-failure abort --on-hang restart p', /contradict each other/u],
+  ['-n 2 -a 6 -c 42 -g 6 -r 1 p', /-a: write -n RANKS, the number of resource sets times 6/u],
+  ['-n 2 -r 6 p', /-r has different meanings in Slurm, LSF and PyTorch\n.*as in LSF: write -N 6/u],
+  ['-n 2 -c 7 p', /as in LSF: leave it out/u],
+  ['--gpu_per_rs 6 p', /leave it out: each rank has a GPU/u],
+  ['--erf_input f p', /write a hostfile with a line for each rank, and --map-by seq/u],
+  ['--exit_on_error 0 p', /--on-failure shrink/u],
+  ['--use_fsdp --num_processes 2 t.py', /give Accelerator its plugin/u],
+  ['--machine_rank 1 --num_processes 2 t.py', /start ncclrun once/u],
+  ['--num_machines 2 t.py', /does not say how many ranks/u],
+  ['--config_file c.yaml t.py', /different meanings in Accelerate and Horovod/u],
+  ['--signals-to-handle SIGTERM,SIGUSR1 t.py', /write --forward-signals/u],
+  ['--duplicate-stdout-filters a,b t.py', /grep WORD/u],
+  ['-rankmap v p', /--map-by seq/u],
+  ['-skip-launch-node p', /--exclude with the name of this host/u],
+  ['-gpus-per-proc 2 p', /--isolate-gpus/u],
+  ['-nameserver a:1 p', /does not serve MPI_Publish_name/u],
+  ['-genvexcl A,B p', /env -u NAME PROGRAM/u],
+  ['-outfile f p', /--output file=FILE:nocopy/u],
+  ['--blacklist-cooldown-range 1 2 -np 2 p', /--on-failure restart/u],
+  ['--elastic-timeout 3 -np 2 p', /--on-failure restart/u],
+  ['-x node[1-3] p', /write --exclude node\[1-3\]; -x passes one variable/u],
+  ['-x node1,node2 p', /write --exclude node1,node2/u],
   ['--mca', /--mca needs a value\nwrite --mca K V/u],
 ])('"%s" is refused', (typed, message) => {
   expect(refused(typed)).toMatch(message);

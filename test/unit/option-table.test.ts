@@ -46,7 +46,7 @@ test.each<[CommandLine, string[], string[]]>([
   ],
   [
     tuneCommandLine,
-    ['collective', 'begin', 'end', 'factor', 'iters', 'rounds', 'max-spread', 'device', 'table'],
+    ['collective', 'begin', 'end', 'factor', 'iters', 'rounds', 'max-spread', 'max-load', 'device', 'table'],
     without('plan', 'output'),
   ],
   [
@@ -88,6 +88,7 @@ describe('numbers', () => {
       root: [0, 2 ** 20],
       rounds: [1, 1000],
       'max-spread': [0, 100_000],
+      'max-load': [0, 100],
       nodes: [1, 1_000_000],
       ranks: [1, 2 ** 24],
       slots: [1, 2 ** 16],

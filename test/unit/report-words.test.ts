@@ -7,6 +7,7 @@ import { failureText } from '../../launcher/report/failure-text.ts';
 import { hangText } from '../../launcher/report/hang-text.ts';
 import { resultSummary } from '../../launcher/report/summary.ts';
 import { bindingText, verboseText, waitingText } from '../../launcher/report/verbose-text.ts';
+import { plainReporter } from '../rig/plain-reporter.ts';
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `n${index}`);
 const timeout: Failure = { type: 'timeout', seconds: 1 };
@@ -37,9 +38,10 @@ describe('a hang', () => {
   });
 });
 
-const exit = (exitCode: number): Failure => {
-  return { type: 'rank-exit', host: 'h', rank: 0, pid: 1, exitCode, outOfMemory: false, stderrTail: [] };
+const exited = (exitCode: number) => {
+  return { type: 'rank-exit', host: 'h', rank: 0, pid: 1, exitCode, outOfMemory: false, stderrTail: [] } as const;
 };
+const exit = (exitCode: number): Failure => exited(exitCode);
 
 const unreachable = (detail: string): Failure => {
   return { type: 'host-unreachable', host: 'h', phase: 'connect', cause: 'other', detail, remedy: null };
@@ -60,6 +62,30 @@ describe('a failure', () => {
     [160, 'its own messages above, if any, say why'],
   ])('status %i has its remedy', (status, remedy) => {
     expect(failureText(exit(status)).remedy).toBe(remedy);
+  });
+
+  test('the remedy for a rank that Open MPI ended in MPI_Init names mpirun', () => {
+    const stderrTail = ['[h:394] Local abort before MPI_INIT completed completed successfully, but …'];
+    expect(failureText({ ...exited(1), stderrTail }).remedy).toBe(
+      'Open MPI finds its ranks by PMIx alone: start the program with mpirun or srun --mpi=pmix, or build it against MPICH',
+    );
+  });
+
+  test('the remedy follows from last words also where they are in sight already', async () => {
+    const words = '[h:394] Local abort before MPI_INIT completed completed successfully, but …';
+    const { reporter, seen } = plainReporter();
+    await reporter.output({
+      rank: 0,
+      host: 'h',
+      stream: 'stderr',
+      time: 0,
+      bytes: Buffer.from(`${words}\n`),
+      partial: false,
+    });
+    reporter.event({ type: 'failure', time: 0, primary: true, failure: { ...exited(1), stderrTail: [words] } });
+    await reporter.output({ rank: 0, host: 'h', stream: 'stderr', time: 0, bytes: Buffer.from('x\n'), partial: false });
+    expect(seen.stderr.match(/Local abort/gu)).toHaveLength(1);
+    expect(seen.stderr).toContain('next: Open MPI finds its ranks by PMIx alone');
   });
 
   test.each([

@@ -25,7 +25,10 @@ import { harmlessTexts, HOSTILE, hostileEvents, hostileFailures, obeyed } from '
 
 /** A plain reporter, whose stderr is a terminal with colours, and what it wrote there. */
 function rig(options: Partial<PlainOptions> = {}): PlainReporterRig {
-  return plainReporter({ tagOutput: 'host', verbose: true, environment: {}, ...options }, ['stderr']);
+  return plainReporter(
+    { tagOutput: 'host', verbose: true, paint: (isTerminal) => makePaint(isTerminal, {}), ...options },
+    ['stderr'],
+  );
 }
 
 /** Ours alone: what a Paint writes. */
@@ -56,7 +59,7 @@ describe('every event and failure', () => {
   );
 
   test('hostile text contains no working colour codes', () => {
-    const { reporter, seen } = rig({ environment: { NO_COLOR: '1' } });
+    const { reporter, seen } = rig({ paint: (isTerminal) => makePaint(isTerminal, { NO_COLOR: '1' }) });
     for (const event of hostileEvents) reporter.event(event);
     expect(obeyed(seen.stderr)).toEqual([]);
   });

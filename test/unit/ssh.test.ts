@@ -41,6 +41,15 @@ describe('errors of ssh', () => {
     expect(isTransientSsh(stderr)).toBe(false);
   });
 
+  test('the remedy for a name that no host has names a file of that name', () => {
+    const stderr = 'ssh: Could not resolve hostname package.json: Name or service not known';
+    const remedy = (name: string) => explainSsh(hostNamed(name), { ...exit, stderr }, 'ssh -v x true').remedy;
+    expect(remedy('package.json')).toBe(
+      'package.json is a file here: name it with --hostfile package.json, or check the name',
+    );
+    expect([remedy('test'), remedy('none')].map((text) => text?.includes('--hostfile'))).toEqual([false, false]);
+  });
+
   test('remedies have the user and the port', () => {
     const at = hostNamed('node7', { user: 'ann', port: 2222 });
     const remedyFor = (stderr: string) => explainSsh(at, { ...exit, stderr }, sshTrial(['ssh'], at, true)).remedy;

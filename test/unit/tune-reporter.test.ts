@@ -58,6 +58,7 @@ function rig(json = false, store?: TuneReporterOptions['store']) {
     stdout: streams.stdout,
     json,
     maxSpread: 0.3,
+    maxLoad: 0.1,
     store(rows, event, isHere) {
       stored.push([rows.map(({ bytes, timeUs }) => [bytes, timeUs]), event.file, isHere]);
       return store?.(rows, event, isHere) ?? { file: '/f', note: 'stored in /f' };
@@ -69,6 +70,8 @@ function rig(json = false, store?: TuneReporterOptions['store']) {
   };
   return { reporter, seen, inner, stored, say };
 }
+
+const machine = (host: string, others: number) => ({ host, processors: 4, others });
 
 describe('the table while it is measured', () => {
   test('a size is printed when the next one begins, and the last one at the end', async () => {
@@ -237,6 +240,40 @@ describe('what is stored', () => {
       },
     });
   });
+
+  const loaded = async (device: string, ...load: readonly object[]) => {
+    const made = rig();
+    made.reporter.event(planned);
+    await made.say([{ ...head, device }, measured(8, 2, true), { load }]);
+    await made.reporter.result(okay);
+    return made;
+  };
+
+  test('a machine that others kept busy stores nothing, and the failure names the limit that would do', async () => {
+    const { inner, stored, seen } = await loaded('host', machine('a', 0.5), machine('b', 1.61), machine('c', 0.3));
+    expect(stored).toEqual([]);
+    expect(seen.stdout).not.toContain('stored');
+    expect(inner.results).toMatchObject([{ ok: false, reason: 'unrepeatable', exitCode: 1 }]);
+    expect(inner.events.at(-1)).toMatchObject({
+      failure: {
+        message: 'nothing is stored: other processes used 1.6 of 4 processors of b during the measurement (also on a)',
+        remedy: 'run it again when nothing else runs on the hosts (top shows what does), or allow more: --max-load 41',
+      },
+    });
+  });
+
+  test.each([
+    ['host', 0.4, ['# other processes used 0.4 of 4 processors of a during the measurement']],
+    ['host', 0.05, []],
+    ['cuda', 4.5, ['# other processes used 4.5 of 4 processors of a during the measurement']],
+  ])(
+    'a table for device %s with a load of %d processors is stored with the remarks %j',
+    async (device, others, remarks) => {
+      const { stored, seen } = await loaded(device, machine('a', others));
+      expect(stored).toHaveLength(1);
+      expect(seen.stdout.match(/^# other processes .*$/gmu) ?? []).toEqual(remarks);
+    },
+  );
 
   test('a table that cannot be stored fails a job that ended well', async () => {
     const failure = { type: 'usage', message: 'full', remedy: null } as const;

@@ -11,6 +11,8 @@ import type { PmiServer } from './pmi-server.ts';
  */
 const LOOKS_MS: readonly number[] = [50, 1000, 5000, 20_000];
 
+const OUTER_PMI = /^(?:PMI_(?:FD|PORT|ID)$|PMIX_(?!MCA_))/u;
+
 interface MpiProgramsOptions {
   readonly order: AgentOrder;
   readonly placement: Placement;
@@ -23,9 +25,12 @@ interface MpiProgramsOptions {
   replay(frame: Frame): void;
 }
 
-/** Of a launcher that started us: ranks must not take its connection for theirs, which has its descriptor closed. */
+/**
+ * Of a launcher that started us: ranks must not take its connection for theirs, which has its descriptor closed, nor all of them themselves for the
+ * one process that we are to its PMIx server. PMIX_MCA_*: the user's settings.
+ */
 export function forgetOuterPmi(): void {
-  for (const name of ['PMI_FD', 'PMI_PORT', 'PMI_ID']) delete process.env[name];
+  for (const name of Object.keys(process.env).filter((one) => OUTER_PMI.test(one))) delete process.env[name];
 }
 
 export class MpiPrograms {

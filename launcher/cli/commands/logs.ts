@@ -1,6 +1,6 @@
 /** `ncclrun logs JOB`: the last output of a running job. */
 import { namedJob } from '../../jobs/find.ts';
-import { follow } from '../../jobs/follow.ts';
+import { follow, OF_ENDED_JOBS } from '../../jobs/follow.ts';
 import { commandTable } from '../command-table.ts';
 import { followedRanks } from '../followed-ranks.ts';
 import { readWords } from '../read-words.ts';
@@ -9,7 +9,7 @@ import { readWords } from '../read-words.ts';
 export async function logs(argv: readonly string[]): Promise<number> {
   const { asked, settings, words } = await readWords<'help' | 'rank' | 'follow'>(argv, commandTable.logs);
   if (asked === 'help') return (await import('./help.ts')).help('logs');
-  const job = namedJob('logs', words);
+  const job = namedJob('logs', words, OF_ENDED_JOBS);
   const ranks = followedRanks(settings.text('rank'), job);
   return await follow(job, { follows: settings.flag('follow'), kept: true, ranks, greeting: '' });
 }

@@ -34,7 +34,7 @@ export async function tune(argv: readonly string[]): Promise<number> {
     return await measure(argv);
   } catch (error) {
     if (error instanceof FailureError && jsonAsked(argv, tuneCommandLine, process.env))
-      await reporterFor(composeReporters([]), true, { output: null, maxSpread: Infinity }).result(
+      await reporterFor(composeReporters([]), true, { output: null, maxSpread: Infinity, maxLoad: Infinity }).result(
         resultWithoutJob(error.failure),
       );
     throw error;
@@ -56,6 +56,7 @@ async function measure(argv: readonly string[]): Promise<number> {
   const reporter = reporterFor(others, json, {
     output: settings.text('table'),
     maxSpread: (settings.integer('max-spread') ?? 0) / 100,
+    maxLoad: (settings.integer('max-load') ?? 0) / 100,
   });
   const result = await runReported(request, reporter);
   return reportUnwritten(files, streams, reporter.verdict(result).exitCode);
@@ -66,10 +67,12 @@ interface Storing {
   readonly output: string | null;
   /** --max-spread, as a share. */
   readonly maxSpread: number;
+  /** --max-load, as a share. */
+  readonly maxLoad: number;
 }
 
-function reporterFor(inner: Reporter, json: boolean, { output, maxSpread }: Storing): TuneReporter {
-  return new TuneReporter({ inner, stdout: standardStreams().stdout, json, maxSpread, store: storeIn(output) });
+function reporterFor(inner: Reporter, json: boolean, { output, ...limits }: Storing): TuneReporter {
+  return new TuneReporter({ inner, stdout: standardStreams().stdout, json, ...limits, store: storeIn(output) });
 }
 
 /** Who would run where and, of this machine, how many variants would be measured. */

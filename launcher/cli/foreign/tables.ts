@@ -2,14 +2,26 @@
 import type { CommandLine } from '../../model/option.ts';
 import { bareFlag } from '../../model/flags.ts';
 import type { ForeignOption, ForeignTool } from './foreign-option.ts';
+import { accelerate } from './accelerate.ts';
 import { horovod } from './horovod.ts';
 import { intelMpi, mpich } from './hydra.ts';
+import { jsrun } from './jsrun.ts';
 import { ncclTests } from './nccl-tests.ts';
 import { openMpi } from './open-mpi.ts';
 import { srun } from './srun.ts';
 import { deepSpeed, torchrun } from './torch.ts';
 
-const launchers: readonly ForeignTool[] = [openMpi, mpich, intelMpi, srun, torchrun, deepSpeed, horovod];
+const launchers: readonly ForeignTool[] = [
+  openMpi,
+  mpich,
+  intelMpi,
+  srun,
+  jsrun,
+  torchrun,
+  accelerate,
+  deepSpeed,
+  horovod,
+];
 export const foreignTools: readonly ForeignTool[] = [...launchers, ncclTests];
 
 export interface FoundOption {

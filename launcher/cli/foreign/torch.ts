@@ -32,6 +32,13 @@ export const torchrun = foreignTool('PyTorch', 'torchrun', [
   ['-t', 'STREAMS', 'instead', 'write --output dir=D'],
   ['--local-ranks-filter', 'LIST', 'instead', 'write --output-ranks LIST, with ranks of the whole job'],
   ['--logs-specs', 'NAME', 'instead', 'write --output dir=D'],
+  [
+    '--signals-to-handle',
+    'LIST',
+    'instead',
+    'write --forward-signals with those that the ranks shall get, such as USR1,USR2',
+  ],
+  ['--duplicate-stdout-filters --duplicate-stderr-filters', 'LIST', 'instead', 'write ncclrun … | grep WORD'],
   ['--numa-binding', 'HOW', 'means', '--bind-to numa', /^node$/u],
   ['--numa-binding', 'HOW', 'instead', 'write --bind-to numa, core or gpu'],
   ['--run-path', '', 'instead', 'leave it out: python3 starts programs that end in .py'],
@@ -39,7 +46,7 @@ export const torchrun = foreignTool('PyTorch', 'torchrun', [
 ]);
 
 export const deepSpeed = foreignTool('DeepSpeed', 'deepspeed', [
-  ['--num-gpus', 'K', 'means', '-N {1}'],
+  ['--num-gpus --num-accelerators', 'K', 'means', '-N {1}'],
   ['--num-nodes', 'N', 'nodes', ''],
   ['-H', 'FILE', 'means', '--hostfile {1}', /^[^^,]*\//u, 'FILE has a slash'],
   ['-i', 'HOSTS', 'means', '--include {1}'],

@@ -37,6 +37,16 @@ export const tuneOptions = [
     help: 'rounds that differ more are not stored, in percent of the median',
     default: '30',
   },
+  {
+    name: 'max-load',
+    flags: ['--max-load'],
+    environment: [],
+    kind: { type: 'integer', minimum: 0, maximum: 100 },
+    argument: 'PERCENT',
+    group: 'measure',
+    help: "share of a host's processors that others may use, or nothing is stored",
+    default: '10',
+  },
   deviceOption,
   {
     name: 'table',

@@ -66,6 +66,7 @@ export function startStep({ hosts, task, together, input }: StepOptions): Tool {
     '--job-name=ncclrun',
     '--export=ALL',
     '--cpu-bind=none',
+    '--mpi=none', // the agents serve MPI programs themselves
     `--kill-on-bad-exit=${together ? 1 : 0}`,
     '--wait=0',
     '--no-kill',

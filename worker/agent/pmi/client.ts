@@ -52,7 +52,10 @@ export class PmiClient {
 
   /** @throws ProtocolError after which the connection is of no more use */
   receive(bytes: Uint8Array): void {
-    for (const command of this.#reader.read(bytes)) this.#answers += this.#answer(command);
+    for (const command of this.#reader.read(bytes)) {
+      const answer = this.#answer(command); // a barrier sends the answers before it, and leaves none
+      this.#answers += answer;
+    }
     this.#sendAnswers();
   }
 

@@ -8,6 +8,8 @@ import { ProtocolError } from '../../../control/messages/protocol-error.ts';
 const MAX_LINE_BYTES = 8192;
 /** Maximum number of lines of an mcmd, which spawns programs and lists their arguments. */
 const MAX_MANY_LINES = 10_000;
+/** Maximum of the bytes of these lines, so that a rank cannot exhaust the agent's memory. */
+const MAX_MANY_BYTES = 1024 * 1024;
 
 export interface PmiCommand {
   readonly name: string;
@@ -19,6 +21,7 @@ interface Many {
   readonly name: string;
   readonly fields: Map<string, string>;
   lines: number;
+  bytes: number;
 }
 
 /** Cuts the bytes of one rank into commands. */
@@ -46,7 +49,7 @@ export class CommandReader {
     if (name !== undefined) return { name, fields };
     const many = fields.get('mcmd');
     if (many === undefined) throw new ProtocolError(`a line without a command: "${line.slice(0, 80)}"`);
-    this.#many = { name: many, fields, lines: 0 };
+    this.#many = { name: many, fields, lines: 0, bytes: 0 };
     return null;
   }
 
@@ -56,6 +59,8 @@ export class CommandReader {
       return many;
     }
     many.lines += 1;
+    many.bytes += line.length;
+    if (many.bytes > MAX_MANY_BYTES) throw new ProtocolError(`an mcmd of more than ${MAX_MANY_BYTES} bytes`);
     if (many.lines > MAX_MANY_LINES) throw new ProtocolError(`an mcmd of more than ${MAX_MANY_LINES} lines`);
     const equals = line.indexOf('=');
     if (equals > 0) many.fields.set(line.slice(0, equals), line.slice(equals + 1));
