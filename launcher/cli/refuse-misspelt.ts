@@ -1,11 +1,10 @@
 /** `ncclrun prf`: a first word that is no program here, but nearly a command of ours. */
-import { accessSync, constants, existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import { FailureError } from '../model/failure-error.ts';
 import type { JobRequest } from '../model/types.ts';
 import { commandNames, isCommandName } from '../model/command-names.ts';
 import { usageError } from '../model/usage-error.ts';
 import { nearest } from '../text/nearest.ts';
+import { isProgram } from './is-program.ts';
 
 /** Words that other tools have for what ncclrun does otherwise. Programs may have these names, so they are not run by a mistake. */
 const otherWords: Readonly<Record<string, string>> = {
@@ -56,16 +55,4 @@ export function refuseMisspelt(word: string, isFirst: boolean, request: JobReque
 function guessed(word: string): string | null {
   const guess = nearest(word, commandNames);
   return guess === null ? null : `did you mean: ncclrun ${guess}? ncclrun --help lists all commands`;
-}
-
-function isProgram(word: string, path: string): boolean {
-  if (existsSync(word)) return true;
-  return path.split(delimiter).some((directory) => {
-    try {
-      accessSync(join(directory, word), constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
 }

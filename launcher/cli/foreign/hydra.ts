@@ -47,6 +47,15 @@ const common: readonly ForeignRow[] = [
     'instead',
     "write the programs in one line, with ':' between them; options may stand in ncclrun.json",
   ],
+  [
+    '-bind-to',
+    'HOW',
+    'instead',
+    'write --bind-to core (a whole core for each rank)',
+    /^(core:[0-9]|rr|user)/u,
+    'HOW is rr, user or core:N',
+  ],
+  ['-gpus-per-proc -gpu-subdevs-per-proc', 'N', 'ignored', 'each rank has a GPU of its own'],
   ['-membind', 'HOW', 'instead', 'write --bind-to numa'],
   ['-disable-auto-cleanup', '', 'instead', 'write --on-failure shrink'],
   ['-disable-hostname-propagation', '', 'ignored', own],
@@ -65,6 +74,7 @@ export const mpich = foreignTool('MPICH', 'mpiexec.hydra', common);
 
 export const intelMpi = foreignTool('Intel MPI', 'mpirun', [
   ['-machine', 'FILE', 'means', '--hostfile {1}'],
+  ['-r', 'NAME', 'ignored', 'hosts are reached by ssh', /^ssh$/u],
   ['-hosts-group', 'LIST', 'means', '-H {1}'],
   ['-nolocal', '', 'instead', 'write --exclude with the name of this host, or leave it out of the hostfile'],
   ['-print-rank-map', '', 'instead', 'write --dry-run'],

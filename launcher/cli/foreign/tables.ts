@@ -2,14 +2,28 @@
 import type { CommandLine } from '../../model/option.ts';
 import { bareFlag } from '../../model/flags.ts';
 import type { ForeignOption, ForeignTool } from './foreign-option.ts';
+import { aprun, fujitsu, pals } from './cray.ts';
 import { horovod } from './horovod.ts';
 import { intelMpi, mpich } from './hydra.ts';
 import { ncclTests } from './nccl-tests.ts';
 import { openMpi } from './open-mpi.ts';
+import { pdsh } from './pdsh.ts';
 import { srun } from './srun.ts';
 import { deepSpeed, torchrun } from './torch.ts';
 
-const launchers: readonly ForeignTool[] = [openMpi, mpich, intelMpi, srun, torchrun, deepSpeed, horovod];
+const launchers: readonly ForeignTool[] = [
+  openMpi,
+  mpich,
+  intelMpi,
+  srun,
+  torchrun,
+  deepSpeed,
+  horovod,
+  pals,
+  aprun,
+  fujitsu,
+  pdsh,
+];
 export const foreignTools: readonly ForeignTool[] = [...launchers, ncclTests];
 
 export interface FoundOption {

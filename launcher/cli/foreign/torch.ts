@@ -25,7 +25,19 @@ export const torchrun = foreignTool('PyTorch', 'torchrun', [
   ],
   ['--rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf', 'VALUE', 'ignored', once],
   ...common,
-  ['--monitor-interval --start-method --local-addr --role --event-log-handler', 'VALUE', 'ignored', once],
+  [
+    '--monitor-interval --start-method --local-addr --role --event-log-handler --signals-to-handle',
+    'VALUE',
+    'ignored',
+    once,
+  ],
+  ['--virtual-local-rank', '', 'ignored', 'each rank has a GPU of its own; --isolate-gpus makes it GPU 0'],
+  [
+    '--duplicate-stdout-filters --duplicate-stderr-filters',
+    'WORDS',
+    'instead',
+    'write --output dir=D, and search the files',
+  ],
   ['--log-dir', 'DIR', 'means', '--output dir={1}'],
   ['-r --redirects', 'STREAMS', 'instead', 'write --output dir=D:nocopy'],
   ['--tee', 'STREAMS', 'instead', 'write --output dir=D'],
@@ -39,7 +51,7 @@ export const torchrun = foreignTool('PyTorch', 'torchrun', [
 ]);
 
 export const deepSpeed = foreignTool('DeepSpeed', 'deepspeed', [
-  ['--num-gpus', 'K', 'means', '-N {1}'],
+  ['--num-gpus --num-accelerators', 'K', 'means', '-N {1}'],
   ['--num-nodes', 'N', 'nodes', ''],
   ['-H', 'FILE', 'means', '--hostfile {1}', /^[^^,]*\//u, 'FILE has a slash'],
   ['-i', 'HOSTS', 'means', '--include {1}'],
@@ -49,7 +61,7 @@ export const deepSpeed = foreignTool('DeepSpeed', 'deepspeed', [
     'NAME',
     'ignored',
     'hosts are reached by ssh, or as --rsh says',
-    /^(pdsh|openmpi|mpich|impi|mvapich|slurm)$/u,
+    /^(pdsh|openmpi|mpich|impi|mvapich|slurm)$/iu,
   ],
   ['--launcher-args', 'ARGS', 'instead', 'write the options themselves before the program'],
   ['--ssh-port', 'PORT', 'means', '--rsh "ssh -p {1}"'],
@@ -71,6 +83,7 @@ export const deepSpeed = foreignTool('DeepSpeed', 'deepspeed', [
     'instead',
     'write --on-failure restart; spare hosts stand in the hostfile',
   ],
+  ['--venv-script', 'FILE', 'instead', "write ncclrun … sh -c '. {1}; exec python3 PROGRAM'"],
   ['--autotuning', 'HOW', 'instead', 'run deepspeed itself for that'],
   ['--save-pid', '', 'ignored', 'ncclrun ps lists jobs with their processes'],
 ]);
