@@ -1,8 +1,6 @@
 /** What stands where the program is expected, and cannot be meant as one, or starts ranks itself. */
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
-import { FailureError } from '../model/failure-error.ts';
-import type { JobRequest } from '../model/types.ts';
 import { usageError } from '../model/usage-error.ts';
 import { isProgram } from './is-program.ts';
 import type { JobOptionName } from './options.ts';
@@ -38,31 +36,14 @@ export function refuseNoProgram(words: readonly string[], hostList: string | nul
     throw usageError(expected, `hosts have commas between them: -H ${hostList},${word}`);
 }
 
-/**
- * Explains a word that is taken for the program since the option before it has no value, such as srun's `-q QOS`. Throws a FailureError
- * (spawn) where the ranks run here, and returns a line where other hosts may have such a program.
- */
-export function refuseWordBehindFlag(
-  argv: readonly string[],
-  words: readonly string[],
-  { hostList, hostfile }: Pick<JobRequest, 'hostList' | 'hostfile'>,
-  path: string,
-): string[] {
+/** A line about a word that is the program since the option before it has no value, as srun's `-q QOS`; none for a program of this machine. */
+export function notesOnWordBehindFlag(argv: readonly string[], words: readonly string[], path: string): string[] {
   const [word = '', next = ''] = words;
   const before = argv[argv.length - words.length - 1] ?? '';
   const isBehindFlag = before.startsWith('-') && before !== '--' && !before.includes('=');
-  if (!isBehindFlag || !next.startsWith('-') || word.includes('/') || isProgram(word, path)) return [];
-  const remedy = `${before} has no value here, so "${word}" is the program`;
-  if (hostList !== null || hostfile !== null) return [remedy];
-  throw new FailureError({
-    type: 'spawn',
-    host: 'localhost',
-    rank: 0,
-    program: word,
-    cause: 'not-found',
-    errno: 'ENOENT',
-    remedy,
-  });
+  const isPlain = /^[A-Za-z0-9_,-]+$/u.test(word);
+  if (!isBehindFlag || !isPlain || !next.startsWith('-') || isProgram(word, path)) return [];
+  return [`${before} has no value here, so "${word}" is the program`];
 }
 
 const launchers = new Set(

@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { jobRequest } from '../../launcher/cli/job-request.ts';
 import { normalisedCommand, shellLine } from '../../launcher/cli/normalise.ts';
 import { type JobOptionName, runCommandLine } from '../../launcher/cli/options.ts';
-import { programNotes, refuseNoProgram, refuseWordBehindFlag } from '../../launcher/cli/program-word.ts';
+import { notesOnWordBehindFlag, programNotes, refuseNoProgram } from '../../launcher/cli/program-word.ts';
 import { readCommandLine } from '../../launcher/cli/read-command-line.ts';
+import { splitCommandLine } from '../../launcher/cli/split.ts';
 import { failureFrom } from './failure-from.ts';
 
 const nowhere = { XDG_CONFIG_HOME: '/nonexistent' };
@@ -100,25 +101,17 @@ describe('a word that stands where the program is expected', () => {
     expect(() => refuseNoProgram([word], hostList)).not.toThrow();
   });
 
-  test('a word behind an option without a value, which is no program, is explained', () => {
-    const none = { hostList: null, hostfile: null };
-    const failure = failureFrom(() =>
-      refuseWordBehindFlag(['-n', '2', '-q', 'regular', '-C', 'gpu'], ['regular', '-C', 'gpu'], none, '/bin'),
-    );
-    expect(failure).toMatchObject({
-      type: 'spawn',
-      program: 'regular',
-      remedy: '-q has no value here, so "regular" is the program',
-    });
-    expect(
-      refuseWordBehindFlag(['-q', 'regular', '-C'], ['regular', '-C'], { ...none, hostList: 'a' }, '/bin'),
-    ).toEqual(['-q has no value here, so "regular" is the program']);
-    for (const argv of [
-      ['-q', 'sh', '-c'],
-      ['-n', '2', 'regular'],
-      ['--color=never', 'regular'],
-    ])
-      expect(refuseWordBehindFlag(argv, argv.slice(argv.includes('regular') ? -1 : 1), none, '/bin')).toEqual([]);
+  test('a word behind an option without a value, which is no program here, is noted', () => {
+    const notes = (...argv: readonly string[]) =>
+      notesOnWordBehindFlag(argv, splitCommandLine(argv, runCommandLine).words, '/bin');
+    expect(notes('-n', '2', '-q', 'regular', '-C', 'gpu')).toEqual([
+      '-q has no value here, so "regular" is the program',
+    ]);
+    expect(notes('-l', 'root', '-w', 'a,b', 'hostname')).toEqual(['-l has no value here, so "root" is the program']);
+    expect(notes('-q', 'sh', '-c', 'true')).toEqual([]);
+    expect(notes('-n', '2', 'regular', '-C')).toEqual([]);
+    expect(notes('--color=never', 'regular', '-C')).toEqual([]);
+    expect(notes('-q', 'train.py', '--lr', '1')).toEqual([]);
   });
 });
 

@@ -4,7 +4,7 @@ import { allocationRequest } from '../allocation-request.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { jobRequest } from '../job-request.ts';
 import { runCommandLine, type JobOptionName } from '../options.ts';
-import { programNotes, refuseNoProgram, refuseWordBehindFlag } from '../program-word.ts';
+import { notesOnWordBehindFlag, programNotes, refuseNoProgram } from '../program-word.ts';
 import { reportBeforeJob } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { launch } from '../launch.ts';
@@ -28,7 +28,7 @@ export async function run(argv: readonly string[]): Promise<number> {
     for (const part of [{ words }, ...further]) refuseNoProgram(part.words, hosts.hostList);
     warnings.push(
       ...commandBehindOptions(program, rest, isFirst),
-      ...(further.length > 0 ? [] : refuseWordBehindFlag(argv, words, hosts, process.env['PATH'] ?? '')),
+      ...(further.length > 0 ? [] : notesOnWordBehindFlag(argv, words, process.env['PATH'] ?? '')),
       ...programNotes(settings, words, hosts.manager !== null),
     );
   }
