@@ -42,7 +42,7 @@ describe('public hostfiles are read', () => {
     ],
     ['comments in another encoding', Buffer.from([0x23, 0xfc, 0x0a]).toString('utf8').concat('node1:2'), ['node1:2']],
     ['a node file of PBS', 'n1.cl\nn1.cl\nn2.cl\nn2.cl\n', ['n1.cl:2', 'n2.cl:2']],
-  ])('with %s', (_name, content, hosts) => {
+  ])('the file is read with %s', (_name, content, hosts) => {
     expect(hostsOf(content)).toEqual(hosts);
   });
 });
@@ -69,7 +69,7 @@ describe('a file of another kind is named', () => {
     ['NODELIST NODES PARTITION STATE\nnode[1-4] 4 gpu* idle', /table.*first column/u],
     ['#!/bin/bash\nmpirun -np 4 ./a.out', /script/u],
     ['#!/bin/sh\nexport A=1', /script/u],
-  ])('%j', (content, message) => {
+  ])('the file %j is named for what it is', (content, message) => {
     expect(refused(() => hostsOf(content))).toMatch(message);
   });
 
@@ -80,7 +80,7 @@ describe('a file of another kind is named', () => {
     ['hosts:', 'YAML'],
     ['rank slots=x', 'rankfile'],
     ['10.0.0.1 slots=x', '/etc/hosts'],
-  ])('%j is no such file', (content, kind) => {
+  ])('the file %j is no such file', (content, kind) => {
     expect(refused(() => hostsOf(content))).not.toContain(kind);
   });
 });
@@ -109,7 +109,7 @@ describe('a mistake in a line is answered with the line to write', () => {
     ['node1 slots=auto', /leave slots out: .* GPUs/u],
     ['^node1', /names no host to use\n.*--exclude node1/u],
     ['evil\\@node1', /"evil\\" is not a user name/u],
-  ])('%j', (content, message) => {
+  ])('the line %j is answered', (content, message) => {
     expect(refused(() => hostsOf(content))).toMatch(message);
   });
 

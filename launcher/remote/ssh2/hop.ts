@@ -16,6 +16,7 @@ import { authenticationProblem, connectProblem, droppedProblem, silentProblem } 
 import type { Progress } from './errors.ts';
 import { refuseKey } from './host-key.ts';
 import type { Offers } from './identities.ts';
+import { asJumpProblem } from './jump-problem.ts';
 import { loadParts } from './late-library.ts';
 import { LoginWatch } from './login-watch.ts';
 import { sshWords, type HopSettings } from './settings.ts';
@@ -82,7 +83,9 @@ export class Hop {
   }
 
   async #begin(knowledge: Promise<HopKnowledge>, via: Passage | null): Promise<void> {
-    await via?.opened;
+    await via?.opened.catch((error: unknown) => {
+      throw asJumpProblem(error, via.hop.settings.name);
+    });
     const dialHost = (): Promise<Duplex> =>
       via === null ? dial(this.settings, this.#ended.signal) : via.hop.forward(this.settings);
     const socket = await dialHost();
@@ -210,7 +213,7 @@ export class Hop {
     const { settings } = this;
     if (error.level === 'client-timeout') return silentProblem(settings);
     if (error.level === 'handshake') {
-      const cause = /host key/i.test(error.message) ? 'host-key' : 'other';
+      const cause = /host key/i.test(error.message) && !/no matching/i.test(error.message) ? 'host-key' : 'other';
       const detail = `${settings.hostName}: ${error.message}`;
       return new ConnectionError({
         cause,
