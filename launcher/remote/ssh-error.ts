@@ -1,7 +1,7 @@
 /** Converts ssh's stderr to a failure with a remedy. Its exit status is 255 for every error. */
 import type { HostUnreachableFailure } from '../model/failure.ts';
 import type { HostSlots } from '../model/types.ts';
-import { loginRemedy } from './shell/login-remedy.ts';
+import { loginRemedy, manyKeysRemedy } from './shell/login-remedy.ts';
 import { destinationOf, sshDestination } from './shell/shell.ts';
 import type { RemoteExit } from './shell/shell.ts';
 
@@ -50,7 +50,8 @@ const knownErrors: readonly KnownError[] = [
   {
     pattern: /open failed: administratively prohibited/i,
     cause: 'other',
-    remedy: () => 'the jump host forwards nothing: its sshd needs AllowTcpForwarding yes',
+    remedy: () =>
+      'the jump host forwards nothing there: its sshd needs AllowTcpForwarding yes, and PermitOpen for the host',
   },
   {
     pattern: /: (?:command )?not found\r?$|: no such file or directory\r?$(?=[^]*^kex_exchange_identification)/im,
@@ -69,8 +70,12 @@ const knownErrors: readonly KnownError[] = [
       `connect once by hand and compare the key: ssh ${sshDestination(host)}; if the key really changed, ssh-keygen -R ${keyName(host)} removes the old one`,
   },
   {
-    pattern:
-      /^(?:\S+: )?permission denied(?: \(|, )|too many authentication failures|no supported authentication methods/im,
+    pattern: /too many authentication failures/i,
+    cause: 'authentication',
+    remedy: ({ name }) => manyKeysRemedy(name),
+  },
+  {
+    pattern: /^(?:\S+: )?permission denied(?: \(|, )|no supported authentication methods/im,
     cause: 'authentication',
     remedy: (host, { input }) => {
       const [, user = null, methods = ''] = /(?:^|\s)([^\s@]+)@\S+: permission denied \(([^)]*)\)/im.exec(input) ?? [];

@@ -68,6 +68,11 @@ describe('errors of ssh', () => {
       /AllowTcpForwarding/,
     ],
     ['ann@node7: Permission denied (password).', 'authentication', /takes no key.*password.*ControlMaster/],
+    [
+      'Received disconnect from 10.0.0.7 port 22:2: Too many authentication failures',
+      'authentication',
+      /Host node7, IdentityFile KEY, IdentitiesOnly yes/,
+    ],
     ['root@node7: Permission denied (publickey).', 'authentication', /PermitRootLogin/],
     ['', 'shell', /ssh -v/],
   ])('the stderr %j has the cause %s', (stderr, cause, remedy) => {
@@ -93,6 +98,11 @@ describe('errors of ssh', () => {
       detail: 'the login ended with status 1 before it ran our command',
       remedy: expect.stringContaining('ssh -p 2222 ann@node7 true;'),
     });
+  });
+
+  test('remedies quote a user of a Windows domain', () => {
+    const ofDomain = hostNamed('node7', { user: String.raw`LAB\ann` });
+    expect(sshTrial(['ssh'], ofDomain, false)).toBe(String.raw`ssh 'LAB\ann@node7' true`);
   });
 
   test('a restricted login shell is named', () => {

@@ -84,6 +84,11 @@ describe('what to do about a login that is denied', () => {
     expect(remedy(['hostbased'])).toMatch(/^this must work without a password/u);
   });
 
+  test('an agent with many keys is the reason where the host has enough of them', () => {
+    const { problem } = droppedProblem(hop, 'authentication', 'Too many authentication failures');
+    expect(problem.remedy).toContain('Host h, IdentityFile KEY, IdentitiesOnly yes');
+  });
+
   test('root may be the reason', () => {
     expect(remedy(['publickey'], 'root')).toContain('PermitRootLogin');
     expect(remedy(['publickey'])).not.toContain('PermitRootLogin');

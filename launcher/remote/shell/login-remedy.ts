@@ -13,3 +13,9 @@ export function loginRemedy(login: string, methods: readonly string[], user: str
   const root = user === 'root' ? '; its sshd may refuse root (PermitRootLogin): -H user@host names another user' : '';
   return `this must work without a password: ssh -o BatchMode=yes ${login} true (ssh-copy-id ${login}, or ssh-add)${root}`;
 }
+
+/** For a host that has enough of wrong keys, before the right one. */
+export function manyKeysRemedy(name: string): string {
+  const lines = `Host ${name}, IdentityFile KEY, IdentitiesOnly yes`;
+  return `the agent offers more keys than the host lets one try; name the right one in ~/.ssh/config: ${lines}`;
+}

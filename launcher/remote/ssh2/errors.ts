@@ -1,7 +1,7 @@
 /** What sockets and ssh2 report, as errors with a cause and a remedy. */
 import { makeConnectionError } from '../shell/connection-error.ts';
 import type { ConnectionError } from '../shell/connection-error.ts';
-import { loginRemedy } from '../shell/login-remedy.ts';
+import { loginRemedy, manyKeysRemedy } from '../shell/login-remedy.ts';
 import type { Offers } from './identities.ts';
 import { sshWords, type HopSettings } from './settings.ts';
 
@@ -63,7 +63,9 @@ export function droppedProblem(settings: HopSettings, progress: Progress, why: s
     return makeConnectionError(
       'authentication',
       `${settings.hostName} ended the connection instead of letting us in${beside}`,
-      loginRemedy(sshWords(settings), [], settings.user),
+      why !== null && /too many authentication failures/i.test(why)
+        ? manyKeysRemedy(settings.name)
+        : loginRemedy(sshWords(settings), [], settings.user),
     );
   const detail = `${settings.hostName} port ${settings.port} closed the connection at its start${beside}`;
   return makeConnectionError('other', detail, 'its sshd may be busy (MaxStartups), or not let this address in', true);

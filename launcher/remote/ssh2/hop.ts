@@ -25,6 +25,9 @@ import type { Passage } from './shared-hops.ts';
 /** A busy machine may take its time over a handshake; the agent's own deadline is longer. */
 const HANDSHAKE_MS = 45_000;
 
+/** Of SSH_MSG_CHANNEL_OPEN_FAILURE (RFC 4254, 5.1). */
+const ADMINISTRATIVELY_PROHIBITED = 1;
+
 export interface HopKnowledge {
   readonly records: HostRecords;
   readonly offers: Offers;
@@ -253,7 +256,10 @@ function asProblem(error: unknown, settings: HopSettings): ConnectionError {
 /** Interprets sshd's message about an unreachable next host, which is one of a few. */
 function forwardProblem(through: string, host: string, port: number, error: Error): ConnectionError {
   const detail = `${through}, on the way there, cannot connect to ${host} port ${port}: ${error.message}`;
-  const remedy = `try: ssh ${through} ssh-keyscan -p ${port} ${host}`;
+  const isProhibited = 'reason' in error && error.reason === ADMINISTRATIVELY_PROHIBITED;
+  const remedy = isProhibited
+    ? `${through} forwards nothing there: its sshd needs AllowTcpForwarding yes, and PermitOpen for ${host}`
+    : `try: ssh ${through} ssh-keyscan -p ${port} ${host}`;
   const causes = [
     [/refused/i, 'refused'],
     [/no route|unreachable/i, 'no-route'],
