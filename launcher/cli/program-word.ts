@@ -1,5 +1,5 @@
 /** What stands where the program is expected, and cannot be meant as one, or starts ranks itself. */
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { usageError } from '../model/usage-error.ts';
 import { isProgram } from './is-program.ts';
@@ -56,7 +56,13 @@ export function programNotes(
   words: readonly string[],
   isManaged: boolean,
 ): readonly string[] {
-  return [...launcherInRanks(settings, words, isManaged), ...fileAsHost(settings.list('host'))];
+  return [...launcherInRanks(settings, words, isManaged), ...quotedLine(words), ...fileAsHost(settings.list('host'))];
+}
+
+function quotedLine([program = '']: readonly string[]): string[] {
+  const [first = '', second] = program.split(' ');
+  if (second === undefined || !/^[A-Za-z0-9_.-]+$/u.test(first) || existsSync(program)) return [];
+  return [`the program is "${program}", one word with blanks: without its quotes it is ${first} with arguments`];
 }
 
 /** A launcher once on each host is as usual; several on one host compete for its GPUs and ports. */

@@ -143,8 +143,10 @@ function reportPorts({ asked, job }: Attempt): void {
 
 function reportMissingExports({ request, job }: Attempt): void {
   const exports = request.programs.flatMap((program) => program.exports);
-  for (const name of missingExports(exports, process.env))
-    job.emit({ type: 'notice', message: `-x ${name}: it is not set here, so the ranks do not get it` });
+  for (const name of missingExports(exports, process.env)) {
+    const several = name.includes(',') ? `; several are -x ${name.replaceAll(',', ' -x ')}` : '';
+    job.emit({ type: 'notice', message: `-x ${name}: it is not set here, so the ranks do not get it${several}` });
+  }
 }
 
 /** Once every host's agent starts, it is only their hellos that are waited for. */

@@ -37,6 +37,8 @@ test.each([
   ['-n 4 -e OMP_NUM_THREADS=2 ./a.out', '-n 4 -x OMP_NUM_THREADS=2 ./a.out'],
   ['-n 4 --env OMP_NUM_THREADS=8 --env OMP_PLACES=threads p', '-n 4 -x OMP_NUM_THREADS=8 -x OMP_PLACES=threads p'],
   ['-n 64 -N 16 -cc numa_node -B ./a.out', '-n 64 -N 16 --bind-to numa ./a.out'],
+  ['-gn 4 -gwdir /tmp -ghost h1:4 -silent-abort p', '-n 4 --wdir /tmp -H h1:4 p'],
+  ['-d --debug-daemons -ompi-server file:x -np 2 p', '-n 2 p'],
   ['-O -n 4 p', '-n 4 --oversubscribe p'],
   ['--test-only -n 4 -T 2 --slurmd-debug=verbose --segment=16 -E p', '-n 4 p'],
   ['-n 4 -gpus-per-proc=1 p', '-n 4 p'],
@@ -57,6 +59,8 @@ test.each([
   ['--map-by pe-list=0,1:ordered p', /taskset -c LIST PROGRAM/u],
   ['--map-by dist:auto:mlx5_0 p', /--map-by gpu .*or --map-by numa/u],
   ['-by-core -bind-to-core -np 2 p', /-by-core is an option of Open MPI.*\nwrite --map-by slot --bind-to core/u],
+  ['--mca btl=self,tcp p', /--mca btl=self,tcp is an option of Open MPI.*\nwrite --mca K V, with a blank/u],
+  ['-gtool vtune -ckpoint on -n 2 p', /2 options.*-gtool: .*TOOL PROGRAM\n-ckpoint: write --on-failure restart/su],
   ['--rtos recoverable -np 2 p', /--on-failure shrink/u],
   ['--with-ft ulfm -np 2 p', /--on-failure shrink/u],
   ['-np 2 --dvm-uri file:x p', /leave it out/u],
@@ -143,6 +147,15 @@ describe('what is noted of programs', () => {
 
   test('the hosts of an allocation may each have a launcher', () => {
     expect(notes('-n 2 torchrun t.py', true)).toBe('');
+  });
+
+  test('a program that quotes made one word of is noted', () => {
+    const { settings } = read(['p']);
+    expect(programNotes(settings, ['python3 train.py'], false)).toEqual([
+      'the program is "python3 train.py", one word with blanks: without its quotes it is python3 with arguments',
+    ]);
+    expect(programNotes(settings, ['/my dir/train'], false)).toEqual([]);
+    expect(programNotes(settings, ['sh', '-c', 'a b'], false)).toEqual([]);
   });
 
   test('a file that is given as a host is named', () => {
