@@ -88,7 +88,6 @@ describe('a file of another kind is named', () => {
 describe('a mistake in a line is answered with the line to write', () => {
   test.each([
     ['node1,8\nnode2,8', /1:7: "8" is a number, and no host\nwrite node1:8/u],
-    ['8', /"8" is a number, and no host/u],
     ['node1:4 ifhn=ib-node1', /1:9: .*"ifhn"\n.*leave it out.*NCCL_SOCKET_IFNAME/u],
     ['node1:4 binding=user:0,1', /--bind-to/u],
     ['node1:4 max_cores=8', /write max_slots=8/u],
@@ -119,7 +118,8 @@ describe('a mistake in a line is answered with the line to write', () => {
     );
   });
 
-  test('numbers that a range makes are hosts', () => {
-    expect(hostsOf('[1-2]:4')).toEqual(['1:4', '2:4']);
+  test('numbers alone, and those of a range, are hosts', () => {
+    expect(hostsOf('[1-2]:4\n101,102\n7')).toEqual(['1:4', '2:4', '101:?', '102:?', '7:?']);
+    expect(hostsOf('node1,[8]')).toEqual(['node1:?', '8:?']);
   });
 });

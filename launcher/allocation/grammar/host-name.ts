@@ -101,17 +101,18 @@ function parsePlain(token: Token, line: SourceLine, reading: Reading): Named {
     return { names: expandHostRange(range), range: name.text, count };
   }
   if (!namePattern.test(name.text)) throw noName(name, line);
-  if (/^[0-9]+$/u.test(name.text)) throw aNumber(name, line);
   reading.take(1, position);
   return { names: [name.text], range: null, count };
 }
 
-/** `node1,8`, in which slots are meant. */
-function aNumber(name: Token, line: SourceLine): Error {
-  const [, host = 'node1'] = /([^\s,]+),\s*$/u.exec(line.text.slice(0, name.offset)) ?? [];
+/** Throws a FailureError (hostfile) for `node1,8`, in which slots are meant: hosts that are numbers have numbers beside them. Not for lists of a resource manager. */
+export function refuseNumber(name: Token, line: SourceLine): void {
+  if (!/^[0-9]+$/u.test(name.text)) return;
+  const [, before = ''] = /([^\s,]+)\s*,\s*$/u.exec(line.text.slice(0, name.offset)) ?? [];
+  if (/^[0-9]*$/u.test(before)) return;
   const position = positionIn(line, name.offset, name.text.length);
-  const remedy = `write ${host}:${name.text} for slots; a host of that name is [${name.text}]`;
-  return hostfileError(`"${name.text}" is a number, and no host`, position, remedy);
+  const remedy = `write ${before}:${name.text} for slots; a host of that name is [${name.text}]`;
+  throw hostfileError(`"${name.text}" is a number, and no host`, position, remedy);
 }
 
 function twoColons(token: Token, line: SourceLine): Error {

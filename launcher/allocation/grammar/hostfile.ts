@@ -12,7 +12,7 @@
  */
 import { hostfileError, positionIn, type SourceLine } from './diagnostic.ts';
 import type { HostEntry } from './entry.ts';
-import { parseHostWord } from './host-name.ts';
+import { parseHostWord, refuseNumber } from './host-name.ts';
 import { parseSlots } from './number.ts';
 import { explainedByKind } from './other-files.ts';
 import { Reading } from './reading.ts';
@@ -70,6 +70,7 @@ interface Group {
 }
 
 function readWord(word: Token, line: SourceLine, reading: Reading): Group {
+  refuseNumber(word, line);
   const exclude = word.text.startsWith('^');
   const host = parseHostWord(exclude ? tail(word, 1) : word, line, reading);
   const position = positionIn(line, word.offset, word.text.length);
