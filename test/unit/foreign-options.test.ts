@@ -97,6 +97,11 @@ describe('perf takes the options of nccl-tests', () => {
     expect(understood(typed, perfCommandLine).command).toBe('-b 8 -e 1G -f 2 -w 7 --check all_reduce');
   });
 
+  test('--check may have a number, as in nccl-tests', () => {
+    expect(understood('all_reduce --check 1 --ngpus 1', perfCommandLine).command).toBe('--check all_reduce');
+    expect(understood('--check all_reduce', perfCommandLine).command).toBe('--check all_reduce');
+  });
+
   test('others are refused together', () => {
     const text = refused('all_reduce -g 8 -m 5 -G 2', perfCommandLine);
     expect(text).toContain('3 options cannot be used as they stand: -g, -m, -G\n-g: write -n 8');
