@@ -9,6 +9,8 @@ import type { Settings } from './settings.ts';
 /** Dashes that documents put in the place of hyphens. */
 const otherDashes = /^[\u2010-\u2015\u2212\uFE58\uFF0D][-\u2010-\u2015\u2212\uFE58\uFF0D]*/u;
 
+const isAssignment = (text: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*=/u.test(text);
+
 /** Throws a FailureError (usage) for words that a shell, another launcher or a document turned into the program. `hostList`: -H. */
 export function refuseNoProgram(words: readonly string[], hostList: string | null): void {
   const [word = ''] = words;
@@ -26,7 +28,6 @@ export function refuseNoProgram(words: readonly string[], hostList: string | nul
     const remedy = `write ${word.trim()}, with a plain blank before it`;
     throw usageError(`the program's name begins with a blank: "${word}"`, remedy);
   }
-  const isAssignment = (text: string) => /^[A-Za-z_][A-Za-z0-9_]*=/u.test(text);
   if (isAssignment(word)) {
     const end = words.findIndex((text) => !isAssignment(text));
     const variables = words.slice(0, end === -1 ? undefined : end);

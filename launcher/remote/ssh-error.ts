@@ -143,9 +143,9 @@ export function explainSsh(
   }
   const detail = lastLines(stderr);
   const base = { type: 'host-unreachable', host: host.name, phase: 'connect', detail } as const;
-  for (const { pattern, cause, remedy } of knownErrors) {
-    const match = pattern.exec(stderr);
-    if (match !== null) return { ...base, cause, remedy: remedy(host, match) };
+  for (const known of knownErrors) {
+    const match = known.pattern.exec(stderr);
+    if (match !== null) return { ...base, cause: known.cause, remedy: known.remedy(host, match) };
   }
   if (stderr.trim() !== '' && status !== null) return { ...base, cause: 'other', remedy: `try: ${trial}` };
   const program = trial.split(' ', 1)[0];

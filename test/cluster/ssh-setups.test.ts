@@ -15,6 +15,10 @@ const RESTRICTED_PORT = 2302;
 const OLD_CIPHER_PORT = 2303;
 const SINGLE_PORT = 2304;
 
+/** Lines of ssh_config before the rig's, for which no host key is asked. */
+const lines = (...own: readonly string[]) => ({ extra: [...own, 'StrictHostKeyChecking no'].join('\n  ') });
+const at = (port: number, ...own: readonly string[]) => lines(`Host h1\n  Port ${port}\nHost *`, ...own);
+
 describeIf(clusterUnavailable(), 'a set-up of ssh', () => {
   let cluster: Cluster;
   let clients = 0;
@@ -39,9 +43,6 @@ describeIf(clusterUnavailable(), 'a set-up of ssh', () => {
     const result = await Command.result(['--rsh', rsh, '-H', hosts, 'true'], { cluster, environment });
     return { ...result, text: result.outcome.stderr };
   }
-  /** Lines of ssh_config before the rig's, for which no host key is asked. */
-  const lines = (...own: readonly string[]) => ({ extra: [...own, 'StrictHostKeyChecking no'].join('\n  ') });
-  const at = (port: number, ...own: readonly string[]) => lines(`Host h1\n  Port ${port}\nHost *`, ...own);
 
   it.each(['auto', 'openssh'])('a configuration made for tunnels lets our command run (%s)', async (rsh) => {
     for (const setting of ['SessionType none', 'StdinNull yes', 'ForkAfterAuthentication yes'])

@@ -27,6 +27,14 @@ function refusedBy(run: () => unknown): string {
 
 const refused = (text: string) => refusedBy(() => understood(text));
 
+const notesBehindFlag = (...argv: readonly string[]) =>
+  notesOnWordBehindFlag(argv, splitCommandLine(argv, runCommandLine).words, '/bin');
+
+const notes = (text: string, isManaged = false) => {
+  const { settings, words } = read(text.split(' '));
+  return programNotes(settings, words, isManaged).join('\n');
+};
+
 test.each([
   ['--map-by :OVERSUBSCRIBE -n 8 p', '-n 8 --map-by :OVERSUBSCRIBE p'],
   ['--launcher OPENMPI --num_nodes 2 --num_gpus 8 train.py', '-n 16 -N 8 train.py'],
@@ -106,25 +114,20 @@ describe('a word that stands where the program is expected', () => {
   });
 
   test('a word behind an option without a value, which is no program here, is noted', () => {
-    const notes = (...argv: readonly string[]) =>
-      notesOnWordBehindFlag(argv, splitCommandLine(argv, runCommandLine).words, '/bin');
-    expect(notes('-n', '2', '-q', 'regular', '-C', 'gpu')).toEqual([
+    expect(notesBehindFlag('-n', '2', '-q', 'regular', '-C', 'gpu')).toEqual([
       '-q has no value here, so "regular" is the program',
     ]);
-    expect(notes('-l', 'root', '-w', 'a,b', 'hostname')).toEqual(['-l has no value here, so "root" is the program']);
-    expect(notes('-q', 'sh', '-c', 'true')).toEqual([]);
-    expect(notes('-n', '2', 'regular', '-C')).toEqual([]);
-    expect(notes('--color=never', 'regular', '-C')).toEqual([]);
-    expect(notes('-q', 'train.py', '--lr', '1')).toEqual([]);
+    expect(notesBehindFlag('-l', 'root', '-w', 'a,b', 'hostname')).toEqual([
+      '-l has no value here, so "root" is the program',
+    ]);
+    expect(notesBehindFlag('-q', 'sh', '-c', 'true')).toEqual([]);
+    expect(notesBehindFlag('-n', '2', 'regular', '-C')).toEqual([]);
+    expect(notesBehindFlag('--color=never', 'regular', '-C')).toEqual([]);
+    expect(notesBehindFlag('-q', 'train.py', '--lr', '1')).toEqual([]);
   });
 });
 
 describe('what is noted of programs', () => {
-  const notes = (text: string, isManaged = false) => {
-    const { settings, words } = read(text.split(' '));
-    return programNotes(settings, words, isManaged).join('\n');
-  };
-
   test.each([
     '-n 4 mpirun -np 4 p',
     'mpirun -np 4 p',

@@ -67,15 +67,15 @@ describe('what sockets and ssh2 report', () => {
   });
 });
 
-describe('what to do about a login that is denied', () => {
-  const remedy = (methods: string[], user = 'ann') =>
-    authenticationProblem(
-      hopSettings({ name: 'h', user, port: null }, answer),
-      methods,
-      { offers: [], leftOut: [] },
-      false,
-    ).problem.remedy;
+const remedy = (methods: string[], user = 'ann') =>
+  authenticationProblem(
+    hopSettings({ name: 'h', user, port: null }, answer),
+    methods,
+    { offers: [], leftOut: [] },
+    false,
+  ).problem.remedy;
 
+describe('what to do about a login that is denied', () => {
   test('a host that wants more than a key is reached by a connection made by hand', () => {
     expect(remedy(['password', 'keyboard-interactive'])).toMatch(
       /^ann@h takes no key alone, and wants password or keyboard-interactive, .*ControlMaster/u,
