@@ -82,6 +82,7 @@ test.each([
   ['-K0 -t00:10 -n 2 p', /2 options.*-K0: write --on-failure shrink.*-t00:10: .*--timeout/su],
   ['-n 4 -std-proc log/NOUT p', /write --output file=/u],
   ['-R exec -w a -b hostname', /2 options.*-R: .*--rsh.*-b: write --fold/su],
+  ['-d afterok:123 -n 2 p', /-d afterok:123 is an option of Slurm.*\n.*salloc/u],
   ['-g compute -a hostname', /2 options.*-g: .*-H or --hostfile.*-a: .*-H or --hostfile/su],
 ])('the public line "%s" is answered with what to write instead', (typed, message) => {
   expect(refused(typed)).toMatch(message);

@@ -62,6 +62,7 @@ export const srun = foreignTool('Slurm', 'srun', [
   ['--x11', '[HOW]', 'instead', 'write -x DISPLAY, with an X server that the hosts reach'],
   ['--threads-per-core --cores-per-socket --sockets-per-node --ntasks-per-core', 'N', 'ignored', inside],
   ['--dependency --begin --mail-type --mail-user --licenses --switches --deadline', 'VALUE', 'instead', allocation],
+  ['-d', 'SPEC', 'instead', allocation, /^(after|singleton|expand)/u, 'SPEC is after…, singleton or expand…'],
   ['-I --immediate', '[N]', 'ignored', inside],
   ['-J --job-name --comment', 'NAME', 'ignored', 'jobs have no names; ncclrun ps lists them'],
   ['--hint --network --profile --acctg-freq --accel-bind --gpu-freq --cpu-freq', 'VALUE', 'ignored', inside],
