@@ -62,7 +62,7 @@ function define(request: AllocationRequest, machine: LauncherMachine): Hosts {
   }
   const { file, entries } = readHostfile(hostfile, machine);
   const defined = addUp(entries, machine);
-  if (defined.hosts.length === 0) throw emptyFile(file);
+  if (defined.hosts.length === 0) throw emptyFile(file, entries);
   return listed === null ? defined : pick({ defined, items: listed, file, machine, occupied });
 }
 
@@ -106,7 +106,7 @@ function ofManager({ manager, hostfile, listed, occupied }: Managed, machine: La
   let file = whole.file;
   if (hostfile !== null) {
     const read = readHostfile(hostfile, machine);
-    if (read.entries.length === 0) throw emptyFile(read.file);
+    if (read.entries.length === 0) throw emptyFile(read.file, []);
     defined = pick({ ...whole, defined, items: read.entries });
     ({ file } = read);
   }
@@ -122,8 +122,11 @@ function readHostfile(hostfile: string, machine: LauncherMachine): { file: strin
   };
 }
 
-function emptyFile(file: string): Error {
-  return hostfileError(`${file} names no host to use`, null, 'write one host per line, such as: node1 slots=8');
+function emptyFile(file: string, entries: readonly HostEntry[]): Error {
+  const excluded = entries.filter(({ kind }) => kind === 'exclude').map(({ name }) => name);
+  const lines = 'write one host per line, such as: node1 slots=8';
+  const remedy = excluded.length === 0 ? lines : `${lines}; --exclude ${excluded.join('@')} leaves hosts out of others`;
+  return hostfileError(`${file} names no host to use`, null, remedy);
 }
 
 function filter(defined: Hosts, request: AllocationRequest, machine: LauncherMachine): Hosts {

@@ -1,4 +1,5 @@
 /** Collectives as users name them: nccl-tests' names. */
+import { basename } from 'node:path';
 import { COLLECTIVE_WORDS, COLLECTIVES, type CollectiveName, type CollectiveWord } from '../../control/collectives.ts';
 import { collectives } from './command-table.ts';
 import { nearest } from '../text/nearest.ts';
@@ -12,6 +13,12 @@ export function collectiveOfWord(word: CollectiveWord): CollectiveName {
 
 export function collectivesOf(words: readonly string[]): CollectiveName[] {
   return collectiveWords(words).map(collectiveOfWord);
+}
+
+/** nccl-tests' program of a collective, `build/all_reduce_perf`, as the collective's word; every other word as it is. */
+export function wordOfProgram(word: string): string {
+  const name = basename(word).replace(/_perf$/u, '');
+  return word.endsWith('_perf') && collectives.some((one) => one === name) ? name : word;
 }
 
 /** Each may be several with commas between them, or `all`. Throws a FailureError (usage). */

@@ -27,7 +27,9 @@ const elsewhere: Readonly<Record<string, string>> = {
 
 /** Throws a FailureError (usage). Capitals do not matter, as for mpirun. `source`: where the text comes from. */
 export function parseMapBy(text: string, source = '--map-by'): ParsedMapBy {
-  const [first = '', ...rest] = text.toLowerCase().split(':');
+  const [policy = '', ...rest] = text.toLowerCase().split(':');
+  // Open MPI's `:OVERSUBSCRIBE` is the usual policy with a modifier.
+  const first = policy === '' && rest.length > 0 ? 'slot' : policy;
   const mapBy = first === 'ppr' ? parsePerResource(rest.splice(0, 2), text, source) : parsePolicy(first, text, source);
   return { mapBy, oversubscribe: parseModifiers(rest, text, source) };
 }

@@ -41,7 +41,7 @@ export async function readWords<Name extends string>(
   for (const [key, value] of Object.entries(parsed)) {
     const option = options.find((candidate) => spellings(candidate)[0] === key);
     const flag = key.length === 1 ? `-${key}` : `--${key}`;
-    if (option === undefined) throw problemsError([unknownProblem(flag, entry.line)]);
+    if (option === undefined) throw problemsError([unknownProblem(asTyped(argv, key) ?? flag, entry.line)]);
     const values = (Array.isArray(value) ? value : [value]).map(String);
     if (values.includes('')) throw usageError(`${flag} needs a value`, `write ${flag} ${option.argument}`);
     layer.set(option.name, {
@@ -53,6 +53,11 @@ export async function readWords<Name extends string>(
   if (layer.has('help')) return { asked: 'help', settings: new Settings(layer), words: [] };
   const settings = new Settings<Name>(mergeSettings(options, [layer]));
   return { asked: null, settings, words: checkedWords(words.map(String), entry) };
+}
+
+/** The option `key` with the dashes that it has in `argv`. */
+function asTyped(argv: readonly string[], key: string): string | undefined {
+  return argv.map((word) => word.split('=', 1)[0] ?? '').find((word) => word.replace(/^--?/u, '') === key);
 }
 
 /** As yargs wants them: without dashes. */

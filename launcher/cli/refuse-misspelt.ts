@@ -1,11 +1,11 @@
 /** `ncclrun prf`: a first word that is no program here, but nearly a command of ours. */
-import { accessSync, constants, existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import { FailureError } from '../model/failure-error.ts';
 import type { JobRequest } from '../model/types.ts';
 import { commandNames, isCommandName } from '../model/command-names.ts';
 import { usageError } from '../model/usage-error.ts';
 import { nearest } from '../text/nearest.ts';
+import { wordOfProgram } from './collectives.ts';
+import { isProgram } from './is-program.ts';
 
 /** Words that other tools have for what ncclrun does otherwise. Programs may have these names, so they are not run by a mistake. */
 const otherWords: Readonly<Record<string, string>> = {
@@ -39,8 +39,13 @@ export function commandBehindOptions(word: string, rest: readonly string[], isFi
  * that name: then it is not refused. Throws a FailureError (spawn).
  */
 export function refuseMisspelt(word: string, isFirst: boolean, request: JobRequest, path: string): void {
-  if (request.hostList !== null || request.hostfile !== null || word.includes('/')) return;
-  const remedy = isFirst ? guessed(word) : isCommandName(word) ? `a command comes first: ncclrun ${word} …` : null;
+  const { hostList, hostfile, manager, programs } = request;
+  if (hostList !== null || hostfile !== null || manager !== null || word.includes('/')) return;
+  if (programs.some(({ exports }) => exports.some((text) => text.startsWith('PATH=')))) return;
+  const collective = wordOfProgram(word);
+  const measured =
+    collective === word ? null : `ncclrun's own measurement needs no nccl-tests: ncclrun perf ${collective} OPTIONS`;
+  const remedy = measured ?? guessedCommand(word, isFirst);
   if (remedy === null || isProgram(word, path)) return;
   throw new FailureError({
     type: 'spawn',
@@ -53,19 +58,8 @@ export function refuseMisspelt(word: string, isFirst: boolean, request: JobReque
   });
 }
 
-function guessed(word: string): string | null {
+function guessedCommand(word: string, isFirst: boolean): string | null {
+  if (!isFirst) return isCommandName(word) ? `a command comes first: ncclrun ${word} …` : null;
   const guess = nearest(word, commandNames);
   return guess === null ? null : `did you mean: ncclrun ${guess}? ncclrun --help lists all commands`;
-}
-
-function isProgram(word: string, path: string): boolean {
-  if (existsSync(word)) return true;
-  return path.split(delimiter).some((directory) => {
-    try {
-      accessSync(join(directory, word), constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
 }

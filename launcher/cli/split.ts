@@ -121,7 +121,7 @@ function readPart(argv: readonly string[], line: CommandLine, remarks: Remarks):
       index += 1;
       continue;
     }
-    const foreign = foreignOption(argv, index, line);
+    const foreign = foreignOption(argv, index, line) ?? attachedForeignOption(argv, index, line);
     if (foreign !== null) {
       index = foreign.next;
       const { translation, tools, flag } = foreign;
@@ -157,6 +157,23 @@ function foreignOption(argv: readonly string[], index: number, line: CommandLine
     if (found !== null) return found;
   }
   return null;
+}
+
+/** `-c4`, `-K1`: a letter that other tools have for an option, and the number that srun lets stand right behind it. */
+function attachedForeignOption(argv: readonly string[], index: number, line: CommandLine): Translated | null {
+  const word = argv[index] ?? '';
+  const [, flag, value] = /^(-[A-Za-z])([0-9][^=]*)$/u.exec(word) ?? [];
+  if (flag === undefined || ownOption(flag, line) !== null) return null;
+  const found = foreignOption([`${flag}=${value}`], 0, line);
+  if (found === null) return null;
+  const { translation } = found;
+  const typed =
+    translation.type === 'note'
+      ? { ...translation, note: { ...translation.note, option: word } }
+      : translation.type === 'problem'
+        ? { ...translation, problem: { ...translation.problem, flag: word } }
+        : translation;
+  return { ...found, translation: typed, flag: word, next: index + 1 };
 }
 
 /** The options that `words` state, with the flag that the user typed. */

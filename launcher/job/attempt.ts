@@ -146,7 +146,8 @@ function reportMissingExports({ request, job, asked }: Attempt): void {
   for (const name of missingExports(exports, process.env)) {
     // srun's -x leaves out hosts.
     const mayBeHost = !/^[A-Za-z_][A-Za-z0-9_]*$/u.test(name) || asked.some((host) => host.name === name);
-    const hint = mayBeHost ? `; --exclude ${name} leaves out a host` : '';
+    const host = mayBeHost ? `; --exclude ${name} leaves out a host` : '';
+    const hint = name.includes(',') ? `; several are -x ${name.replaceAll(',', ' -x ')}` : host;
     job.emit({ type: 'notice', message: `-x ${name}: it is not set here, so the ranks do not get it${hint}` });
   }
 }

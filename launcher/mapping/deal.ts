@@ -45,7 +45,12 @@ function roomsPerHost({ may, wish }: Program, perHost: readonly number[]): reado
     const users = may.filter(Boolean).length;
     const each = typeof wish.ranksPerHost === 'number' ? `-N ${wish.ranksPerHost}` : 'what each host gets';
     const message = `${ranks} ranks asked for, but ${each} on ${counted(users, 'host')} makes ${sum}`;
-    throw refuse(message, `raise -N to ${Math.ceil(ranks / users)}, name more hosts, or leave -n out`);
+    const more = `raise -N to ${Math.ceil(ranks / users)}, or leave -n out`;
+    const remedy =
+      typeof wish.ranksPerHost === 'number'
+        ? `name ${counted(Math.ceil(ranks / wish.ranksPerHost), 'host')}, ${more} (srun's -N is --nodes here)`
+        : `name more hosts, ${more}`;
+    throw refuse(message, remedy);
   }
   return perHost;
 }

@@ -6,7 +6,7 @@ import { SSH_FAILED } from './shell/shell.ts';
 import type { PortableShell, RemoteExit, RemoteProcess } from './shell/shell.ts';
 import { isTransientSsh } from './ssh-error.ts';
 import type { SshConfiguration } from './ssh-config/configuration.ts';
-import type { Ssh2 } from './ssh2/ssh2.ts';
+import { refuseAtOnce, type Ssh2 } from './ssh2/ssh2.ts';
 
 type Own = Pick<Ssh2, 'route' | 'go'>;
 type Installed = Pick<OpenSsh, 'start' | 'commandLine' | 'trial'>;
@@ -29,6 +29,7 @@ export class AutoShell implements PortableShell {
     if (refused !== undefined) return this.#startInstalled(host, command, making, { what: refused, leftOut: [] });
     const route = await this.#ssh2.route(host);
     const { obstacle } = route;
+    refuseAtOnce(route);
     // Without the program ssh there is nothing to turn to.
     const { settings, error } = await this.#configuration.general;
     const installed = settings.size > 0 || error !== null;

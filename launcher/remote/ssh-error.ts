@@ -2,6 +2,7 @@
 import { statSync } from 'node:fs';
 import type { HostUnreachableFailure } from '../model/failure.ts';
 import type { HostSlots } from '../model/types.ts';
+import { loginRemedy, manyKeysRemedy } from './shell/login-remedy.ts';
 import { destinationOf, sshDestination } from './shell/shell.ts';
 import type { RemoteExit } from './shell/shell.ts';
 
@@ -10,33 +11,77 @@ type Cause = HostUnreachableFailure['cause'];
 interface KnownError {
   readonly pattern: RegExp;
   readonly cause: Cause;
-  remedy(host: HostSlots): string;
+  /** `match` is what `pattern` found. */
+  remedy(host: HostSlots, match: RegExpExecArray): string;
 }
 
 /** How ssh and the like begin a line about a connection. Programs of a login that speak of another connection begin otherwise. */
 const CONNECT = String.raw`^(?:[\w./-]+: )?(?:connect to (?:host|address) .*|channel \d+: open failed: connect failed|ssh_dispatch_run_fatal: .*)`;
 const about = (what: string) => new RegExp(`${CONNECT}: (?:${what})`, 'im');
 
+const algorithmSettings: Readonly<Record<string, string>> = {
+  'key exchange method': 'KexAlgorithms',
+  'host key type': 'HostKeyAlgorithms',
+  cipher: 'Ciphers',
+  mac: 'MACs',
+};
+
 /** The first match counts; the order matters if ssh reports several errors. */
 const knownErrors: readonly KnownError[] = [
+  {
+    pattern: /no matching (key exchange method|host key type|cipher|MAC) found\. Their offer: ([^\s,]+)/i,
+    cause: 'other',
+    remedy: ({ name }, [, what = '', offer = '']) => {
+      const setting = `${algorithmSettings[what.toLowerCase()] ?? 'Ciphers'} +${offer}`;
+      return `the host is older or newer than this ssh; to accept what it offers, write in ~/.ssh/config: Host ${name}, ${setting}`;
+    },
+  },
+  {
+    pattern: /^(\S+): terminating, [0-9]+ bad configuration options/im,
+    cause: 'other',
+    remedy: (_host, [, file = '']) =>
+      `mend ${file} there, or leave the option to newer versions of ssh with IgnoreUnknown`,
+  },
+  {
+    pattern: /^bad owner or permissions on (\S+)/im,
+    cause: 'other',
+    remedy: (_host, [, file = '']) =>
+      `it must belong to you or root, and nobody else may write to it: chmod go-w ${file}`,
+  },
+  {
+    pattern: /open failed: administratively prohibited/i,
+    cause: 'other',
+    remedy: () =>
+      'the jump host forwards nothing there: its sshd needs AllowTcpForwarding yes, and PermitOpen for the host',
+  },
+  {
+    pattern: /: (?:command )?not found\r?$|: no such file or directory\r?$(?=[^]*^kex_exchange_identification)/im,
+    cause: 'other',
+    remedy: () => 'mend the ProxyCommand in ~/.ssh/config, or install the program that it starts',
+  },
   {
     pattern: /^(?:[\w./-]+: )?could not resolve hostname/im,
     cause: 'unknown-host',
     remedy: () => 'check the name in the hostfile or -H, or give it a HostName in ~/.ssh/config',
   },
   {
-    pattern:
-      /^host key verification failed|remote host identification has changed|no matching host key|^no \S+ host key is known/im,
+    pattern: /^host key verification failed|remote host identification has changed|^no \S+ host key is known/im,
     cause: 'host-key',
     remedy: (host) =>
       `connect once by hand and compare the key: ssh ${sshDestination(host)}; if the key really changed, ssh-keygen -R ${keyName(host)} removes the old one`,
   },
   {
-    pattern:
-      /^(?:\S+: )?permission denied(?: \(|, )|too many authentication failures|no supported authentication methods/im,
+    pattern: /too many authentication failures/i,
     cause: 'authentication',
-    remedy: (host) =>
-      `this must work without a password: ssh -o BatchMode=yes ${sshDestination(host)} true (ssh-copy-id ${sshDestination(host)}, or ssh-add)`,
+    remedy: ({ name }) => manyKeysRemedy(name),
+  },
+  {
+    pattern: /^(?:\S+: )?permission denied(?: \(|, )|no supported authentication methods/im,
+    cause: 'authentication',
+    remedy: (host, { input }) => {
+      const [, user = null, methods = ''] = /(?:^|\s)([^\s@]+)@\S+: permission denied \(([^)]*)\)/im.exec(input) ?? [];
+      return loginRemedy(sshDestination(host), methods.split(','), user);
+    },
   },
   {
     pattern: about('no route to host|network is unreachable'),
@@ -81,7 +126,9 @@ export function explainLogin(
   const words = lastLines(stderr);
   const how = `the login ended with status ${status} before it ran our command`;
   const detail = words === '' ? how : `${how}:\n${words}`;
-  const remedy = `this must end with status 0: ${trial}; a login script or shell there, or the program here, says why it does not`;
+  const remedy = /^\S*sh: .*restricted$/im.test(words)
+    ? `the login shell there is restricted; ncclrun needs one that is not: chsh -s /bin/bash`
+    : `this must end with status 0: ${trial}; a login script or shell there, or the program here, says why it does not`;
   return { type: 'host-unreachable', host: name, phase: 'connect', cause: 'shell', detail, remedy };
 }
 
@@ -104,8 +151,10 @@ function explained(host: HostSlots, { stderr, status, problem }: RemoteExit, tri
   }
   const detail = lastLines(stderr);
   const base = { type: 'host-unreachable', host: host.name, phase: 'connect', detail } as const;
-  const found = knownErrors.find(({ pattern }) => pattern.test(stderr));
-  if (found !== undefined) return { ...base, cause: found.cause, remedy: found.remedy(host) };
+  for (const known of knownErrors) {
+    const match = known.pattern.exec(stderr);
+    if (match !== null) return { ...base, cause: known.cause, remedy: known.remedy(host, match) };
+  }
   if (stderr.trim() !== '' && status !== null) return { ...base, cause: 'other', remedy: `try: ${trial}` };
   const program = trial.split(' ', 1)[0];
   const how =

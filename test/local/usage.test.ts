@@ -31,6 +31,19 @@ it('the launcher requires a program and valid numbers', async () => {
   expect(await refused('--timeout', '2200000', '/bin/true')).toMatch(/--timeout[\s\S]*at most 2147483/);
 });
 
+it('the launcher refuses what stands in the place of the program, and notes what may be meant otherwise', async () => {
+  expect(await refused('-n', '2', 'MV2_USE_CUDA=1', '/bin/true')).toContain(
+    'write -x MV2_USE_CUDA=1 before the program',
+  );
+  expect(await refused('-H', 'localhost:1', 'localhost:1', '/bin/true')).toContain('-H localhost:1,localhost:1');
+  expect(await refused('–np', '2', '/bin/true')).toContain('write --np');
+  const { status, stderr } = await Command.run(['-n', '1', '-q', 'no-such-qos', '-C', 'gpu', '/bin/true']);
+  expect(status).toBe(127);
+  expect(stderr).toContain('cannot start no-such-qos');
+  const loud = await Command.run(['-l', 'no-such-user', '-w', 'localhost', '/bin/true']);
+  expect(loud.stderr).toContain('-l has no value here, so "no-such-user" is the program');
+});
+
 it('the launcher shows the position of an error in a hostfile', async () => {
   const file = join(directory, 'hosts');
   await writeFile(file, '# two hosts\nlocalhost slots=2\nlocalhost slot=2\n');

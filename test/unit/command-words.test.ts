@@ -49,6 +49,7 @@ describe('the words of a command', () => {
 
   it.each([
     ['--jsn', '--jsn'],
+    ['-ef', 'unknown option -ef'],
     ['-q', '-q'],
     ['--kernels', '--kernels needs a value; write --kernels'],
   ])('"%s" is refused', async (words, message) => {

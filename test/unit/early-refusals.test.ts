@@ -6,6 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { jobRequest } from '../../launcher/cli/job-request.ts';
 import { jsonAsked } from '../../launcher/cli/json-asked.ts';
 import { type JobOptionName, perfCommandLine, runCommandLine } from '../../launcher/cli/options.ts';
+import { findManager } from '../../launcher/allocation/managed/manager.ts';
 import { refuseMisspelt } from '../../launcher/cli/refuse-misspelt.ts';
 import { mergeSettings, Settings } from '../../launcher/cli/settings.ts';
 import { failureOf } from '../../launcher/job/system-failure.ts';
@@ -82,7 +83,22 @@ describe('a first word that is nearly a command', () => {
     });
   });
 
+  it('a program of nccl-tests that is not here has a command of ours', () => {
+    for (const isFirst of [true, false])
+      expect(failureFrom(() => refuseMisspelt('all_reduce_perf', isFirst, request, elsewhere))).toMatchObject({
+        remedy: "ncclrun's own measurement needs no nccl-tests: ncclrun perf all_reduce OPTIONS",
+      });
+    expect(() => refuseMisspelt('hypercube_perf', true, request, elsewhere)).not.toThrow();
+  });
+
+  it('a first word may be a program in the PATH that the ranks get', () => {
+    const programs = request.programs.map((program) => ({ ...program, exports: ['PATH=/opt/tests'] }));
+    expect(() => refuseMisspelt('all_reduce_perf', true, { ...request, programs }, elsewhere)).not.toThrow();
+  });
+
   it('a first word may be a program on other hosts', () => {
+    const manager = findManager('slurm', { SLURM_JOB_ID: '1', SLURM_JOB_NODELIST: 'a' });
+    expect(() => refuseMisspelt('prf', true, { ...request, manager }, elsewhere)).not.toThrow();
     expect(() => refuseMisspelt('prf', true, { ...request, hostList: 'a,b' }, elsewhere)).not.toThrow();
     expect(() => refuseMisspelt('prf', true, { ...request, hostfile: 'hosts' }, elsewhere)).not.toThrow();
   });

@@ -94,10 +94,25 @@ test('what is ignored is noted, with a line for each reason', () => {
   ]);
 });
 
+test('an option that means different things is that of the tool of the other options on the line', () => {
+  expect(refused('-c 4 p')).toMatch(
+    /-c has different meanings .*\n.*as in Open MPI: write -n 4; as in Slurm: leave it out/u,
+  );
+  expect(understood('-c 4 --map-by ppr:2:numa --display-map p').command).toContain('-n 4 ');
+  expect(understood('-c 4 --cpu-bind=cores --ntasks=2 --gres-flags=x p').command).not.toContain('-n 4');
+});
+
+test('no tool has two answers for one option', () => {
+  const twice = foreignTools.flatMap(({ name, options }) => {
+    const flags = options.flatMap((option) => (option.when === null ? option.flags : []));
+    return flags.filter((flag, at) => flags.indexOf(flag) !== at).map((flag) => `${name} ${flag}`);
+  });
+  expect(twice).toEqual([]);
+});
+
 test('all options that cannot be used are named at once, each with what to write instead', () => {
-  const text = refused('--rankfile f -c 4 --zzz 3 --nproc_per_node=2 --npersocket 2 p --gres x');
-  expect(text).toContain('4 options cannot be used as they stand: --rankfile, -c, --zzz, --npersocket\n');
-  expect(text).toContain('\n-c: as in Open MPI: write -n 4; as in Slurm: leave it out');
+  const text = refused('--rankfile f --zzz 3 --nproc_per_node=2 --npersocket 2 p --gres x');
+  expect(text).toContain('3 options cannot be used as they stand: --rankfile, --zzz, --npersocket\n');
   expect(text).toContain('\n--npersocket: write --map-by ppr:2:numa');
   expect(text).not.toContain('--gres');
 });
@@ -150,6 +165,11 @@ describe('perf takes the options of nccl-tests', () => {
   test('values with which nothing changes are taken', () => {
     const typed = 'all_reduce -w 7 -b 8 -e 1G -f 2 -g 1 -t 1 -z 0 -c 1 -m 1 -G 0 -R 0 -a 1';
     expect(understood(typed, perfCommandLine).command).toBe('-b 8 -e 1G -f 2 -w 7 --check all_reduce');
+  });
+
+  test('--check may have a number, as in nccl-tests', () => {
+    expect(understood('all_reduce --check 1 --ngpus 1', perfCommandLine).command).toBe('--check all_reduce');
+    expect(understood('--check all_reduce', perfCommandLine).command).toBe('--check all_reduce');
   });
 
   test('others are refused together', () => {

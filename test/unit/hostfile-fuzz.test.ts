@@ -43,7 +43,7 @@ function survives(
       const text = { hosts: content, list: content, '-H': hostList, '--include': include }[position.source] ?? '';
       const line = position.source.startsWith('-')
         ? text
-        : text.replace(/^\uFEFF/u, '').split(/\r?\n/u)[position.line - 1];
+        : text.replace(/^\uFEFF/u, '').split(/\r\n|[\r\n]/u)[position.line - 1];
       expect(position.text, where).toBe(line);
       expect(position.column, where).toBeGreaterThan(0);
       expect(position.column, where).toBeLessThanOrEqual(position.text.length + 1);

@@ -27,6 +27,7 @@ function file(text: string | null, pub: string | null, mode = 0o600): string {
 }
 
 const open = (mode: string) => `may be read by others (mode ${mode}; chmod 600 mends that)`;
+const half = 'has only its public half here, and no agent holds it';
 const locked = 'is encrypted, and no agent holds it (ssh-add)';
 
 describe('an identity file', () => {
@@ -39,19 +40,24 @@ describe('an identity file', () => {
 
   test.each<[string, string | null, string | null, number, object]>([
     ['not there', null, null, 0o600, { kind: 'missing' }],
-    [
-      'only a public key',
-      null,
-      key.line,
-      0o600,
-      { kind: 'public', problem: 'has only its public half here, and no agent holds it' },
-    ],
+    ['only a public key', null, key.line, 0o600, { kind: 'public', problem: half }],
     ['for its group, too', key.text, null, 0o640, { kind: 'unusable', problem: open('640') }],
     ['for others, too', key.text, key.line, 0o601, { kind: 'public', problem: open('601') }],
     ['encrypted', String(encrypted), null, 0o600, { kind: 'unusable', problem: locked }],
     ['encrypted, with its public half', String(encrypted), key.line, 0o600, { kind: 'public', problem: locked }],
     ['no key', 'nonsense', null, 0o600, { kind: 'unusable', problem: 'is no private key that ssh2 can use' }],
-    ['a public key', key.line, null, 0o600, { kind: 'public', problem: 'is no private key that ssh2 can use' }],
+    ['a public key', key.line, null, 0o600, { kind: 'public', problem: half }],
+    ['a public key for all', key.line, null, 0o644, { kind: 'public', problem: half }],
+    [
+      'a key of PuTTY',
+      'PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\n',
+      null,
+      0o600,
+      {
+        kind: 'unusable',
+        problem: 'is a key of PuTTY, which ssh cannot read: puttygen FILE -O private-openssh -o NEW converts it',
+      },
+    ],
     ['beside one word', null, 'word', 0o600, { kind: 'missing' }],
   ])('that is %s', (_, text, pub, mode, expected) => {
     const path = file(text, pub, mode);
@@ -64,7 +70,7 @@ describe('an identity file', () => {
     mkdirSync(path);
     expect(readIdentity(path)).toMatchObject({
       kind: 'unusable',
-      problem: expect.stringMatching(/^cannot be read: .*EISDIR/u),
+      problem: 'cannot be read: it is a directory',
     });
   });
 

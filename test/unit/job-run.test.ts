@@ -73,7 +73,7 @@ describe('a job on two hosts', () => {
 
   test('missing exports and hosts that differ are reported once, also if the job is restarted', async () => {
     const { result, notices, ofType, agents } = scriptedRun(
-      '-n 2 -H a:1,b:1 --max-restarts 1 -x NCCLRUN_TEST_NOWHERE prog',
+      '-n 2 -H a:1,b:1 --max-restarts 1 -x NCCLRUN_TEST_NOWHERE -x NCCLRUN_TEST_A,NCCLRUN_TEST_B prog',
       {
         hello: (host) => ({ preflight: { 'open files': host } }),
         started: (agent, rank) => agent.exited(rank, exit(rank)),
@@ -82,6 +82,7 @@ describe('a job on two hosts', () => {
     expect(await result).toMatchObject({ ok: false, restarts: 1, exitCode: 1 });
     expect(notices()).toEqual([
       '-x NCCLRUN_TEST_NOWHERE: it is not set here, so the ranks do not get it',
+      '-x NCCLRUN_TEST_A,NCCLRUN_TEST_B: it is not set here, so the ranks do not get it; several are -x NCCLRUN_TEST_A -x NCCLRUN_TEST_B',
       'hosts differ in open files: a: a; b: b',
     ]);
     expect(ofType('job-started')).toHaveLength(1);

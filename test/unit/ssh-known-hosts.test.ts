@@ -1,11 +1,11 @@
 /** known_hosts, read and judged as ssh does; where ssh-keygen is installed it is asked for its opinion. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { keyType, parseKnownHosts } from '../../launcher/remote/known-hosts/entry.ts';
-import { hashedName } from '../../launcher/remote/known-hosts/files.ts';
+import { addKnownHost, hashedName } from '../../launcher/remote/known-hosts/files.ts';
 import { fingerprint, HostRecords } from '../../launcher/remote/known-hosts/judge.ts';
 import { lookupName, namesMatch } from '../../launcher/remote/known-hosts/match.ts';
 import { matchesPattern } from '../../launcher/remote/shell/pattern.ts';
@@ -169,6 +169,16 @@ describe('host name patterns', () => {
     expect(records([entry], 'h1', 2222).judge(a).kind).toBe('known');
     expect(records([entry], 'h1').judge(a).kind).toBe('unknown');
   });
+});
+
+test('a key that is added makes the directory of its file, and none above it', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'ncclrun-added-'));
+  const file = join(directory, '.ssh/known_hosts');
+  addKnownHost(file, 'h1', a, false);
+  expect(readFileSync(file, 'utf8')).toBe(`${line('h1', a)}\n`);
+  expect(() => addKnownHost(join(directory, 'no/such/known_hosts'), 'h1', a, false)).toThrow('ENOENT');
+  expect(existsSync(join(directory, 'no'))).toBe(false);
+  rmSync(directory, { recursive: true });
 });
 
 describe('the judgement of a host key', () => {

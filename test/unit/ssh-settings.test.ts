@@ -42,6 +42,12 @@ describe.skipIf(findProgram('ssh') === null)("options added to the user's ssh co
     ]);
   });
 
+  test('a configuration for tunnels gets options that make it run our command', async () => {
+    const session = ['SessionType', 'StdinNull', 'ForkAfterAuthentication'];
+    expect(await optionsOf('Host b\n  SessionType none\n', ['b'])).toEqual([[...session, ...all]]);
+    expect(await optionsOf('Host *\n  ForkAfterAuthentication yes\n', ['b'])).toEqual([[...session, ...all]]);
+  });
+
   test('options in an included file count', async () => {
     const hidden = join(directory, 'hidden');
     writeFileSync(hidden, 'ProxyJump gateway\n');

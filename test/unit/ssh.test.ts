@@ -31,7 +31,49 @@ describe('errors of ssh', () => {
     ['at listOnTimeout (node:internal/timers:581:17)\n  at process.processTimers', 'other', /ssh -v/],
     ['bash: /etc/site: Permission denied', 'other', /ssh -v/],
     ['curl: (7) Failed to connect: Connection refused', 'other', /ssh -v/],
-    ['Bad owner or permissions on /home/ann/.ssh/config', 'other', /ssh -v ann@node7/],
+    ['Bad owner or permissions on /home/ann/.ssh/config', 'other', /chmod go-w \/home\/ann\/.ssh\/config/],
+    [
+      '/h/config: line 2: Bad configuration option: prot\n/h/config: terminating, 1 bad configuration options',
+      'other',
+      /mend \/h\/config/,
+    ],
+    [
+      'Unable to negotiate with 10.0.0.7 port 22: no matching host key type found. Their offer: ssh-rsa,ssh-dss',
+      'other',
+      /Host node7, HostKeyAlgorithms \+ssh-rsa/,
+    ],
+    [
+      'Unable to negotiate with 10.0.0.7 port 22: no matching key exchange method found. Their offer: diffie-hellman-group1-sha1',
+      'other',
+      /KexAlgorithms \+diffie-hellman-group1-sha1/,
+    ],
+    [
+      'Unable to negotiate with 10.0.0.7 port 22: no matching cipher found. Their offer: aes128-cbc',
+      'other',
+      /Ciphers \+aes128-cbc/,
+    ],
+    [
+      'Unable to negotiate with 10.0.0.7 port 22: no matching MAC found. Their offer: hmac-md5',
+      'other',
+      /MACs \+hmac-md5/,
+    ],
+    [
+      '/bin/sh: 1: exec: cloudflared: not found\nkex_exchange_identification: Connection closed by remote host',
+      'other',
+      /ProxyCommand/,
+    ],
+    [
+      'channel 0: open failed: administratively prohibited: open failed\nstdio forwarding failed\nkex_exchange_identification: Connection closed by remote host',
+      'other',
+      /AllowTcpForwarding/,
+    ],
+    ['ann@node7: Permission denied (password).', 'authentication', /takes no key.*password.*ControlMaster/],
+    [
+      'Received disconnect from 10.0.0.7 port 22:2: Too many authentication failures',
+      'authentication',
+      /Host node7, IdentityFile KEY, IdentitiesOnly yes/,
+    ],
+    ['root@node7: Permission denied (publickey).', 'authentication', /PermitRootLogin/],
     ['', 'shell', /ssh -v/],
   ])('the stderr %j has the cause %s', (stderr, cause, remedy) => {
     const failure = explainSsh(host, { ...exit, stderr: stderr }, 'ssh -v ann@node7 true');
@@ -65,6 +107,16 @@ describe('errors of ssh', () => {
       detail: 'the login ended with status 1 before it ran our command',
       remedy: expect.stringContaining('ssh -p 2222 ann@node7 true;'),
     });
+  });
+
+  test('remedies quote a user of a Windows domain', () => {
+    const ofDomain = hostNamed('node7', { user: String.raw`LAB\ann` });
+    expect(sshTrial(['ssh'], ofDomain, false)).toBe(String.raw`ssh 'LAB\ann@node7' true`);
+  });
+
+  test('a restricted login shell is named', () => {
+    const stderr = 'rbash: line 1: exec: restricted';
+    expect(explainLogin(host, { status: 1, stderr }, 'ssh node7 true').remedy).toMatch(/restricted.*chsh/u);
   });
 
   test('a connection that a busy sshd drops may be retried', () => {

@@ -184,10 +184,20 @@ describe('a jump host', () => {
     });
   });
 
+  test('one that refuses connections is named, with what to correct', async () => {
+    const all = await played(succeeds, { a: ['proxyjump j:1'] });
+    expect((await ending(all, 'a')).problem).toMatchObject({
+      cause: 'refused',
+      detail: 'j, on the way there: connect to 127.0.0.1 port 1: connection refused',
+      remedy: expect.stringContaining('correct ProxyJump'),
+    });
+  });
+
   test('its own failure is the failure of those behind it', async () => {
     const all = await played(succeeds, { ...jumping, j: [useless] });
     const exits = await Promise.all([ending(all, 'a'), ending(all, 'b')]);
     expect(exits.map(({ problem }) => problem?.cause)).toEqual(['authentication', 'authentication']);
+    for (const { problem } of exits) expect(problem?.detail).toMatch(/^j, on the way there: .*Permission denied/u);
     expect(all.a.connections).toEqual([]);
   });
 });

@@ -67,6 +67,34 @@ describe('what sockets and ssh2 report', () => {
   });
 });
 
+const remedy = (methods: string[], user = 'ann') =>
+  authenticationProblem(
+    hopSettings({ name: 'h', user, port: null }, answer),
+    methods,
+    { offers: [], leftOut: [] },
+    false,
+  ).problem.remedy;
+
+describe('what to do about a login that is denied', () => {
+  test('a host that wants more than a key is reached by a connection made by hand', () => {
+    expect(remedy(['password', 'keyboard-interactive'])).toMatch(
+      /^ann@h takes no key alone, and wants password or keyboard-interactive, .*ControlMaster/u,
+    );
+    expect(remedy(['publickey', 'password'])).toMatch(/^this must work without a password/u);
+    expect(remedy(['hostbased'])).toMatch(/^this must work without a password/u);
+  });
+
+  test('an agent with many keys is the reason where the host has enough of them', () => {
+    const { problem } = droppedProblem(hop, 'authentication', 'Too many authentication failures');
+    expect(problem.remedy).toContain('Host h, IdentityFile KEY, IdentitiesOnly yes');
+  });
+
+  test('root may be the reason', () => {
+    expect(remedy(['publickey'], 'root')).toContain('PermitRootLogin');
+    expect(remedy(['publickey'])).not.toContain('PermitRootLogin');
+  });
+});
+
 const rig = () => {
   const calls: string[] = [];
   const link = {

@@ -80,12 +80,22 @@ describe('the route', () => {
         ]),
       ]);
     expect(await names(chain(8))).toEqual(['j8 j7 j6 j5 j4 j3 j2 j1 h', null]);
-    expect((await names(chain(9)))[1]).toBe('the jump hosts of h lead in a circle');
+    expect((await names(chain(9)))[1]).toBe('more than 8 jump hosts lead to h');
     const circle = await routes({ h: answerOf({ proxyjump: ['a'] }), a: answerOf({ proxyjump: ['h'] }) }).to(to('h'));
     expect([circle.hops.length, circle.obstacle]).toEqual([
-      9,
-      { what: 'the jump hosts of h lead in a circle', hard: true },
+      3,
+      {
+        what: 'the jump hosts of h lead in a circle: h, a, h',
+        hard: true,
+        remedy: expect.stringContaining('ProxyJump none'),
+      },
     ]);
+    const own = await routes({ h: answerOf({ proxyjump: ['h'] }) }).to(to('h'));
+    expect(own.obstacle?.what).toBe('the jump hosts of h lead in a circle: h, h');
+  });
+
+  test('one jump host may stand on the way twice', async () => {
+    expect(await names({ h: answerOf({ proxyjump: ['a,b,a'] }) })).toEqual(['a b a h', null]);
   });
 
   test('the first obstacle on the way counts, and the user’s orders of algorithms are known', async () => {

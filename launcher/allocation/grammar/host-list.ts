@@ -8,7 +8,7 @@
 import type { SourcePosition } from '../../model/failure.ts';
 import { hostfileError, positionIn, type SourceLine } from './diagnostic.ts';
 import type { HostEntry } from './entry.ts';
-import { parseHostWord } from './host-name.ts';
+import { parseHostWord, refuseNumber } from './host-name.ts';
 import { parseHostfile } from './hostfile.ts';
 import { readHosts, type LauncherMachine } from './machine.ts';
 import { parseSlots } from './number.ts';
@@ -42,6 +42,7 @@ export function parseHostList(list: string, machine: LauncherMachine, reading: R
 function parseHosts(word: Token, line: SourceLine, reading: Reading): HostEntry[] {
   const blank = word.text.search(/\s/u);
   if (blank !== -1) throw blankInside(word, blank, line);
+  refuseNumber(word, line);
   const kind = /^-[A-Za-z0-9_]/u.test(word.text) ? 'exclude' : 'use';
   const { names, user, range, count } = parseHostWord(kind === 'exclude' ? tail(word, 1) : word, line, reading);
   const position = positionIn(line, word.offset, word.text.length);

@@ -18,11 +18,13 @@ interface HostWord {
 }
 
 const namePattern = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}$/u;
-const userPattern = /^[A-Za-z0-9_][A-Za-z0-9_.+@-]{0,254}$/u;
+/** A backslash stands between a domain and its user, and ssh takes none at the end. */
+const userPattern = /^[A-Za-z0-9_]([A-Za-z0-9_.+@\\-]{0,253}[A-Za-z0-9_.+@-])?$/u;
 const rangePattern = /\[[^\]]*\]/gu;
 
 /** Throws a FailureError (hostfile) where `token` is no host, or `reading` has no room for so many. */
 export function parseHostWord(token: Token, line: SourceLine, reading: Reading): HostWord {
+  if (token.text.startsWith('ssh://')) throw noUrl(token, line);
   const at = token.text.lastIndexOf('@');
   const user = at === -1 ? null : token.text.slice(0, at);
   if (user !== null) checkUser(head(token, at), line);
@@ -34,6 +36,13 @@ export function checkUser(token: Token, line: SourceLine): void {
   if (userPattern.test(token.text)) return;
   const position = positionIn(line, token.offset, token.text.length);
   throw hostfileError(`"${token.text}" is not a user name`, position, 'write user@host');
+}
+
+function noUrl(token: Token, line: SourceLine): Error {
+  const [, user = '', host = 'host', port] = /^ssh:\/\/([^@/]*@)?([^:/@]+)(?::([0-9]+))?/u.exec(token.text) ?? [];
+  const position = positionIn(line, token.offset, token.text.length);
+  const remedy = `write ${user}${host}${port === undefined ? '' : ` port=${port}`}`;
+  return hostfileError(`"${token.text}" is a URL, and no host`, position, remedy);
 }
 
 type Named = Omit<HostWord, 'user'>;
@@ -96,11 +105,24 @@ function parsePlain(token: Token, line: SourceLine, reading: Reading): Named {
   return { names: [name.text], range: null, count };
 }
 
+/** Throws a FailureError (hostfile) for `node1,8`, in which slots are meant: hosts that are numbers have numbers beside them. Not for lists of a resource manager. */
+export function refuseNumber(name: Token, line: SourceLine): void {
+  if (!/^[0-9]+$/u.test(name.text)) return;
+  const [, before = ''] = /([^\s,]+)\s*,\s*$/u.exec(line.text.slice(0, name.offset)) ?? [];
+  if (/^[0-9]*$/u.test(before)) return;
+  const position = positionIn(line, name.offset, name.text.length);
+  const remedy = `write ${before}:${name.text} for slots; a host of that name is [${name.text}]`;
+  throw hostfileError(`"${name.text}" is a number, and no host`, position, remedy);
+}
+
 function twoColons(token: Token, line: SourceLine): Error {
   const position = positionIn(line, token.offset, token.text.length);
+  const [, slots, adapter] = /^([^:@]+:[0-9]+):([a-z][a-z0-9_]*)$/u.exec(token.text) ?? [];
   const remedy = isAddress(token.text)
     ? `write an IPv6 address in brackets: [${token.text}]`
-    : 'write host:4 for four slots, and an IPv6 address in brackets: [fe80::1]:4';
+    : slots !== undefined
+      ? `write ${slots}, and -x NCCL_IB_HCA=${adapter ?? ''} on the command line`
+      : 'write host:4 for four slots, and an IPv6 address in brackets: [fe80::1]:4';
   return hostfileError(`"${token.text}" has more than one colon`, position, remedy);
 }
 
@@ -112,5 +134,10 @@ function noName(name: Token, line: SourceLine): Error {
 function remedyFor(text: string): string {
   if (/^\+(n[0-9]+|e)$/u.test(text)) return `${text} counts the hosts of a hostfile: write --hostfile FILE -H ${text}`;
   if (/^-[A-Za-z0-9]/u.test(text)) return 'a hostfile leaves a host out with ^host; a name does not begin with a dash';
+  const times = /^([A-Za-z][A-Za-z0-9_.-]*)\*([0-9]+)$/u.exec(text);
+  if (times !== null) return `write ${times[1]}:${times[2]}`;
+  const before = /^([0-9]+)\*([A-Za-z][A-Za-z0-9_.-]*)$/u.exec(text);
+  if (before !== null) return `write ${before[2]}:${before[1]}`;
+  if (/^(;|\/\/)/u.test(text)) return 'a comment begins with #';
   return 'a host name has letters, digits, dots, dashes and underscores and does not begin with a dash';
 }

@@ -6,13 +6,15 @@
  *     host    = ["^"] [user "@"] name [":" slots]    MPICH; ^ leaves the host out (Open MPI)
  *     name    = text and ranges, node[01-04,07], or [IPv6 address]
  *     settings = { key "=" value }                   Open MPI, DeepSpeed, Horovod: slots=N …; Slurm: TASKS_PER_NODE=2(x3),1
+ *              | slots queue "@" host processors      Grid Engine's pe_hostfile
  *
  * What says one thing twice is refused with both ways to say it.
  */
 import { hostfileError, positionIn, type SourceLine } from './diagnostic.ts';
 import type { HostEntry } from './entry.ts';
-import { parseHostWord } from './host-name.ts';
+import { parseHostWord, refuseNumber } from './host-name.ts';
 import { parseSlots } from './number.ts';
+import { explainedByKind } from './other-files.ts';
 import { Reading } from './reading.ts';
 import { type LineSettings, parseSettings } from './settings.ts';
 import { checkTasks } from './tasks-per-node.ts';
@@ -20,11 +22,24 @@ import { splitOutsideBrackets, tail, type Token, tokenize } from './tokenize.ts'
 
 /** The mentions of hosts in `content`, in order. `source` names the file in errors. Throws a FailureError (hostfile). */
 export function parseHostfile(content: string, source: string, reading = new Reading()): HostEntry[] {
-  const lines = content.replace(/^\uFEFF/u, '').split(/\r?\n/u);
-  return lines.flatMap((text, index) => {
-    const [hosts, ...settings] = tokenize(text);
-    return hosts === undefined ? [] : parseLine(hosts, settings, { source, line: index + 1, text }, reading);
-  });
+  const lines = content.replace(/^\uFEFF/u, '').split(/\r\n|[\r\n]/u);
+  try {
+    return lines.flatMap((text, index) => {
+      const [hosts, ...settings] = tokenize(text);
+      const line = { source, line: index + 1, text };
+      return hosts === undefined ? [] : parseLine(hosts, ofGridEngine(settings) ?? settings, line, reading);
+    });
+  } catch (error) {
+    throw explainedByKind(error, lines);
+  }
+}
+
+/** What Grid Engine's pe_hostfile has behind a host, `8 all.q@node1 UNDEFINED`, as a setting; null for another line. */
+function ofGridEngine(settings: readonly Token[]): readonly Token[] | null {
+  const [slots, queue, , ...more] = settings;
+  if (slots === undefined || !/^[0-9]+$/u.test(slots.text) || queue?.text.includes('@') !== true || more.length > 0)
+    return null;
+  return [{ text: 'slots', offset: slots.offset }, { text: '=', offset: slots.offset }, slots];
 }
 
 function parseLine(hosts: Token, rest: readonly Token[], line: SourceLine, reading: Reading): HostEntry[] {
@@ -55,6 +70,7 @@ interface Group {
 }
 
 function readWord(word: Token, line: SourceLine, reading: Reading): Group {
+  refuseNumber(word, line);
   const exclude = word.text.startsWith('^');
   const host = parseHostWord(exclude ? tail(word, 1) : word, line, reading);
   const position = positionIn(line, word.offset, word.text.length);

@@ -14,7 +14,10 @@ export function parseSlots(token: Token, what: string, line: SourceLine): number
     throw hostfileError(`${what} is 0`, position, 'leave the host out, or write ^host in a hostfile to exclude it');
   }
   const seen = token.text === '' ? 'is missing' : `is "${token.text}"`;
-  throw hostfileError(`${what} ${seen}`, position, `a whole number from 1 to ${maximumSlots} is wanted`);
+  const remedy = /^(\*|auto|all|max|gpus?)$/iu.test(token.text)
+    ? 'leave slots out: a host without a number has as many as it has GPUs, or cores if none'
+    : `a whole number from 1 to ${maximumSlots} is wanted`;
+  throw hostfileError(`${what} ${seen}`, position, remedy);
 }
 
 /** Throws a FailureError (hostfile) unless `token` is a TCP port. */

@@ -64,7 +64,8 @@ export function parseSettings(tokens: readonly Token[], host: string, line: Sour
     const { key, value } = readPair(tokens, i, host, line);
     const known = readers.get(key.text.replaceAll('-', '_').toLowerCase());
     const position = positionIn(line, key.offset, key.text.length);
-    if (known === undefined) throw hostfileError(`unknown setting "${key.text}"`, position, didYouMean(key.text));
+    if (known === undefined)
+      throw hostfileError(`unknown setting "${key.text}"`, position, didYouMean(key.text, value.text));
     const earlier = seen.get(known.means);
     if (earlier !== undefined) {
       const again = earlier === key.text ? 'is stated twice for one host' : `says again what ${earlier} says`;
@@ -81,7 +82,29 @@ export function parseSettings(tokens: readonly Token[], host: string, line: Sour
   return settings;
 }
 
-function didYouMean(key: string): string {
+const inNetwork = 'leave it out: -x NCCL_SOCKET_IFNAME=eth0 chooses the interface';
+const inTopology = 'leave it out: ncclrun finds out what a host consists of';
+
+/** Settings of other tools. */
+const elsewhere: Readonly<Record<string, string>> = {
+  ifhn: inNetwork,
+  interface: inNetwork,
+  binding: 'leave it out: --bind-to says which cores a rank may use',
+  max_cores: 'write max_slots=',
+  maxcores: 'write max_slots=',
+  boards: inTopology,
+  sockets_per_board: inTopology,
+  cores_per_socket: inTopology,
+  topology: inTopology,
+  ...Object.fromEntries(
+    ['gpus', 'gpu', 'ngpus', 'np', 'ppn', 'nproc', 'cpus', 'cores'].map((key) => [key, 'write slots=']),
+  ),
+};
+
+function didYouMean(key: string, value: string): string {
+  const name = key.toLowerCase().replaceAll('-', '_');
+  const other = Object.hasOwn(elsewhere, name) ? elsewhere[name] : undefined;
+  if (other !== undefined) return other.endsWith('=') ? `${other}${value}` : other;
   const guess = nearest(key.toLowerCase().slice(0, 40), ['slots', 'max_slots', 'port']);
   return guess === null ? knownKeys : `did you mean ${guess}=? ${knownKeys}`;
 }
@@ -96,7 +119,7 @@ function readPair(
   const equals = tokens[start + 1];
   if (equals?.text !== '=' || key.text === '=') {
     const message = `"${key.text}" is not a setting of a host`;
-    throw hostfileError(message, positionIn(line, key.offset, key.text.length), remedy(host, key.text));
+    throw hostfileError(message, positionIn(line, key.offset, key.text.length), remedy(host, tokens.slice(start)));
   }
   const value = tokens[start + 2];
   if (value === undefined || value.text === '=') {
@@ -105,11 +128,14 @@ function readPair(
   return { key, value };
 }
 
-/** What is likely to be meant by a bare word after a host. */
-function remedy(host: string, word: string): string {
+/** What is likely to be meant by bare words after a host. */
+function remedy(host: string, tokens: readonly Token[]): string {
+  const [word = '', next = ''] = tokens.map(({ text }) => text);
   if (/^[0-9]+$/u.test(word)) return `write ${host} slots=${word}, or ${host}:${word}`;
   const asSlots = /^slots:?([0-9]+)$/u.exec(word);
   if (asSlots !== null) return `write slots=${asSlots[1]}`;
-  if (readers.has(word.toLowerCase())) return `write ${word}=N`;
+  const key = word.replace(/:$/u, '').toLowerCase();
+  if (readers.has(key)) return `write ${key}=${/^[0-9]+$/u.test(next) ? next : 'N'}`;
+  if (host === 'ssh') return 'leave "ssh" out: a line begins with the host';
   return `one host per line, or several with commas between them; ${knownKeys}`;
 }

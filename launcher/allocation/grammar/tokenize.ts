@@ -6,11 +6,14 @@ export interface Token {
   readonly offset: number;
 }
 
-/** Words and `=` signs up to a `#`; blanks around `=` do not matter, as in Open MPI's hostfiles. */
+/** Words and `=` signs up to a `#`; blanks around `=` do not matter, and a word may stand in quotes, as in Open MPI's hostfiles. */
 export function tokenize(line: string): Token[] {
   const comment = line.indexOf('#');
   const content = comment === -1 ? line : line.slice(0, comment);
-  return Array.from(content.matchAll(/=|[^\s=]+/gu), (match) => ({ text: match[0], offset: match.index }));
+  return Array.from(content.matchAll(/=|"([^"]*)"|'([^']*)'|[^\s=]+/gu), (match) => {
+    const quoted = match[1] ?? match[2];
+    return { text: quoted ?? match[0], offset: match.index + (quoted === undefined ? 0 : 1) };
+  });
 }
 
 /** What is left of `token` from its character `start` on. */

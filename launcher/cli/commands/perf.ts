@@ -7,6 +7,7 @@ import { jobRequest } from '../job-request.ts';
 import { measuringReporters, runReported } from '../launch.ts';
 import { perfCommandLine, type JobOptionName, type MeasureOptionName } from '../options.ts';
 import { checkedWords } from '../checked-words.ts';
+import { wordOfProgram } from '../collectives.ts';
 import { commandTable, NETWORK_WORD } from '../command-table.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
@@ -52,7 +53,7 @@ function ncclTestsNotes(settings: Settings<JobOptionName>, argv: readonly string
 
 /** A collective, or the network. */
 function subjectOf(words: readonly string[]): string {
-  const [subject] = checkedWords(words, commandTable.perf);
+  const [subject] = checkedWords(words.map(wordOfProgram), commandTable.perf);
   if (subject !== undefined) return subject;
   throw usageError('no collective given', `write: ${commandTable.perf.usage}`);
 }

@@ -4,6 +4,7 @@ import { allocationRequest } from '../allocation-request.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { jobRequest } from '../job-request.ts';
 import { runCommandLine, type JobOptionName } from '../options.ts';
+import { notesOnWordBehindFlag, programNotes, refuseNoProgram } from '../program-word.ts';
 import { reportBeforeJob } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { launch } from '../launch.ts';
@@ -21,10 +22,19 @@ export async function run(argv: readonly string[]): Promise<number> {
   const isFirst = argv[0] === program;
   if (isFirst) refuseOtherWord(program, rest);
   const isProgramMeant = argv.includes('--');
-  const warnings = isProgramMeant ? [] : commandBehindOptions(program, rest, isFirst);
+  const hosts = allocationRequest(settings);
+  const warnings: string[] = [];
+  if (!isProgramMeant) {
+    for (const part of [{ words }, ...further]) refuseNoProgram(part.words, hosts.hostList);
+    warnings.push(
+      ...commandBehindOptions(program, rest, isFirst),
+      ...(further.length > 0 ? [] : notesOnWordBehindFlag(argv, words, process.env['PATH'] ?? '')),
+      ...programNotes(settings, words, hosts.manager !== null),
+    );
+  }
   const notices = await reportBeforeJob(settings, files, [...notes, ...warnings]);
   if (words.length === 0 && settings.flag('explain'))
-    return (await import('./hosts.ts')).explainHosts(allocationRequest(settings), settings.flag('json'));
+    return (await import('./hosts.ts')).explainHosts(hosts, settings.flag('json'));
   if (words.length === 0) throw usageError('no program to run', 'write: ncclrun -n 4 PROGRAM; see ncclrun --help');
 
   const request = jobRequest(settings, words, further);

@@ -7,7 +7,7 @@ export const ncclTests = foreignTool('nccl-tests', 'all_reduce_perf', [
   ['-g --ngpus -t --nthreads', 'N', 'means', '', /^1$/u],
   ['-g --ngpus -t --nthreads', 'N', 'instead', oneEach],
   ['-c --check', '0|N', 'means', '', /^0$/u],
-  ['-c', 'N', 'means', '--check', /^[1-9][0-9]*$/u, 'N is 1 or more'],
+  ['-c --check', 'N', 'means', '--check', /^[1-9][0-9]*$/u, 'N is 1 or more'],
   ['-z --blocking', '0|1', 'means', '', /^0$/u],
   ['-z', '0|1', 'means', '--blocking', /^[12]$/u, 'it is 1 or 2'],
   ['-T', 'SECONDS', 'means', '--timeout {1}', /^[1-9][0-9]*$/u, 'SECONDS is 1 or more'],

@@ -1,9 +1,66 @@
 /** Options of Open MPI's mpirun that ncclrun does not have under that name. */
-import { foreignTool } from './foreign-option.ts';
+import { type ForeignRow, foreignTool } from './foreign-option.ts';
 
 const onlyMpi = 'it concerns MPI itself; settings of NCCL are variables, such as -x NCCL_SOCKET_IFNAME=eth0';
 const prints = 'ncclrun --dry-run prints where each rank would run';
+const rankfile = 'write a hostfile with a line for each rank, and --map-by seq';
+const taskset = 'write ncclrun … taskset -c LIST PROGRAM';
+const survive = 'write --on-failure shrink, with which the other ranks go on';
 const parameter = '--mca --gmca --prtemca --pmixmca --omca';
+
+const sockets = '(socket|package|l[123]cache|board)';
+const mapBy: readonly ForeignRow[] = [
+  [
+    '--map-by',
+    'HOW',
+    'instead',
+    'write --map-by numa --bind-to numa (all cores of a NUMA node for each of its ranks)',
+    new RegExp(`^${sockets}:(.*,)?pe=`, 'iu'),
+    'HOW is socket:PE=N or its like',
+  ],
+  [
+    '--map-by',
+    'HOW',
+    'instead',
+    'leave PE=N out, and write --bind-to core (one core for each rank) or --bind-to numa (all of a NUMA node)',
+    /[:,]pe=/iu,
+    'HOW has PE=N',
+  ],
+  [
+    '--map-by',
+    'HOW',
+    'instead',
+    'write --map-by numa (ranks are dealt to NUMA nodes in turn)',
+    new RegExp(`^${sockets}(:|$)`, 'iu'),
+    'HOW is socket, package, a cache or board',
+  ],
+  [
+    '--map-by',
+    'HOW',
+    'instead',
+    'write --map-by ppr:N:numa (ranks on each NUMA node)',
+    new RegExp(`^ppr:[0-9]+:${sockets}(:|$)`, 'iu'),
+    'HOW is ppr:N:socket or its like',
+  ],
+  [
+    '--map-by',
+    'HOW',
+    'instead',
+    'write --map-by slot --bind-to core',
+    /^(core|hwthread)(:|$)/iu,
+    'HOW is core or hwthread',
+  ],
+  ['--map-by', 'HOW', 'instead', rankfile, /^rankfile/iu, 'HOW is rankfile:file=FILE'],
+  ['--map-by', 'HOW', 'instead', taskset, /^pe-list=/iu, 'HOW is pe-list=LIST'],
+  [
+    '--map-by',
+    'HOW',
+    'instead',
+    'write --map-by gpu (near the GPUs) or --map-by numa',
+    /^dist(:|$)/iu,
+    'HOW is dist:NIC',
+  ],
+];
 
 export const openMpi = foreignTool('Open MPI', 'mpirun', [
   ['--allow-run-as-root', '', 'ignored', 'root may start jobs'],
@@ -64,6 +121,7 @@ export const openMpi = foreignTool('Open MPI', 'mpirun', [
     /^(oob_tcp_static_ipv[46]_ports|btl_tcp_port_(min|range)_v[46])$/u,
     'K is btl_tcp_port_min_v4, oob_tcp_static_ipv4_ports or their like',
   ],
+  [parameter, 'K=V', 'instead', 'write --mca K V, with a blank between them', /=/u, 'there is a ='],
   [parameter, 'K V', 'ignored', onlyMpi],
   ['--tune --am', 'FILE', 'ignored', onlyMpi],
   ['--prefix', 'DIR', 'ignored', 'ncclrun finds its own files on every host'],
@@ -72,8 +130,8 @@ export const openMpi = foreignTool('Open MPI', 'mpirun', [
   ['--pernode', '', 'means', '-N 1'],
   ['--npersocket', 'N', 'instead', 'write --map-by ppr:{1}:numa (ranks on each NUMA node)'],
   ['--ppr', 'N:OBJECT', 'means', '--map-by ppr:{1}'],
-  ['--bynode', '', 'means', '--map-by node'],
-  ['--byslot', '', 'means', '--map-by slot'],
+  ['--bynode --by-node', '', 'means', '--map-by node'],
+  ['--byslot --by-slot', '', 'means', '--map-by slot'],
   ['--bind-to-core', '', 'means', '--bind-to core'],
   ['--bind-to-none', '', 'means', '--bind-to none'],
   ['--bind-to-socket', '', 'instead', 'write --bind-to numa (the cores of a NUMA node)'],
@@ -90,9 +148,10 @@ export const openMpi = foreignTool('Open MPI', 'mpirun', [
     'HOW',
     'instead',
     'write --bind-to core (a whole core for each rank)',
-    /^(hwthread|core:|rr|cpu|user)/u,
-    'HOW is hwthread, rr, cpu, user, or core with a modifier',
+    /^(hwthread|core:o|cpu)/u,
+    'HOW is hwthread, cpu, or core with a modifier',
   ],
+  ...mapBy,
   [
     '--rank-by',
     'HOW',
@@ -101,16 +160,16 @@ export const openMpi = foreignTool('Open MPI', 'mpirun', [
     /^(core|hwthread|socket|package|fill|span)\b/u,
     'HOW is core, hwthread, socket, package, fill or span',
   ],
-  ['--bycore', '', 'instead', 'write --map-by slot --bind-to core'],
-  ['--bysocket', '', 'instead', 'write --map-by numa'],
+  ['--bycore --by-core', '', 'instead', 'write --map-by slot --bind-to core'],
+  ['--bysocket --by-socket', '', 'instead', 'write --map-by numa'],
   [
     '--cpus-per-proc --cpus-per-rank',
     'N',
     'instead',
     'write --bind-to core, numa or gpu; a rank has one core, or all of a NUMA node',
   ],
-  ['--cpu-set --cpu-list --slot-list', 'LIST', 'instead', 'write ncclrun … taskset -c LIST PROGRAM'],
-  ['--rankfile -rf', 'FILE', 'instead', 'write a hostfile with a line for each rank, and --map-by seq'],
+  ['--cpu-set --cpu-list --slot-list', 'LIST', 'instead', taskset],
+  ['--rankfile -rf', 'FILE', 'instead', rankfile],
   ['--default-hostfile', 'FILE', 'means', '--hostfile {1}'],
   ['--add-hostfile --add-host', 'HOSTS', 'instead', 'write all hosts into -H or --hostfile'],
   ['--app', 'FILE', 'instead', "write the programs in one line, with ':' between them"],
@@ -127,13 +186,19 @@ export const openMpi = foreignTool('Open MPI', 'mpirun', [
   ['--path', 'LIST', 'instead', 'write -x PATH=…, or the whole path of the program'],
   ['--preload-binary', '', 'instead', 'copy the program to every host first, or put it into a shared directory'],
   ['--preload-files', 'FILES', 'instead', 'copy the files to every host first'],
-  ['--enable-recovery --continuous', '', 'instead', 'write --on-failure shrink'],
+  ['--enable-recovery --continuous', '', 'instead', survive],
+  ['--rtos --runtime-options', 'LIST', 'instead', survive, /recoverable/iu, 'LIST has recoverable'],
+  ['--with-ft', 'HOW', 'instead', survive],
   [
     '--debug --tv',
     '',
     'instead',
     'write the debugger before the program: ncclrun -n 2 gdb -batch -ex run --args PROGRAM',
   ],
+  ['--debug-daemons --debug-devel -d', '', 'ignored', '-v reports events as they happen'],
+  ['--output-proctable', '', 'ignored', prints],
+  ['--ompi-server', 'URI', 'ignored', onlyMpi],
+  ['--set-sid --do-not-resolve --index-argv-by-rank --loadbalance', '', 'ignored', onlyMpi],
   ['--stream-buffering', 'N', 'ignored', 'lines stay whole'],
   ['--personality', 'NAME', 'ignored', onlyMpi],
   ['--leave-session-attached --hetero-nodes --novm --use-regexp --disable-recovery', '', 'ignored', onlyMpi],
@@ -144,7 +209,7 @@ export const openMpi = foreignTool('Open MPI', 'mpirun', [
     'ncclrun says which rank a job waits for',
   ],
   [
-    '--launch-agent --runtime-options --dvm',
+    '--launch-agent --runtime-options --rtos --dvm --dvm-uri',
     'VALUE',
     'instead',
     'leave it out: ncclrun starts its agents itself; --rsh says how hosts are reached',

@@ -3,11 +3,13 @@ import type { CommandLine } from '../../model/option.ts';
 import { bareFlag } from '../../model/flags.ts';
 import type { ForeignOption, ForeignTool } from './foreign-option.ts';
 import { accelerate } from './accelerate.ts';
+import { aprun, fujitsu, pals } from './cray.ts';
 import { horovod } from './horovod.ts';
 import { intelMpi, mpich } from './hydra.ts';
 import { jsrun } from './jsrun.ts';
 import { ncclTests } from './nccl-tests.ts';
 import { openMpi } from './open-mpi.ts';
+import { pdsh } from './pdsh.ts';
 import { srun } from './srun.ts';
 import { deepSpeed, torchrun } from './torch.ts';
 
@@ -21,6 +23,10 @@ const launchers: readonly ForeignTool[] = [
   accelerate,
   deepSpeed,
   horovod,
+  pals,
+  aprun,
+  fujitsu,
+  pdsh,
 ];
 export const foreignTools: readonly ForeignTool[] = [...launchers, ncclTests];
 

@@ -48,9 +48,11 @@ export function translated(
   const equals = word.indexOf('=');
   const flag = equals === -1 ? word : word.slice(0, equals);
   if (bareFlag(flag) === '') return null;
-  const found = tools.flatMap((tool) => firstThatFits(entriesOf(flag, [tool]), argv, index, which, isOption));
-  const [first] = found;
-  if (first === undefined) return null;
+  const all = tools.flatMap((tool) => firstThatFits(entriesOf(flag, [tool]), argv, index, which, isOption));
+  const [any] = all;
+  if (any === undefined) return null;
+  const found = isOne(all, any) ? all : ofLine(all, argv, index, tools);
+  const first = found[0] ?? any;
   const { next } = first;
   const named = [...new Set(found.map(({ tool }) => tool))];
   if (first.missing) {
@@ -58,8 +60,7 @@ export function translated(
     const problem = { flag, message, remedy: `write ${flag} ${first.option.argument}` };
     return { translation: { type: 'problem', problem }, tools: named, flag, next };
   }
-  const one = found.every(({ option }) => isSame(option.treatment, option.text, first.option));
-  if (one)
+  if (isOne(found, first))
     return { translation: treated(first, flag, first.values, argv.slice(index, next)), tools: named, flag, next };
   const remedy = found.map((entry) => `as in ${entry.tool}: ${adviceOf(entry, entry.values)}`).join('; ');
   const message = `${flag} has different meanings in ${listed(named)}`;
@@ -103,6 +104,28 @@ function valuesOf(
   const end = following.findIndex((word) => word.startsWith('-') && isOption(word));
   const taken = end === -1 ? following : following.slice(0, end);
   return { values: [...attached, ...taken], next: index + 1 + taken.length, missing: taken.length < wanted };
+}
+
+/** Of entries that differ those of the tool that has more of the line's other options than any other; all, where there is none. */
+function ofLine<Entry extends FoundOption>(
+  entries: readonly Entry[],
+  argv: readonly string[],
+  index: number,
+  tools: readonly ForeignTool[],
+): readonly Entry[] {
+  const others = argv.filter((word, at) => at !== index && /^-./u.test(word)).map((word) => word.split('=')[0] ?? word);
+  const flags = [...new Set(others)];
+  const known = entries.map(({ tool }) => {
+    const table = tools.filter(({ name }) => name === tool);
+    return flags.filter((flag) => entriesOf(flag, table).length > 0).length;
+  });
+  const most = Math.max(...known);
+  const best = entries.filter((_, at) => known[at] === most);
+  return new Set(best.map(({ tool }) => tool)).size === 1 ? best : entries;
+}
+
+function isOne(entries: readonly FoundOption[], { option: first }: FoundOption): boolean {
+  return entries.every(({ option }) => isSame(option.treatment, option.text, first));
 }
 
 /** Several are one where all are ignored, or all have the same effect. */

@@ -1,6 +1,6 @@
 /** The known_hosts files: read once per job, and extended if the user's configuration asks for it. */
 import { createHmac, randomBytes } from 'node:crypto';
-import { appendFileSync, mkdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { keyType, parseKnownHosts } from './entry.ts';
 import type { KnownHost } from './entry.ts';
@@ -35,7 +35,9 @@ function readEntries(file: string): readonly KnownHost[] {
 /** Adds a line for `name` (as lookupName gives it). One write, so that lines of jobs that add at once do not mix. @throws the system's error */
 export function addKnownHost(file: string, name: string, key: Buffer, hashed: boolean): void {
   const names = hashed ? hashedName(name, randomBytes(SALT_BYTES)) : name;
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  // As ssh does with ~/.ssh: one directory, in one that is there.
+  const directory = dirname(file);
+  if (!existsSync(directory)) mkdirSync(directory, { mode: 0o700 });
   appendFileSync(file, `${names} ${keyType(key) ?? 'unknown'} ${key.toString('base64')}\n`, { mode: 0o600 });
 }
 

@@ -70,6 +70,11 @@ export function quote(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
+/** `word` as it is, or quoted for a shell. */
+export function quotedIfNeeded(word: string): string {
+  return /^[\w.@:/+-]+$/.test(word) ? word : quote(word);
+}
+
 /** What ssh is told. */
 export function destinationOf({ name, target, user, port }: HostSlots): {
   name: string;
@@ -87,7 +92,8 @@ export function loginOf(host: HostSlots): string {
 
 /** What leads ssh and ssh-copy-id to a host: [-p PORT] [user@]host */
 export function sshDestination(host: HostSlots): string {
-  return host.port === null ? loginOf(host) : `-p ${host.port} ${loginOf(host)}`;
+  const login = quotedIfNeeded(loginOf(host));
+  return host.port === null ? login : `-p ${host.port} ${login}`;
 }
 
 /** Of ssh itself, for whatever is wrong with the connection. */

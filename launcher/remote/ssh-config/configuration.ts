@@ -101,9 +101,16 @@ export class SshConfiguration {
     return content;
   }
 
+  /** With ForkAfterAuthentication ssh insists on a command, and with RemoteCommand on none. */
+  async #print(words: readonly string[]): Promise<string> {
+    const command = [...this.#command, '-v', '-G', ...words];
+    const answer = await runTool(command);
+    return answer.includes('Cannot fork into background without a command') ? runTool([...command, 'true']) : answer;
+  }
+
   async #ask(words: readonly string[]): Promise<Answer> {
     const leave = await this.#asking.enter();
-    const answer = await runTool([...this.#command, '-v', '-G', ...words]).finally(leave);
+    const answer = await this.#print(words).finally(leave);
     const settings = new Map<string, string[]>();
     for (const line of answer.split(/\r?\n/)) {
       if (line.startsWith('debug')) continue;

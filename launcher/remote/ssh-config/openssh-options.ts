@@ -11,6 +11,13 @@ export type SshOption = readonly [name: string, value: string];
 
 const KEY_EXCHANGE = '^ecdh-sha2-nistp256,curve25519-sha256,curve25519-sha256@libssh.org';
 const CONNECT_SECONDS = '10';
+/** Our command is run, its input is ours, and ssh stays: whatever a tunnel's configuration says. */
+const ordinarySession: readonly SshOption[] = [
+  ['SessionType', 'default'],
+  ['StdinNull', 'no'],
+  ['ForkAfterAuthentication', 'no'],
+];
+const ofSession = /^\s*(sessiontype|stdinnull|forkafterauthentication)\b/im;
 /** Keywords that would make one host's settings differ from another's in what we add. */
 const ours = /^\s*(kexalgorithms|proxycommand|proxyjump|proxyusefdpass|bindaddress|bindinterface|addressfamily)\b/im;
 /** Match exec, ProxyCommand, LocalCommand; not in a comment. */
@@ -32,15 +39,18 @@ export class OpenSshOptions {
     const configuration = this.#configuration;
     const general = await configuration.general;
     if (general.settings.size === 0) return [];
+    // Only an ssh that knows these settings, which are newer than others, may be told.
+    const isTold = general.settings.has('sessiontype') && (await configuration.mentions(ofSession));
+    const session = isTold ? ordinarySession : [];
     if (!(await configuration.mentions(ours, conditionalInclude)))
-      return [...this.#keyExchange(), ...this.#dial(general)];
+      return [...session, ...this.#keyExchange(), ...this.#dial(general)];
 
     const [answer, defaults] = await Promise.all([
       configuration.ask(destination),
       configuration.ask(['-F', 'none', '--', 'localhost']),
     ]);
     const silent = answer.settings.get('kexalgorithms')?.[0] === defaults.settings.get('kexalgorithms')?.[0];
-    return [...(silent ? this.#keyExchange() : []), ...(isDirect(answer) ? this.#dial(answer) : [])];
+    return [...session, ...(silent ? this.#keyExchange() : []), ...(isDirect(answer) ? this.#dial(answer) : [])];
   }
 
   /**

@@ -1,6 +1,7 @@
 /** What sockets and ssh2 report, as errors with a cause and a remedy. */
 import { makeConnectionError } from '../shell/connection-error.ts';
 import type { ConnectionError } from '../shell/connection-error.ts';
+import { loginRemedy, manyKeysRemedy } from '../shell/login-remedy.ts';
 import type { Offers } from './identities.ts';
 import { sshWords, type HopSettings } from './settings.ts';
 
@@ -62,7 +63,9 @@ export function droppedProblem(settings: HopSettings, progress: Progress, why: s
     return makeConnectionError(
       'authentication',
       `${settings.hostName} ended the connection instead of letting us in${beside}`,
-      loginRemedy(settings),
+      why !== null && /too many authentication failures/i.test(why)
+        ? manyKeysRemedy(settings.name)
+        : loginRemedy(sshWords(settings), [], settings.user),
     );
   const detail = `${settings.hostName} port ${settings.port} closed the connection at its start${beside}`;
   return makeConnectionError('other', detail, 'its sshd may be busy (MaxStartups), or not let this address in', true);
@@ -80,10 +83,9 @@ export function authenticationProblem(
     `${settings.user}@${settings.hostName}: Permission denied (${methods.join(',')}): ${partial ? 'a key is not enough there' : tried}`,
     ...leftOut,
   ];
-  return makeConnectionError('authentication', lines.join('\n'), loginRemedy(settings));
-}
-
-function loginRemedy(settings: HopSettings): string {
-  const login = sshWords(settings);
-  return `this must work without a password: ssh -o BatchMode=yes ${login} true (ssh-copy-id ${login}, or ssh-add)`;
+  return makeConnectionError(
+    'authentication',
+    lines.join('\n'),
+    loginRemedy(sshWords(settings), methods, settings.user),
+  );
 }

@@ -16,6 +16,7 @@ import { authenticationProblem, connectProblem, droppedProblem, silentProblem } 
 import type { Progress } from './errors.ts';
 import { refuseKey } from './host-key.ts';
 import type { Offers } from './identities.ts';
+import { asJumpProblem } from './jump-problem.ts';
 import { loadParts } from './late-library.ts';
 import { LoginWatch } from './login-watch.ts';
 import { sshWords, type HopSettings } from './settings.ts';
@@ -23,6 +24,9 @@ import type { Passage } from './shared-hops.ts';
 
 /** A busy machine may take its time over a handshake; the agent's own deadline is longer. */
 const HANDSHAKE_MS = 45_000;
+
+/** Of SSH_MSG_CHANNEL_OPEN_FAILURE (RFC 4254, 5.1). */
+const ADMINISTRATIVELY_PROHIBITED = 1;
 
 export interface HopKnowledge {
   readonly records: HostRecords;
@@ -82,7 +86,9 @@ export class Hop {
   }
 
   async #begin(knowledge: Promise<HopKnowledge>, via: Passage | null): Promise<void> {
-    await via?.opened;
+    await via?.opened.catch((error: unknown) => {
+      throw asJumpProblem(error, via.hop.settings.name);
+    });
     const dialHost = (): Promise<Duplex> =>
       via === null ? dial(this.settings, this.#ended.signal) : via.hop.forward(this.settings);
     const socket = await dialHost();
@@ -210,7 +216,7 @@ export class Hop {
     const { settings } = this;
     if (error.level === 'client-timeout') return silentProblem(settings);
     if (error.level === 'handshake') {
-      const cause = /host key/i.test(error.message) ? 'host-key' : 'other';
+      const cause = /host key/i.test(error.message) && !/no matching/i.test(error.message) ? 'host-key' : 'other';
       const detail = `${settings.hostName}: ${error.message}`;
       return new ConnectionError({
         cause,
@@ -250,7 +256,10 @@ function asProblem(error: unknown, settings: HopSettings): ConnectionError {
 /** Interprets sshd's message about an unreachable next host, which is one of a few. */
 function forwardProblem(through: string, host: string, port: number, error: Error): ConnectionError {
   const detail = `${through}, on the way there, cannot connect to ${host} port ${port}: ${error.message}`;
-  const remedy = `try: ssh ${through} ssh-keyscan -p ${port} ${host}`;
+  const isProhibited = 'reason' in error && error.reason === ADMINISTRATIVELY_PROHIBITED;
+  const remedy = isProhibited
+    ? `${through} forwards nothing there: its sshd needs AllowTcpForwarding yes, and PermitOpen for ${host}`
+    : `try: ssh ${through} ssh-keyscan -p ${port} ${host}`;
   const causes = [
     [/refused/i, 'refused'],
     [/no route|unreachable/i, 'no-route'],

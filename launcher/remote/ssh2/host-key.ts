@@ -6,7 +6,8 @@ import { fingerprint, HostRecords } from '../known-hosts/judge.ts';
 import type { KnownHostsFiles } from '../known-hosts/files.ts';
 import { makeConnectionError } from '../shell/connection-error.ts';
 import type { ConnectionError } from '../shell/connection-error.ts';
-import { sshWords, quoted, type HopSettings } from './settings.ts';
+import { quotedIfNeeded } from '../shell/shell.ts';
+import { sshWords, type HopSettings } from './settings.ts';
 
 export function recordsOf(settings: HopSettings, files: KnownHostsFiles): HostRecords {
   const entries = files.entries([...settings.userKnownHosts, ...settings.globalKnownHosts]);
@@ -31,7 +32,7 @@ export function refuseKey(settings: HopSettings, records: HostRecords, key: Buff
         [
           'if the host was installed anew, forget the old key:',
           ...[...new Set(verdict.old.map(({ file }) => file))].map(
-            (file) => `ssh-keygen -R ${quoted(records.name)} -f ${quoted(file)}`,
+            (file) => `ssh-keygen -R ${quotedIfNeeded(records.name)} -f ${quotedIfNeeded(file)}`,
           ),
           'if it was not, somebody else may answer in its place',
         ],

@@ -23,6 +23,8 @@ interface Obstacle {
   readonly what: string;
   /** True if our ssh cannot connect at all; false if another of the user's keys may work. */
   readonly hard: boolean;
+  /** What to do where the system's ssh would fail, too. */
+  readonly remedy?: string;
   /** The user's keys that we cannot use, each with the reason, where that is the obstacle. */
   readonly leftOut?: readonly string[];
 }
@@ -47,16 +49,25 @@ export class SshRoutes {
     let next: Destination | null = destination;
     /** Jump hosts listed before `next`; null if its own configuration has them. */
     let before: readonly Destination[] | null = null;
+    /** Hosts whose own configuration led on. */
+    const asked: HopSettings[] = [];
     while (next !== null) {
       const answer: Answer = await this.#configuration.of(next);
       const settings: HopSettings = hopSettings(next, answer);
       hops.unshift(settings);
       obstacle ??= await this.#obstacle(settings, answer);
+      if (before === null && settings.jumps.length > 0) {
+        if (asked.some((earlier) => isSame(earlier, settings))) {
+          obstacle = circleTo(destination.name, [...asked, settings]);
+          break;
+        }
+        asked.push(settings);
+      }
       const jumps: readonly Destination[] = before ?? settings.jumps;
       next = jumps.at(-1) ?? null;
       before = jumps.length > 1 ? jumps.slice(0, -1) : null;
       if (hops.length <= MAX_JUMPS || next === null) continue;
-      obstacle ??= { what: `the jump hosts of ${destination.name} lead in a circle`, hard: true };
+      obstacle ??= { what: `more than ${MAX_JUMPS} jump hosts lead to ${destination.name}`, hard: true };
       next = null;
     }
     return { hops, orders: await this.#orders(), obstacle };
@@ -82,6 +93,8 @@ export class SshRoutes {
       return { what: `none of the ${impossible} of ${settings.name} is one of ssh2's`, hard: true };
     const what = await this.#credential(settings, configured);
     if (what !== null) return { what, hard: false };
+    const off = withoutKeys(settings.name, configured);
+    if (off !== null) return { what: off, hard: false, leftOut: [off] };
     const authority = this.#authority(settings);
     return authority === null ? this.#onlyGssapi(settings, configured) : { what: authority, hard: false };
   }
@@ -108,11 +121,6 @@ export class SshRoutes {
       /^sk-|-cert-v\d+@/.test(type),
     );
     if (special !== undefined) return `the agent holds a ${special.type}`;
-    if (configured.get('pubkeyauthentication')?.[0] === 'false' || configured.get('pubkeyauthentication')?.[0] === 'no')
-      return `PubkeyAuthentication is off for ${settings.name}`;
-    const preferred = configured.get('preferredauthentications')?.[0];
-    if (preferred !== undefined && !preferred.split(',').includes('publickey'))
-      return `PreferredAuthentications of ${settings.name} leaves out public keys`;
     return null;
   }
 
@@ -122,6 +130,29 @@ export class SshRoutes {
       ? null
       : `the key of ${settings.name} is known by a certificate authority (${authority.file}:${authority.line})`;
   }
+}
+
+/** Why no key is offered at all; null if one is. */
+function withoutKeys(name: string, configured: Answer['settings']): string | null {
+  const [isOn] = configured.get('pubkeyauthentication') ?? [];
+  if (isOn === 'false' || isOn === 'no') return `PubkeyAuthentication is off for ${name}`;
+  const [preferred] = configured.get('preferredauthentications') ?? [];
+  const leavesOut = preferred !== undefined && !preferred.split(',').includes('publickey');
+  return leavesOut ? `PreferredAuthentications of ${name} leaves out public keys` : null;
+}
+
+function isSame(one: HopSettings, other: HopSettings): boolean {
+  return (['name', 'hostName', 'port', 'user'] as const).every((key) => one[key] === other[key]);
+}
+
+/** The system's ssh starts one ssh after another for it, until time is up. */
+function circleTo(name: string, hosts: readonly HopSettings[]): Obstacle {
+  const last = hosts.at(-1)?.name ?? name;
+  return {
+    what: `the jump hosts of ${name} lead in a circle: ${hosts.map((host) => host.name).join(', ')}`,
+    hard: true,
+    remedy: `end it in ~/.ssh/config before the other Host lines: Host ${last}, ProxyJump none`,
+  };
 }
 
 /** As ssh -G names them, and as people write them. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Answer, Destination } from '../ssh-config/configuration.ts';
 import { expandPath } from '../ssh-config/tokens.ts';
 import type { TokenFacts } from '../ssh-config/tokens.ts';
-import { quote } from '../shell/shell.ts';
+import { quotedIfNeeded } from '../shell/shell.ts';
 import { sentEnvironment } from './sent-environment.ts';
 
 export interface HopSettings {
@@ -129,9 +129,5 @@ export function parseJump(text: string): Destination {
 
 /** What leads ssh there by hand: [-p PORT] user@host */
 export function sshWords({ name, user, port }: HopSettings): string {
-  return `${port === DEFAULT_PORT ? '' : `-p ${port} `}${quoted(`${user}@${name}`)}`;
-}
-
-export function quoted(word: string): string {
-  return /^[\w.@:/+-]+$/.test(word) ? word : quote(word);
+  return `${port === DEFAULT_PORT ? '' : `-p ${port} `}${quotedIfNeeded(`${user}@${name}`)}`;
 }

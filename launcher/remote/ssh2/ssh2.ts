@@ -43,6 +43,7 @@ export class Ssh2 implements RemoteShell {
   async start(host: HostSlots, command: string, making: ConnectionProgress): Promise<RemoteProcess> {
     const route = await this.route(host);
     const { obstacle } = route;
+    refuseAtOnce(route);
     if (obstacle?.hard === true)
       throw makeConnectionError('other', `ssh2 cannot go there: ${obstacle.what}`, 'use --rsh openssh, or auto');
     return this.go(route, command, making);
@@ -97,6 +98,11 @@ export class Ssh2 implements RemoteShell {
     const records = recordsOf(settings, this.#knownHosts);
     return { records, offers: await this.#identities.offers(settings), orders };
   }
+}
+
+/** @throws ConnectionError where no ssh can connect */
+export function refuseAtOnce({ obstacle }: Route): void {
+  if (obstacle?.remedy !== undefined) throw makeConnectionError('other', obstacle.what, obstacle.remedy);
 }
 
 function targetOf({ hops }: Route): HopSettings {
