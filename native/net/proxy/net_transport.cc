@@ -53,6 +53,8 @@ Status NetTransport::start() {
   NCCLRUN_TRY(silenceTimeout(timeoutNanoseconds_));
   prepareOpenFiles(maxConnections());
   NCCLRUN_TRY(startNetworks());
+  NCCLRUN_TRY(makeGroup());
+  if (group_ != nullptr) group_->watched.store(true, std::memory_order_seq_cst);
   return proxy_.start({.outOfBand = outOfBand_->eventDescriptor(),
                        .network = network_->eventDescriptor(),
                        .tickNanoseconds = outOfBand_->tickNanoseconds(),
@@ -185,6 +187,7 @@ Status NetTransport::connected() const {
     const auto& [peer, channel, sends] = key;
     if (!endpoint->connection().isOpen() && (!isPair(channel) || sends)) return {ncclInProgress, "connecting"};
   }
+  if (group_ != nullptr && !group_->isDecided()) return {ncclInProgress, "connecting"};
   return {};
 }
 
@@ -240,7 +243,7 @@ bool NetTransport::idle() const {
   for (NetEndpoint& each : list_) {
     if (!each.connection().isIdle()) return false;
   }
-  return true;
+  return group_ == nullptr || group_->isIdle();
 }
 
 void NetTransport::checkPeers() {
@@ -282,7 +285,10 @@ Proxy::Work::Outcome NetTransport::onNetwork(bool fromNetwork) {
   }
   judgeFailures();
   if (hasChanged) ring(own_);
-  return {.isWatched = isWatched, .hasMoved = hasChanged, .isPolled = false};
+  const Outcome ofGroup = advanceGroup();
+  return {.isWatched = isWatched || ofGroup.isWatched,
+          .hasMoved = hasChanged || ofGroup.hasMoved,
+          .isPolled = ofGroup.isPolled};
 }
 
 // Kernels tell nobody what they have posted or freed, so all counters are looked at as long as kernels may run.
