@@ -1,6 +1,7 @@
 // Collnet: the ranks of a host divide the data among themselves as for a rail; what each has reduced for its host goes
-// to the network, which reduces what the ranks of its local index on all hosts have sent, and brings the result. So each
-// host sends every byte once and receives it once, however many hosts there are. All hosts have equally many ranks.
+// to the network, which reduces what the ranks of its local index on all hosts have sent, and brings the result. So
+// each host sends every byte once and receives it once, however many hosts there are. All hosts have equally many
+// ranks.
 //
 // Connections 0..locals-2 lead to the other ranks of this host, the one after them to the network, which answers every
 // step. Its answer is waited for kCollnetLag chunks later, if there are slots enough.

@@ -54,12 +54,13 @@ Status NetTransport::start() {
   prepareOpenFiles(maxConnections());
   NCCLRUN_TRY(startNetworks());
   NCCLRUN_TRY(makeGroup());
-  if (group_ != nullptr) group_->watched.store(true, std::memory_order_seq_cst);
-  return proxy_.start({.outOfBand = outOfBand_->eventDescriptor(),
-                       .network = network_->eventDescriptor(),
-                       .tickNanoseconds = outOfBand_->tickNanoseconds(),
-                       .pauseNanoseconds = kPauseNanoseconds,
-                       .lingerNanoseconds = device_ == nullptr ? 0 : kLingerNanoseconds});
+  NCCLRUN_TRY(proxy_.start({.outOfBand = outOfBand_->eventDescriptor(),
+                            .network = network_->eventDescriptor(),
+                            .tickNanoseconds = outOfBand_->tickNanoseconds(),
+                            .pauseNanoseconds = kPauseNanoseconds,
+                            .lingerNanoseconds = device_ == nullptr ? 0 : kLingerNanoseconds}));
+  if (group_ != nullptr) moveGroup();
+  return {};
 }
 
 Status NetTransport::addressOf(uint32_t rank, net::Address& out) const {

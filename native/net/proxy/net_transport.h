@@ -22,10 +22,7 @@
 
 namespace ncclrun {
 
-class NetTransport final : public Transport,
-                           private Proxy::Work,
-                           private NetEndpointOwner,
-                           private RailGroupOwner {
+class NetTransport final : public Transport, private Proxy::Work, private NetEndpointOwner, private RailGroupOwner {
  public:
   // Lets connections in if `listenFd` is not -1; takes it over in any case. current: the call under way. own: this
   // rank's doorbell. device: whose kernels play the blocks; null: blocks do.
@@ -153,8 +150,8 @@ class NetTransport final : public Transport,
   std::map<Key, std::unique_ptr<NetEndpoint>> endpoints_;
   std::map<std::pair<uint32_t, uint32_t>, net::Handle> offers_;  // by peer and channel: that nobody has asked for yet
   std::set<uint32_t> foreign_;                                   // peers on another network
-  std::unique_ptr<RailGroup> group_;  // null: the plan has no use for one
-  std::vector<uint32_t> groupRanks_;   // its members, by host
+  std::unique_ptr<RailGroup> group_;                             // null: the plan has no use for one
+  std::vector<uint32_t> groupRanks_;                             // its members, by host
   std::unique_ptr<RailGroupEndpoint> groupSends_, groupReceives_;
   NetEndpointList list_;  // the same endpoints, for whoever goes through all of them without the mutex
 

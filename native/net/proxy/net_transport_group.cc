@@ -1,6 +1,7 @@
 // NetTransport: the group of this rank's rail, which the network reduces.
 #include <utility>
 
+#include "base/debug.h"
 #include "net/proxy/net_transport.h"
 #include "plan/rail_shape.h"
 #include "plan/variants.h"
@@ -75,7 +76,10 @@ void NetTransport::moveGroup() {
 Proxy::Work::Outcome NetTransport::advanceGroup() {
   if (group_ == nullptr || !group_->watched.exchange(false, std::memory_order_seq_cst))
     return {.isWatched = false, .hasMoved = false, .isPolled = false};
+  const bool wasAvailable = group_->why().empty();
   const bool hasMoved = group_->advance();
+  if (wasAvailable && !group_->why().empty())
+    logInfo(current_.rank + ": no collective network: " + group_->why(), Subsystem::net);
   if (group_->hasFailed()) {
     interrupt_.raise(group_->failure());
     return {.isWatched = false, .hasMoved = true, .isPolled = false};

@@ -56,7 +56,7 @@ RailGroup::RailGroup(const Setup& setup, Mapping memory, size_t stride)
              .slots = static_cast<std::byte*>(memory_.address()) + 2 * kConnectionHeaderBytes,
              .calls = std::vector<StepCall>(setup.steps)},
       receives_{.ring = *new (static_cast<std::byte*>(memory_.address()) + kConnectionHeaderBytes) Connection{},
-                .slots = sends_.slots + setup.steps * stride,
+                .slots = sends_.slots + setup.steps* stride,
                 .calls = std::vector<StepCall>(setup.steps)},
       handles_(setup.members),
       requests_(setup.steps) {}
@@ -126,7 +126,7 @@ bool RailGroup::advance() {
       return connect();
     case State::open:
       if (!isAbandoned_.load(std::memory_order_acquire)) return reduce();
-      return endWithout("not all ranks have it");
+      return endWithout("not all ranks have one");
     case State::none:
     case State::broken:
       return false;

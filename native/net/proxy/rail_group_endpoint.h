@@ -1,4 +1,5 @@
-// One side of a rail's group as a block uses it: what it sends, the network reduces, and what it receives is the result.
+// One side of a rail's group as a block uses it: what it sends, the network reduces, and what it receives is the
+// result.
 #pragma once
 #include "net/endpoint.h"
 #include "net/proxy/rail_group.h"
