@@ -186,6 +186,7 @@ export const PRECONDITIONS: readonly Precondition[] = [
   'publishedAddresses',
   'wholeLines',
   'hostSlots',
+  'networkReduction',
 ];
 
 /** Bits of a variant's flags. */

@@ -21,6 +21,10 @@ export function isVariantOf(
   collective: CollectiveName,
   { algorithm, protocol, requires }: Pick<Variant, 'algorithm' | 'protocol' | 'requires'>,
 ): boolean {
+  if (algorithm === 'collnet')
+    return (
+      device === 'host' && collective === 'allReduce' && protocol === 'simple' && requires.includes('networkReduction')
+    );
   if (algorithm === 'rail' && protocol !== 'simple' && (device === 'host' || protocol !== 'll')) return false;
   if (device === 'host') {
     // Sends and receives meet by their order alone: the two sides must not choose a protocol by different sizes.
@@ -38,6 +42,11 @@ export function isVariantOf(
 export function hasRails(device: DeviceName, { hosts, ranksOfEachHost }: Omit<RanksOfHosts, 'maxRanks'>): boolean {
   if (hosts < 2 || ranksOfEachHost < 2) return false;
   return device === 'host' || ranksOfEachHost + hosts - 2 <= MAX_GPUS;
+}
+
+/** Whether the network can reduce for hosts that have so many ranks each; 0: they have unlike numbers. */
+export function hasCollnet({ hosts, ranksOfEachHost }: Omit<RanksOfHosts, 'maxRanks'>): boolean {
+  return hosts > 1 && ranksOfEachHost > 0;
 }
 
 export interface RanksOfHosts {

@@ -18,7 +18,13 @@ export type TransportName = 'shm' | 'socket' | 'p2p' | 'ib' | 'plugin';
 export type EdgeKind = 'ring' | 'tree' | 'rail' | 'pair' | 'collnet';
 
 /** What must be provable from facts that all ranks share before a variant may be taken. `hostSlots`: the network is one that cannot reach a GPU's memory. */
-export type Precondition = 'registeredBuffers' | 'notCaptured' | 'publishedAddresses' | 'wholeLines' | 'hostSlots';
+export type Precondition =
+  | 'registeredBuffers'
+  | 'notCaptured'
+  | 'publishedAddresses'
+  | 'wholeLines'
+  | 'hostSlots'
+  | 'networkReduction';
 
 /** Algorithm, protocol, channels and threads by which the engine carries out a collective. */
 export interface Variant {

@@ -3,7 +3,7 @@ import { MAX_GPUS, MAX_STEPS } from './layout.ts';
 import { familyOf } from './address-family.ts';
 import { validateNetwork } from './validate-network.ts';
 import { validateRing, validateTree } from './validate-channels.ts';
-import { canBeMessages, countByHost, hasRails, isVariantOf, TRANSPORTS_OF } from './possible.ts';
+import { canBeMessages, countByHost, hasCollnet, hasRails, isVariantOf, TRANSPORTS_OF } from './possible.ts';
 import type { ConnectionBuffer, DeviceName, TuningRow, Variant, WrittenPlan } from './types.ts';
 import { check, checkWhole } from './plan-error.ts';
 export { PlanError } from './plan-error.ts';
@@ -48,7 +48,9 @@ export function validatePlan(plan: WrittenPlan, isBound = true): void {
   checkWhole('spinNanoseconds', spinNanoseconds, 0, MAX_SPIN_NANOSECONDS);
   check(/^[0-9a-f]{32}$/.test(token), 'token: expected 32 hexadecimal digits');
   validateTuning(plan.tuning, channels.length, plan.device);
-  if (isBound) validateRails(plan);
+  if (!isBound) return;
+  validateRails(plan);
+  validateCollnet(plan);
 }
 
 function validateTransports({ device, transports }: WrittenPlan): void {
@@ -150,6 +152,12 @@ function validateTuning(rows: readonly TuningRow[], channels: number, device: De
   }
 }
 
+function validateCollnet({ peers, hosts, tuning }: WrittenPlan): void {
+  if (hasCollnet(countByHost(peers, hosts.length))) return;
+  const index = tuning.findIndex(({ variants }) => variants.some(({ algorithm }) => algorithm === 'collnet'));
+  check(index === -1, `tuning[${index}]: algorithm collnet needs several hosts with equally many ranks`);
+}
+
 function validateRails({ device, peers, hosts, tuning }: WrittenPlan): void {
   if (hasRails(device, countByHost(peers, hosts.length))) return;
   const index = tuning.findIndex(({ variants }) => variants.some(({ algorithm }) => algorithm === 'rail'));
@@ -162,6 +170,8 @@ function validateRails({ device, peers, hosts, tuning }: WrittenPlan): void {
 
 function whichRequires({ algorithm, requires }: Variant): string {
   const lacksAddresses = algorithm === 'copyEngine' && !requires.includes('publishedAddresses');
+  if (algorithm === 'collnet' && !requires.includes('networkReduction'))
+    return ' that does not require networkReduction';
   return lacksAddresses ? ' that does not require publishedAddresses' : '';
 }
 

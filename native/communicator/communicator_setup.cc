@@ -33,6 +33,19 @@ Status mapPlan(int descriptor, Mapping& mapping) {
   return {};
 }
 
+// The bits that are in the words of all ranks of a gather; none where it cannot be read.
+uint64_t commonBits(const Bytes& table) {
+  ByteReader reader(table);
+  uint64_t common = ~uint64_t(0);
+  for (uint32_t left = reader.u32(); left > 0 && common != 0; left--) {
+    const std::string one = reader.text();
+    uint64_t word = 0;
+    if (one.size() == sizeof word) std::memcpy(&word, one.data(), sizeof word);
+    common &= word;
+  }
+  return common;
+}
+
 }  // namespace
 
 Status Communicator::fromPlan(std::vector<std::byte> plan, int segmentFd, uint32_t rank, int listenFd,
@@ -278,11 +291,14 @@ void Communicator::runSetupBarrier() {
   ControlThread::get().post([self = shared_from_this()] { self->finishSetupBarrier(); });
 }
 
+// The barrier also brings what every rank's network can reduce.
 void Communicator::finishSetupBarrier() {
+  const uint64_t own = dataPath_->networkReductions();
   AgentClient::get().request(
-      FrameKind::gather, encodeBarrier(membership_, kSetUpRound), FrameKind::table, 0,
+      FrameKind::gather, encodeGather(membership_, kSetUpRound, std::as_bytes(std::span(&own, 1))), FrameKind::table, 0,
       [self = shared_from_this()](const Answer& answer) {
         if (answer.status.ok()) {
+          self->dataPath_->useNetworkReductions(commonBits(answer.payload));
           self->becomeReady(State::synchronizing);
         } else {
           self->failWith({answer.status.code, self->context() + ": " + answer.status.sentence}, false);

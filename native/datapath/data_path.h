@@ -104,6 +104,11 @@ class DataPath {
   // Barrier of the local ranks through the segment, on the calling thread.
   virtual Status nodeBarrier() = 0;
 
+  // What this rank's network can reduce on the way, when connect() has succeeded, as a set of bits that only data paths
+  // of one device read; 0: nothing. And what all ranks' networks can: no call asks for more.
+  virtual uint64_t networkReductions() const { return 0; }
+  virtual void useNetworkReductions(uint64_t) {}
+
   // This rank leaves in order, after so many collectives, and has nothing under way: peers of this host need not wait.
   virtual void leave(uint64_t collectives) = 0;
   // This rank has aborted the communicator: the same for those of its host that need it.

@@ -37,6 +37,10 @@ class Connections final : public PeerWatch {
   // Null only after an interrupt.
   Endpoint* ring(uint32_t channel, uint32_t peer, bool sends);
   Endpoint* pair(uint32_t peer, bool sends);
+  // The group of this rank's rail, which the network reduces.
+  Endpoint* group(bool sends) { return net_->group(sends); }
+  NetworkReductions networkReductions() const { return net_->networkReductions(); }
+  void useNetworkReductions(NetworkReductions agreed) { net_->useNetworkReductions(agreed); }
 
   bool idle() const;
   // Ring edges in the plan's order, then pair connections in order of first use.

@@ -45,7 +45,7 @@ Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunS
   for (size_t i = 0; i < operations.size(); i++) {
     Task& task = i == 0 ? launch.first : launch.more[i - 1];
     task.operation = operations[i];
-    NCCLRUN_TRY(chooseVariant(plan_, plan::kRequiresNotCaptured, task));
+    NCCLRUN_TRY(chooseVariant(plan_, satisfiedBy(task.operation), task));
     if (plan::Algorithm(task.variant.algorithm) != plan::Algorithm::ring) continue;
     task.firstChannel = nextChannel;
     nextChannel = (nextChannel + task.variant.channels) % plan_.header().channels;
@@ -59,6 +59,19 @@ Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunS
   if (status.ok()) issued_++;
   pending_.store(uint32_t(issued_ - nextTicket_), std::memory_order_relaxed);
   return status;
+}
+
+void HostCommunicator::useNetworkReductions(NetworkReductions agreed) {
+  agreed_.store(agreed, std::memory_order_release);
+  connections_->useNetworkReductions(agreed);
+}
+
+uint32_t HostCommunicator::satisfiedBy(const Operation& operation) const {
+  const NetworkReductions agreed = agreed_.load(std::memory_order_acquire);
+  if (agreed == 0) return plan::kRequiresNotCaptured;
+  const auto reduction = networkReduction(operation.type, operation.op);
+  const bool isReduced = reduction.has_value() && (agreed & bitOf(*reduction)) != 0;
+  return plan::kRequiresNotCaptured | (isReduced ? plan::kRequiresNetworkReduction : 0);
 }
 
 Status HostCommunicator::awaitRoom() {
@@ -200,6 +213,8 @@ class HostDataPath final : public DataPath {
   bool full() const override { return communicator_->full(); }
   Status awaitRoom() override { return communicator_->awaitRoom(); }
   Status nodeBarrier() override { return communicator_->nodeBarrier(); }
+  uint64_t networkReductions() const override { return communicator_->networkReductions(); }
+  void useNetworkReductions(uint64_t agreed) override { communicator_->useNetworkReductions(agreed); }
   void leave(uint64_t collectives) override { communicator_->leave(collectives); }
   void leaveAborted() override { communicator_->leaveAborted(); }
   void peerGone(uint32_t rank, const Status& why, bool) override { communicator_->peerGone(rank, why); }
@@ -211,12 +226,13 @@ class HostDataPath final : public DataPath {
   size_t edges(std::span<ncclrunEdge> out) const override { return communicator_->connections().list(out); }
   Status predict(const Operation& operation, double& microseconds) const override {
     Task task{.operation = operation};
-    Status status = chooseVariant(communicator_->plan(), plan::kRequiresNotCaptured, task);
+    Status status = chooseVariant(communicator_->plan(), communicator_->satisfiedBy(operation), task);
     microseconds = status.ok() ? predictedMicroseconds(task) : 0;
     return status;
   }
   Status variant(plan::Collective collective, uint64_t bytes, ncclrunVariant& out) const override {
-    return variantAt(communicator_->plan(), plan::kRequiresNotCaptured, collective, bytes, out);
+    const Operation usual{.collective = collective, .type = ncclFloat32, .op = ncclSum};
+    return variantAt(communicator_->plan(), communicator_->satisfiedBy(usual), collective, bytes, out);
   }
   void info(ncclrunCommInfo& out) const override {
     const auto& plan = communicator_->plan();

@@ -32,6 +32,10 @@ class HostCommunicator final : public Launcher {
   bool full() const { return pending_.load(std::memory_order_relaxed) >= kQueueDepth; }
   Status awaitRoom();
   Status nodeBarrier();
+  void useNetworkReductions(NetworkReductions agreed);
+  NetworkReductions networkReductions() const { return connections_->networkReductions(); }
+  // Requirements of variants (bits of plan::kRequires…) that an operation fulfils.
+  uint32_t satisfiedBy(const Operation& operation) const;
   void leave(uint64_t collectives);
   void leaveAborted();
   void peerGone(uint32_t rank, const Status& why);
@@ -68,6 +72,8 @@ class HostCommunicator final : public Launcher {
   std::unique_ptr<OperationRunner> runner_;
   std::unique_ptr<CallCheck> calls_;
   std::vector<std::string> hostNames_;
+
+  std::atomic<NetworkReductions> agreed_{0};  // what the network reduces for all ranks
 
   mutable std::mutex mutex_;
   std::condition_variable ticketChanged_;

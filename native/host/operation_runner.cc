@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "algorithm/collnet.h"
 #include "algorithm/direct.h"
 #include "algorithm/rail.h"
 #include "algorithm/ring.h"
@@ -154,6 +155,29 @@ bool OperationRunner::buildRail(const Task& task, Algorithm algorithm) {
   return true;
 }
 
+bool OperationRunner::buildCollnet(const Task& task, Algorithm algorithm) {
+  const RailPosition place = railPosition(plan_, rank_);
+  Block& block = addBlock(task, algorithm);
+  const auto add = [&block](Endpoint* receives, Endpoint* sends) {
+    block.receives.push_back(receives);
+    block.sends.push_back(sends);
+    return receives != nullptr && sends != nullptr;
+  };
+  for (uint32_t local = 0; local < place.locals; local++) {
+    const uint32_t peer = plan_.member(place.host, local);
+    if (peer != rank_ && !add(connections_.pair(peer, false), connections_.pair(peer, true))) return false;
+  }
+  if (!add(connections_.group(false), connections_.group(true))) return false;
+  block.parts = place.locals;
+  Work work = workOf(task);
+  work.hosts = place.hosts;
+  work.host = place.host;
+  work.locals = place.locals;
+  work.local = place.local;
+  block.works.push_back(work);
+  return true;
+}
+
 // Connects the root with all other ranks, and these with the root.
 bool OperationRunner::buildStar(const Task& task, Algorithm algorithm) {
   if (task.operation.peer == rank_) return buildDirect(task, algorithm);
@@ -219,6 +243,7 @@ bool OperationRunner::build(const Task& task) {
       if (algorithm == plan::Algorithm::directOneShot) return buildDirect(task, directOneShotAllReduce<P>);
       if (algorithm == plan::Algorithm::directTwoShot) return buildDirect(task, directTwoShotAllReduce<P>);
       if (rail) return buildRail(task, railAllReduce<P>);
+      if (algorithm == plan::Algorithm::collnet) return buildCollnet(task, collnetAllReduce<P>);
       return tree ? buildTree(task, treeAllReduce<P>) : buildRing(task, ringAllReduce<P>, channels);
     case Collective::allGather:
       if (rail) return buildRail(task, railAllGather<P>);

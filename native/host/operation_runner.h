@@ -62,6 +62,7 @@ class OperationRunner {
   bool buildStar(const Task& task, Algorithm algorithm);
   bool buildTree(const Task& task, Algorithm algorithm);
   bool buildRail(const Task& task, Algorithm algorithm);
+  bool buildCollnet(const Task& task, Algorithm algorithm);
   bool buildBarrier(const Task& task);
   bool build(const Task& task);
   // Of what was built.

@@ -42,8 +42,9 @@ enum class Collective : uint8_t {
 inline constexpr uint32_t kRequiresRegisteredBuffers = 1;
 inline constexpr uint32_t kRequiresNotCaptured = 2;
 inline constexpr uint32_t kRequiresPublishedAddresses = 4;
-inline constexpr uint32_t kRequiresWholeLines = 8;  // stores of 128 bytes arrive whole between all ranks
-inline constexpr uint32_t kRequiresHostSlots = 16;  // the network is one that cannot reach a GPU's memory
+inline constexpr uint32_t kRequiresWholeLines = 8;         // stores of 128 bytes arrive whole between all ranks
+inline constexpr uint32_t kRequiresNetworkReduction = 32;  // the network reduces the call's type and operator
+inline constexpr uint32_t kRequiresHostSlots = 16;         // the network is one that cannot reach a GPU's memory
 
 // A variant's flag: the collective is carried out as sends and receives with blocks of their own where the call allows
 // it, and has no more channels than such a message.

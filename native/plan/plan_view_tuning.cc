@@ -45,6 +45,10 @@ Status PlanView::checkRow(uint32_t index) const {
         !hasRails(device, header_.hosts, countRanksOfEachHost()))
       return wrongPlan(std::string("chooses rails for ") + nameOf(collective) + " in tuning row " + number(index) +
                        ", and its hosts have no equal numbers of ranks, or more than a block has connections");
+    if (this->variant(variant).algorithm == uint8_t(plan::Algorithm::collnet) &&
+        (header_.hosts < 2 || countRanksOfEachHost() == 0))
+      return wrongPlan(std::string("chooses collnet for ") + nameOf(collective) + " in tuning row " + number(index) +
+                       ", and its hosts have no equal numbers of ranks, or there is one alone");
     if (device == plan::Device::cuda && header_.hosts > 1 &&
         !hasVariantBetweenGpuHosts(collective, this->variant(variant), header_.ranks, header_.pairChannels))
       return wrongPlan("chooses " + nameOf(this->variant(variant)) + " for " + nameOf(collective) + " in tuning row " +

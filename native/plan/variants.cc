@@ -23,6 +23,10 @@ bool hasVariant(Device device, Collective collective, const plan::VariantRecord&
   const bool direct = algorithm == Algorithm::directOneShot;
   const bool rail = algorithm == Algorithm::rail;
   const bool isLL = variant.protocol == uint8_t(Protocol::ll);
+  if (algorithm == Algorithm::collnet) {
+    return device == Device::host && collective == Collective::allReduce &&
+           variant.protocol == uint8_t(Protocol::simple) && (variant.requires_ & plan::kRequiresNetworkReduction) != 0;
+  }
   if (rail && variant.protocol != uint8_t(Protocol::simple) && (device == Device::host || !isLL)) return false;
   if (algorithm == Algorithm::copyEngine) {
     return device == Device::cuda && (variant.requires_ & plan::kRequiresPublishedAddresses) != 0 &&

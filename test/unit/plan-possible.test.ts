@@ -33,7 +33,7 @@ function variants(device: DeviceName, requires: readonly Precondition[]): string
   });
 }
 
-const messages = 'ring.P tree.P directTwoShot.P directOneShot.P copyEngine.P collnet.P';
+const messages = 'ring.P tree.P directTwoShot.P directOneShot.P copyEngine.P';
 
 const all = (device: DeviceName, algorithm: AlgorithmName, protocol: ProtocolName): string[] =>
   COLLECTIVES.filter((collective) => canBeMessages(device, collective, { algorithm, protocol }));
@@ -60,6 +60,13 @@ describe('the variants that exist', () => {
       'barrier: ring.P directOneShot.P',
     ];
     expect(variants(device, requires)).toEqual(rows.map((row) => row.replaceAll('P', protocols)));
+  });
+
+  test('the host device has an all-reduce of which the network reduces a part', () => {
+    const requires = ['networkReduction'] as const;
+    const found = (device: DeviceName) => variants(device, requires).filter((row) => row.includes('collnet'));
+    expect(found('host')).toEqual([expect.stringMatching(/^allReduce: .* collnet\.simple$/u)]);
+    expect(found('cuda')).toEqual([]);
   });
 
   test('operations that move data can be messages on GPUs, directly and by protocol Simple', () => {

@@ -1,6 +1,6 @@
 /** From collective and size to the variants that serve it, on the host device. */
 import { COLLECTIVES } from '../../plan/layout.ts';
-import { hasRails } from '../../plan/possible.ts';
+import { hasCollnet, hasRails } from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import {
   CHUNK_BYTES,
@@ -68,10 +68,22 @@ export function hostTuningBetween(situation: Situation, channels: number, prefer
     const fastest = steps.map(({ upToBytes, algorithm }) => simple(upToBytes, algorithm));
     const best = collective === 'sendRecv' ? fastest : preferred(collective, fastest, rails, preferences);
     const count = collective === 'sendRecv' || collective === 'barrier' ? 1 : channels;
+    const reduced = collective === 'allReduce' && hasCollnet(situation) && wantsCollnet(preferences);
     return best
       .map(rowOf(collective, count))
+      .map((row) => (reduced ? { ...row, variants: [BY_NETWORK, ...row.variants] } : row))
       .map((row, index, rows) => withTimes(row, rows[index - 1]?.upToBytes ?? 0, situation));
   });
+}
+
+/** Where the network reduces the call's type and operator. */
+const BY_NETWORK: Variant = {
+  ...variantOnHost({ algorithm: 'collnet', protocol: 'simple' }, 1),
+  requires: ['networkReduction'],
+};
+
+function wantsCollnet({ collnet, algorithms }: Preferences): boolean {
+  return collnet && (algorithms.get('allReduce')?.has('collnet') ?? true);
 }
 
 /** Beyond it a row's line goes on. */

@@ -18,8 +18,10 @@ enum class OobKind : uint32_t {
   endTaken = 7,  // that message has arrived: the other rank may close the connection, where it leaves no open receives
   call = 8,      // of ranks on GPUs: this rank has called the collective `call`
   stop = 9,      // as goodbye, which follows: the other rank is to send its last message on `channel` before
+  groupOffer = 10,  // `handle` at which this rank waits for the group of its rail, which the network reduces
+  noGroup = 11,     // this rank has no such group
 };
-inline constexpr OobKind kLastOobKind = OobKind::stop;
+inline constexpr OobKind kLastOobKind = OobKind::noGroup;
 
 inline constexpr size_t kCallBytes = 40;
 
@@ -35,7 +37,7 @@ struct OobMessage {
   uint32_t openReceives = 0;        // of endTaken: receives that are still open, to be filled by empty messages
   uint64_t collectives = 0;         // of a goodbye in order: as Doorbell::left has it; 0: not said
   uint64_t timeoutNanoseconds = 0;  // of an introduction: the sender's timeout, in which it sends several heartbeats
-  Handle handle = {};               // of an offer
+  Handle handle = {};               // of an offer or a groupOffer
   std::array<std::byte, kCallBytes> call = {};  // of a call: a StepCall
   std::array<char, 64> network = {};            // of an introduction: name of the sender's network; NUL-terminated
   // Of a goodbye: how the ranks' calls differ, or which error was the reason; NUL-terminated.

@@ -53,11 +53,14 @@ Status NetTransport::start() {
   NCCLRUN_TRY(silenceTimeout(timeoutNanoseconds_));
   prepareOpenFiles(maxConnections());
   NCCLRUN_TRY(startNetworks());
-  return proxy_.start({.outOfBand = outOfBand_->eventDescriptor(),
-                       .network = network_->eventDescriptor(),
-                       .tickNanoseconds = outOfBand_->tickNanoseconds(),
-                       .pauseNanoseconds = kPauseNanoseconds,
-                       .lingerNanoseconds = device_ == nullptr ? 0 : kLingerNanoseconds});
+  NCCLRUN_TRY(makeGroup());
+  NCCLRUN_TRY(proxy_.start({.outOfBand = outOfBand_->eventDescriptor(),
+                            .network = network_->eventDescriptor(),
+                            .tickNanoseconds = outOfBand_->tickNanoseconds(),
+                            .pauseNanoseconds = kPauseNanoseconds,
+                            .lingerNanoseconds = device_ == nullptr ? 0 : kLingerNanoseconds}));
+  if (group_ != nullptr) moveGroup();
+  return {};
 }
 
 Status NetTransport::addressOf(uint32_t rank, net::Address& out) const {
@@ -185,6 +188,7 @@ Status NetTransport::connected() const {
     const auto& [peer, channel, sends] = key;
     if (!endpoint->connection().isOpen() && (!isPair(channel) || sends)) return {ncclInProgress, "connecting"};
   }
+  if (group_ != nullptr && !group_->isDecided()) return {ncclInProgress, "connecting"};
   return {};
 }
 
@@ -240,7 +244,7 @@ bool NetTransport::idle() const {
   for (NetEndpoint& each : list_) {
     if (!each.connection().isIdle()) return false;
   }
-  return true;
+  return group_ == nullptr || group_->isIdle();
 }
 
 void NetTransport::checkPeers() {
@@ -282,7 +286,10 @@ Proxy::Work::Outcome NetTransport::onNetwork(bool fromNetwork) {
   }
   judgeFailures();
   if (hasChanged) ring(own_);
-  return {.isWatched = isWatched, .hasMoved = hasChanged, .isPolled = false};
+  const Outcome ofGroup = advanceGroup();
+  return {.isWatched = isWatched || ofGroup.isWatched,
+          .hasMoved = hasChanged || ofGroup.hasMoved,
+          .isPolled = ofGroup.isPolled};
 }
 
 // Kernels tell nobody what they have posted or freed, so all counters are looked at as long as kernels may run.

@@ -15,12 +15,14 @@
 #include "net/proxy/net_endpoint.h"
 #include "net/proxy/peer_states.h"
 #include "net/proxy/proxy.h"
+#include "net/proxy/rail_group.h"
+#include "net/proxy/rail_group_endpoint.h"
 #include "net/transport.h"
 #include "plan/plan_view.h"
 
 namespace ncclrun {
 
-class NetTransport final : public Transport, private Proxy::Work, private NetEndpointOwner {
+class NetTransport final : public Transport, private Proxy::Work, private NetEndpointOwner, private RailGroupOwner {
  public:
   // Lets connections in if `listenFd` is not -1; takes it over in any case. current: the call under way. own: this
   // rank's doorbell. device: whose kernels play the blocks; null: blocks do.
@@ -44,6 +46,12 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   net::Network& network() const { return *network_; }
   // Of the network, which carries the connection.
   uint32_t deviceOf(uint32_t peer, uint32_t channel, bool sends) const;
+  // This rank's side of the group of its rail. Null: the plan has no use for groups.
+  Endpoint* group(bool sends);
+  // What this rank's group can reduce, when connected(); none: it has no group.
+  NetworkReductions networkReductions() const;
+  // What the groups of all ranks can, which they have agreed on: groups are of no use where that is nothing.
+  void useNetworkReductions(NetworkReductions agreed);
   // Tells a rank of another host which collective this one has called. Any thread.
   void sendCall(uint32_t peer, const StepCall& call);
   // The program has destroyed the communicator; its graphs may still run.
@@ -63,6 +71,13 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   void moveFor(NetEndpoint& endpoint) override;
   void watch(NetEndpoint& endpoint) override;
   Status whyGone(NetEndpoint& endpoint) override;
+
+  void moveGroup() override;
+  Status whyGroupGone() override;
+  Status makeGroup();
+  void offerGroup(const net::Handle* handle);
+  void onGroupMessage(uint32_t peer, const net::OobMessage& message);
+  Outcome advanceGroup();
 
   // NCCLRUN_NET_TIMEOUT.
   static Status silenceTimeout(uint64_t& nanoseconds);
@@ -135,6 +150,9 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   std::map<Key, std::unique_ptr<NetEndpoint>> endpoints_;
   std::map<std::pair<uint32_t, uint32_t>, net::Handle> offers_;  // by peer and channel: that nobody has asked for yet
   std::set<uint32_t> foreign_;                                   // peers on another network
+  std::unique_ptr<RailGroup> group_;                             // null: the plan has no use for one
+  std::vector<uint32_t> groupRanks_;                             // its members, by host
+  std::unique_ptr<RailGroupEndpoint> groupSends_, groupReceives_;
   NetEndpointList list_;  // the same endpoints, for whoever goes through all of them without the mutex
 
   std::mutex outOfBandMutex_;  // of outOfBand_

@@ -137,6 +137,7 @@ void NetTransport::takeLastMessages() {
 void NetTransport::onEnd() {
   sendGoodbye();
   for (NetEndpoint& each : list_) each.connection().close();
+  if (group_ != nullptr) group_->close();
 }
 
 }  // namespace ncclrun

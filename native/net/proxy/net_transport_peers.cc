@@ -90,6 +90,8 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
     return;
   }
   if (isForeign(peer)) return;
+  if (message.kind == net::OobKind::groupOffer || message.kind == net::OobKind::noGroup)
+    return onGroupMessage(peer, message);
   if (message.kind == net::OobKind::request) {
     // Kernels' connections are made at both ends by themselves, and their memory not on this thread.
     if (device_ == nullptr && planned(peer, message.channel)) find(peer, message.channel, false);
