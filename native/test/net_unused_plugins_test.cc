@@ -12,9 +12,7 @@ using ncclrun::net::plugin::reportWishedPlugins;
 
 namespace {
 
-std::string otherPath(const char* kind) {
-  return std::string(NCCLRUN_TEST_PLUGINS) + "/libnccl-" + kind + "-other.so";
-}
+std::string otherPath(const char* kind) { return std::string(NCCLRUN_TEST_PLUGINS) + "/libnccl-" + kind + "-other.so"; }
 
 // The lines that `body` logs at `level`.
 template <typename Body>
@@ -40,9 +38,7 @@ size_t linesOf(const std::string& text) { return size_t(std::count(text.begin(),
 
 std::string reported() { return logged("WARN", reportWishedPlugins); }
 
-void nothingIsSaidOfWhatIsNotAskedFor() {
-  EXPECT(reported().empty());
-}
+void nothingIsSaidOfWhatIsNotAskedFor() { EXPECT(reported().empty()); }
 void nothingIsSaidOfNone() {
   setenv("NCCL_TUNER_PLUGIN", "none", 1);
   setenv("NCCL_PROFILER_PLUGIN", "", 1);
@@ -62,14 +58,16 @@ void aTunerIsNamedOnceWithItsVersions() {
 void aProfilerIsFoundByItsName() {
   setenv("NCCL_PROFILER_PLUGIN", "other", 1);
   const std::string text = reported();
-  expectWords(text, "NCCL_PROFILER_PLUGIN=other: other exports ncclProfiler_v1, ncclProfiler_v4. ncclrun calls no "
-                    "profiler: ");
+  expectWords(text,
+              "NCCL_PROFILER_PLUGIN=other: other exports ncclProfiler_v1, ncclProfiler_v4. ncclrun calls no "
+              "profiler: ");
   EXPECT(linesOf(text) == 1);
 }
 void aLibraryThatIsNotThere() {
   setenv("NCCL_TUNER_PLUGIN", "nowhere", 1);
-  expectWords(reported(), "NCCL_TUNER_PLUGIN=nowhere: nowhere: cannot open shared object file: No such file or "
-                          "directory; libnccl-tuner-nowhere.so: cannot open shared object file");
+  expectWords(reported(),
+              "NCCL_TUNER_PLUGIN=nowhere: nowhere: cannot open shared object file: No such file or "
+              "directory; libnccl-tuner-nowhere.so: cannot open shared object file");
 }
 void aLibraryWithoutATuner() {
   setenv("NCCL_TUNER_PLUGIN", otherPath("profiler").c_str(), 1);

@@ -20,7 +20,8 @@ constexpr Kind kKinds[] = {
     {"tuner",
      "NCCL_TUNER_PLUGIN",
      {"ncclTunerPlugin", 2, 6},
-     "ncclrun calls no tuner: its planner chooses algorithms, protocols and channels, and 'ncclrun tune' measures them"},
+     "ncclrun calls no tuner: its planner chooses algorithms, protocols and channels, and 'ncclrun tune' measures "
+     "them"},
     {"profiler",
      "NCCL_PROFILER_PLUGIN",
      {"ncclProfiler", 1, 6},

@@ -13,7 +13,7 @@ struct table {
   const char* name;
   int (*functions[5])(void);
 };
-#define TABLE(symbol) \
+#define TABLE(symbol)                        \
   EXPORTED extern const struct table symbol; \
   const struct table symbol = {"Other", {never, never, never, never, never}}
 
