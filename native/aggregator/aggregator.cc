@@ -23,8 +23,7 @@ Status Aggregator::make(const AggregatorConfig& config, std::unique_ptr<Aggregat
   made->listener_ = made->acceptor_->open(config.token, [] {});
   NCCLRUN_TRY(Server::make(config.limits, made->server_));
   made->stop_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!made->stop_.valid())
-    return {ncclSystemError, std::string("the aggregator: eventfd: ") + std::strerror(errno)};
+  if (!made->stop_.valid()) return {ncclSystemError, std::string("the aggregator: eventfd: ") + std::strerror(errno)};
   NCCLRUN_TRY(made->server_->watch(made->stop_.get()));
   NCCLRUN_TRY(made->server_->watch(made->acceptor_->eventDescriptor()));
   try {

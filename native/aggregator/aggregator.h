@@ -1,5 +1,5 @@
-// An aggregator: the reduction server of a job. Members of groups connect to it over TCP, prove that they know the job's
-// token, contribute, and receive what all have contributed together.
+// An aggregator: the reduction server of a job. Members of groups connect to it over TCP, prove that they know the
+// job's token, contribute, and receive what all have contributed together.
 #pragma once
 #include <atomic>
 #include <memory>

@@ -49,8 +49,8 @@ class AggregatorGroup final : public net::CollectiveGroup {
   struct Collective {
     const std::byte* send = nullptr;
     std::byte* receive = nullptr;
-    FrameHeader header;        // of its next contribution
-    uint64_t received = 0;     // bytes of the result
+    FrameHeader header;     // of its next contribution
+    uint64_t received = 0;  // bytes of the result
   };
 
   Status neitherGathersNorScatters() const {
@@ -58,7 +58,8 @@ class AggregatorGroup final : public net::CollectiveGroup {
   }
   Collective& at(uint32_t sequence) { return collectives_[sequence % net::kMaxCollectives]; }
   Status dead(ncclResult_t code, const std::string& why) { return dead_ = {code, connection_.server + ": " + why}; }
-  Status advance();
+  // Moves what can be moved; dead_ says what failed.
+  void advance();
   void contribute();
   Status receive();
   Status expectPayload();
@@ -87,9 +88,9 @@ Status AggregatorGroup::iallreduce(const net::RegisteredBuffer& send, const net:
   if (!dead_.ok()) return dead_;
   const size_t size = elementBytes(reduction.type);
   if (count == 0 || count > kMaxBytes / size)
-    return {ncclInvalidArgument, formatSentence("%s: a collective has 1 to %llu bytes, not %zu elements of %zu bytes",
-                                                connection_.server.c_str(), static_cast<unsigned long long>(kMaxBytes),
-                                                count, size)};
+    return {ncclInvalidArgument,
+            formatSentence("%s: a collective has 1 to %llu bytes, not %zu elements of %zu bytes",
+                           connection_.server.c_str(), static_cast<unsigned long long>(kMaxBytes), count, size)};
   if (next_ - oldest_ == net::kMaxCollectives) return {};
   Collective& made = at(next_);
   made = {};
@@ -101,7 +102,8 @@ Status AggregatorGroup::iallreduce(const net::RegisteredBuffer& send, const net:
   made.header.sequence = next_++;
   made.header.totalBytes = count * size;
   out = reinterpret_cast<net::Request*>(&made);
-  return advance();
+  advance();  // test() reports what fails
+  return {};
 }
 
 // Queues chunks as far as the window allows. They are written from the caller's memory.
@@ -168,26 +170,25 @@ Status AggregatorGroup::receive() {
   }
 }
 
-Status AggregatorGroup::advance() {
+void AggregatorGroup::advance() {
   const uint64_t now = nowNanoseconds();
   if (now - polledAt_ > kPollGap) heardAt_ = now;
   polledAt_ = now;
   contribute();
   writer_.flush(connection_.socket.get());  // that the connection has ended is seen when it is read
-  NCCLRUN_TRY(receive());
+  if (!receive().ok()) return;
   if (chunksReceived_ == chunksBegun_) heardAt_ = now;
-  if (now - heardAt_ <= connection_.timeout) return {};
-  return dead(ncclRemoteError, formatSentence("it has been silent for %.0f s", double(connection_.timeout) / 1e9));
+  if (now - heardAt_ > connection_.timeout)
+    dead(ncclRemoteError, formatSentence("it has been silent for %.0f s", double(connection_.timeout) / 1e9));
 }
 
 Status AggregatorGroup::test(net::Request* request, bool& done) {
-  done = false;
-  if (!dead_.ok()) return dead_;
-  NCCLRUN_TRY(advance());
+  if (dead_.ok()) advance();
+  // Results that came before a failure are right.
   const uint32_t sequence = reinterpret_cast<Collective*>(request)->header.sequence;
-  if (sequence != oldest_ || receiving_ == oldest_) return {};
+  done = sequence == oldest_ && receiving_ != oldest_;
+  if (!done) return dead_;
   oldest_++;
-  done = true;
   return {};
 }
 

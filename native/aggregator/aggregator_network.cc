@@ -89,8 +89,8 @@ Status AggregatorListener::start(std::span<const net::Handle> handles, uint32_t 
     all.insert(all.end(), member.number.begin(), member.number.end());
   }
   if (handles[rank] != handle_)
-    return {ncclInvalidArgument,
-            formatSentence("the collective network %s: member %u listens at another handle", networkName().c_str(), rank)};
+    return {ncclInvalidArgument, formatSentence("the collective network %s: member %u listens at another handle",
+                                                networkName().c_str(), rank)};
   // All members, and nobody else, derive the same identifier; it also chooses the server.
   const Sha256Digest digest = hmacSha256(servers_.token, all);
   join_.rank = rank;
@@ -124,7 +124,8 @@ Status AggregatorListener::awaitOthers(std::unique_ptr<net::CollectiveGroup>& ou
     if (header.magic != kFrameMagic) return {ncclInternalError, server_ + " sends what this protocol does not have"};
     if (header.kind == FrameKind::heartbeat && header.bytes == 0) continue;
     if (header.kind == FrameKind::joined && header.bytes == 0) {
-      out = makeAggregatorGroup({.socket = std::move(socket_), .server = server_, .timeout = servers_.timeout}, reader_);
+      out =
+          makeAggregatorGroup({.socket = std::move(socket_), .server = server_, .timeout = servers_.timeout}, reader_);
       return {};
     }
     if (header.kind != FrameKind::failed || header.bytes == 0 || header.bytes > kMaxSentenceBytes)
@@ -149,8 +150,8 @@ class AggregatorNetwork final : public net::CollectiveNetwork {
 
   Status listen(uint32_t device, net::Handle& handle, std::unique_ptr<net::CollectiveListener>& out) override {
     if (device != 0)
-      return {ncclInvalidArgument, formatSentence("the collective network %s: there is no device %u",
-                                                  networkName().c_str(), device)};
+      return {ncclInvalidArgument,
+              formatSentence("the collective network %s: there is no device %u", networkName().c_str(), device)};
     MemberHandle member;
     if (!net::fillRandom(member.number.data(), member.number.size()))
       return {ncclSystemError, "the system gives no random numbers"};

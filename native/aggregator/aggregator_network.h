@@ -14,7 +14,7 @@ struct NetworkConfig {
   std::vector<net::Handle> servers;  // of the job's aggregators: Aggregator::handle()
   net::Token token = {};
   std::string interface = {}, address = {};  // of this host: where connections come from
-  uint64_t timeout = 20'000'000'000;      // nanoseconds without a sign of life of an aggregator
+  uint64_t timeout = 20'000'000'000;         // nanoseconds without a sign of life of an aggregator
 };
 
 Status makeAggregatorNetwork(const NetworkConfig& config, std::unique_ptr<net::CollectiveNetwork>& out);

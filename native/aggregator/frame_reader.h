@@ -25,7 +25,7 @@ class FrameReader {
 
  private:
   FrameHeader header_, next_;
-  size_t nextFilled_ = 0;     // bytes of next_
+  size_t nextFilled_ = 0;      // bytes of next_
   std::byte* into_ = nullptr;  // for left_ bytes
   size_t left_ = 0;
   int error_ = 0;  // errno; 0: the other side has closed the connection

@@ -12,7 +12,8 @@ class FrameWriter {
   enum class Flushed { all, some, closed };
 
   // `payload` stays valid until the frame is written, at least as long as `owner` exists.
-  void queue(const FrameHeader& header, const std::byte* payload = nullptr, std::shared_ptr<const void> owner = nullptr);
+  void queue(const FrameHeader& header, const std::byte* payload = nullptr,
+             std::shared_ptr<const void> owner = nullptr);
   // Writes what can be written without blocking. closed: the connection has ended, which reading it explains.
   Flushed flush(int socket);
   bool isEmpty() const { return frames_.empty(); }

@@ -84,8 +84,8 @@ bool Group::begin(Member& member) {
     return true;
   }
   if (member.begun >= contributedUpTo_) {
-    fail(ncclInvalidUsage, describe(leftRank_) + " has left the group, and " + describe(rank) + " calls " +
-                               describeCollective(header));
+    fail(ncclInvalidUsage,
+         describe(leftRank_) + " has left the group, and " + describe(rank) + " calls " + describeCollective(header));
     return true;
   }
   Slot& slot = slots_[member.begun % kWindow];

@@ -46,10 +46,10 @@ class Group {
  private:
   // The chunk that is number k modulo kWindow of the group.
   struct Slot {
-    FrameHeader header;       // of whoever came first
-    uint32_t first = 0;       // its rank
-    uint32_t begun = 0;       // members whose header has come
-    uint32_t complete = 0;    // members whose payload has come
+    FrameHeader header;        // of whoever came first
+    uint32_t first = 0;        // its rank
+    uint32_t begun = 0;        // members whose header has come
+    uint32_t complete = 0;     // members whose payload has come
     std::vector<Chunk> parts;  // by rank
   };
 
@@ -70,9 +70,9 @@ class Group {
   std::vector<std::string> peers_;
   uint32_t present_ = 0, joined_ = 0;
   std::array<Slot, kWindow> slots_;
-  uint64_t completed_ = 0;              // chunks
-  uint64_t contributedUpTo_ = ~0ull;    // chunks that a member contributed before it left
-  uint32_t leftRank_ = 0;               // that member
+  uint64_t completed_ = 0;            // chunks
+  uint64_t contributedUpTo_ = ~0ull;  // chunks that a member contributed before it left
+  uint32_t leftRank_ = 0;             // that member
   Status failure_;
   std::shared_ptr<const std::string> sentence_;  // of failure_, as it is sent
   std::vector<Member*> changed_;

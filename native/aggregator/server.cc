@@ -131,7 +131,8 @@ void Server::handlePayload(Member& member) {
 
 // The member is gone afterwards if its connection has ended.
 void Server::read(Member& member) {
-  for (int frames = 0; (frames < kFramesPerTurn || member.reader.hasHeader()) && !member.isPaused && !member.isBroken;) {
+  for (int frames = 0;
+       (frames < kFramesPerTurn || member.reader.hasHeader()) && !member.isPaused && !member.isBroken;) {
     switch (member.reader.step(member.socket.get())) {
       case FrameReader::Step::nothing:
         return;
@@ -147,8 +148,7 @@ void Server::read(Member& member) {
         break;
     }
   }
-  if (member.isBroken && member.discardedSince == 0)
-    return end(member, "it sends what this protocol does not have");
+  if (member.isBroken && member.discardedSince == 0) return end(member, "it sends what this protocol does not have");
   setInterest(member);
 }
 

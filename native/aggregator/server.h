@@ -15,7 +15,7 @@ namespace ncclrun::aggregator {
 struct ServerLimits {
   // Of chunks. Beyond it, a member's next chunk waits in its socket, but for the one that its group waits for.
   size_t memoryBytes = size_t(256) << 20;
-  uint64_t joinTimeout = 20'000'000'000;  // nanoseconds until all members of a group have joined
+  uint64_t joinTimeout = 20'000'000'000;     // nanoseconds until all members of a group have joined
   uint64_t silenceTimeout = 20'000'000'000;  // nanoseconds until a host that acknowledges nothing is lost
 };
 
@@ -58,7 +58,7 @@ class Server {
   std::unique_ptr<std::byte[]> discarded_;
   std::map<GroupId, std::shared_ptr<Group>> groups_;
   std::map<int, std::unique_ptr<Member>> members_;  // by descriptor
-  bool hasPaused_ = false;  // some member may be
+  bool hasPaused_ = false;                          // some member may be
   uint64_t nextTick_ = 0, nextHeartbeat_ = 0;
   std::atomic<size_t> memberCount_{0}, groupCount_{0}, usedBytes_{0}, mostBytes_{0};
 };

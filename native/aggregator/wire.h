@@ -42,13 +42,13 @@ enum class FrameKind : uint8_t {
 struct FrameHeader {
   uint32_t magic = kFrameMagic;
   FrameKind kind = FrameKind::heartbeat;
-  uint8_t type = 0;          // of a contribution and its result: ncclDataType_t
-  uint8_t op = 0;            // of these: ncclRedOp_t
-  uint8_t result = 0;        // of failed: ncclResult_t
-  uint32_t sequence = 0;     // of a contribution and its result: the collective, from 0, modulo 2^32
-  uint32_t bytes = 0;        // of the payload
-  uint64_t offset = 0;       // of the chunk in the collective
-  uint64_t totalBytes = 0;   // of the collective
+  uint8_t type = 0;         // of a contribution and its result: ncclDataType_t
+  uint8_t op = 0;           // of these: ncclRedOp_t
+  uint8_t result = 0;       // of failed: ncclResult_t
+  uint32_t sequence = 0;    // of a contribution and its result: the collective, from 0, modulo 2^32
+  uint32_t bytes = 0;       // of the payload
+  uint64_t offset = 0;      // of the chunk in the collective
+  uint64_t totalBytes = 0;  // of the collective
 };
 static_assert(sizeof(FrameHeader) == 32);
 

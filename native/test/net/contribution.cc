@@ -63,8 +63,7 @@ std::vector<char> serialOfNarrow(ncclDataType_t type, uint32_t members, size_t c
   for (uint32_t rank = 0; rank < members; rank++) {
     contributions[rank].resize(count * elementBytes(type));
     fillContribution(type, contributions[rank].data(), rank, count);
-    if (op == ncclAvg)
-      kReduceBase.scale[type](contributions[rank].data(), contributions[rank].data(), count, &factor);
+    if (op == ncclAvg) kReduceBase.scale[type](contributions[rank].data(), contributions[rank].data(), count, &factor);
     sources.push_back(contributions[rank].data());
   }
   std::vector<char> result(count * elementBytes(type));

@@ -29,6 +29,7 @@ struct Member {
   Status await(net::Request* request) {
     for (bool done = false; !done;) {
       if (Status status = group->test(request, done); !status.ok()) return status;
+      if (!done) std::this_thread::yield();
     }
     return {};
   }
