@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "aggregator/aggregator_group.h"
+#include "aggregator/frame_writer.h"
 #include "aggregator/quiet_peer.h"
 #include "base/clock.h"
 #include "net/socket/socket_connector.h"
