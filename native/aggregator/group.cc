@@ -68,8 +68,8 @@ void Group::join(Member& member) {
 }
 
 bool Group::isSound(const Member& member, const FrameHeader& header) const {
+  if (header.type >= ncclNumTypes || header.op >= ncclNumOps || joined_ < size_ || member.hasLeft) return false;
   const size_t element = elementBytes(ncclDataType_t(header.type));
-  if (element == 0 || header.op >= ncclNumOps || joined_ < size_ || member.hasLeft) return false;
   if (header.totalBytes % element != 0 || header.offset >= header.totalBytes || header.offset % kChunkBytes != 0)
     return false;
   return header.bytes == chunkBytesAt(header) && member.begun - member.resultsWritten() < kWindow;
