@@ -1,5 +1,5 @@
-// What a member may send an aggregator after the handshake: joins, contributions and whatever else, beside a member that
-// keeps to the protocol. The first byte chooses how far the two have come.
+// What a member may send an aggregator after the handshake: joins, contributions and whatever else, beside a member
+// that keeps to the protocol. The first byte chooses how far the two have come.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -26,7 +26,9 @@ struct Side {
     socket.reset(ends[0]);
     server.adopt(Descriptor(ends[1]), "here");
   }
-  void write(const void* data, size_t bytes) const { (void)send(socket.get(), data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT); }
+  void write(const void* data, size_t bytes) const {
+    (void)send(socket.get(), data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
   void join(uint32_t rank) const {
     FrameHeader header;
     header.kind = FrameKind::join;
