@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "aggregator/frame_writer.h"
@@ -20,7 +21,13 @@ class AggregatorGroup final : public net::CollectiveGroup {
  public:
   AggregatorGroup(GroupConnection connection, const FrameReader& reader)
       : connection_(std::move(connection)), reader_(reader), heardAt_(nowNanoseconds()), polledAt_(heardAt_) {}
-  ~AggregatorGroup() override { leave(); }
+  ~AggregatorGroup() override {
+    connection_.heartbeats.remove(this);
+    leave();
+  }
+  Status start() {
+    return connection_.heartbeats.add(this, [this] { beat(); });
+  }
 
   Status registerMemory(const net::Region& region, net::Registration& out) override {
     return net::registerForSockets(region, out);
@@ -57,10 +64,12 @@ class AggregatorGroup final : public net::CollectiveGroup {
     return {ncclInvalidUsage, connection_.server + " neither gathers nor scatters"};
   }
   Collective& at(uint32_t sequence) { return collectives_[sequence % net::kMaxCollectives]; }
-  Status dead(ncclResult_t code, const std::string& why) { return dead_ = {code, connection_.server + ": " + why}; }
+  Status dead(Status status);
+  Status dead(ncclResult_t code, const std::string& why) { return dead(Status{code, connection_.server + ": " + why}); }
   // Moves what can be moved; dead_ says what failed.
   void advance();
   void contribute();
+  void beat();
   Status receive();
   Status expectPayload();
   void resultArrived();
@@ -68,6 +77,7 @@ class AggregatorGroup final : public net::CollectiveGroup {
 
   const GroupConnection connection_;
   FrameReader reader_;
+  std::mutex writing_;  // of writer_: the thread of heartbeats writes, too
   FrameWriter writer_;
   Status dead_;  // an error: nothing but closing is allowed afterwards
   std::array<Collective, net::kMaxCollectives> collectives_;
@@ -106,8 +116,24 @@ Status AggregatorGroup::iallreduce(const net::RegisteredBuffer& send, const net:
   return {};
 }
 
-// Queues chunks as far as the window allows. They are written from the caller's memory.
+// Requests are under way no more: their memory is the caller's again.
+Status AggregatorGroup::dead(Status status) {
+  std::lock_guard lock(writing_);
+  writer_.clear();
+  return dead_ = std::move(status);
+}
+
+// What is queued goes on, too, where the caller does not poll.
+void AggregatorGroup::beat() {
+  std::lock_guard lock(writing_);
+  if (writer_.isEmpty()) writer_.queue({});
+  writer_.flush(connection_.socket.get());
+}
+
+// Writes chunks as far as the window allows, from the caller's memory. That the connection has ended is seen when it is
+// read.
 void AggregatorGroup::contribute() {
+  std::lock_guard lock(writing_);
   while (contributing_ != next_ && chunksBegun_ - chunksReceived_ < kWindow) {
     Collective& collective = at(contributing_);
     FrameHeader& header = collective.header;
@@ -117,6 +143,7 @@ void AggregatorGroup::contribute() {
     header.offset += header.bytes;
     if (header.offset == header.totalBytes) contributing_++;
   }
+  writer_.flush(connection_.socket.get());
 }
 
 // A header has come: finds memory for its payload.
@@ -160,10 +187,9 @@ Status AggregatorGroup::receive() {
         break;
       case FrameReader::Step::payload:
         if (reader_.header().kind == FrameKind::failed)
-          return dead_ = failureOf(reader_.header(), sentence_, connection_.server);
+          return dead(failureOf(reader_.header(), sentence_, connection_.server));
         resultArrived();
         contribute();
-        writer_.flush(connection_.socket.get());
         break;
     }
     heardAt_ = polledAt_;
@@ -175,7 +201,6 @@ void AggregatorGroup::advance() {
   if (now - polledAt_ > kPollGap) heardAt_ = now;
   polledAt_ = now;
   contribute();
-  writer_.flush(connection_.socket.get());  // that the connection has ended is seen when it is read
   if (!receive().ok()) return;
   if (chunksReceived_ == chunksBegun_) heardAt_ = now;
   if (now - heardAt_ > connection_.timeout)
@@ -203,8 +228,12 @@ void AggregatorGroup::leave() {
 
 }  // namespace
 
-std::unique_ptr<net::CollectiveGroup> makeAggregatorGroup(GroupConnection connection, const FrameReader& reader) {
-  return std::make_unique<AggregatorGroup>(std::move(connection), reader);
+Status makeAggregatorGroup(GroupConnection connection, const FrameReader& reader,
+                           std::unique_ptr<net::CollectiveGroup>& out) {
+  auto made = std::make_unique<AggregatorGroup>(std::move(connection), reader);
+  NCCLRUN_TRY(made->start());
+  out = std::move(made);
+  return {};
 }
 
 bool isReducible(net::Reduction reduction) {

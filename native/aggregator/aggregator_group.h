@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "aggregator/frame_reader.h"
+#include "aggregator/heartbeats.h"
 #include "base/descriptor.h"
 #include "net/collective_network.h"
 
@@ -14,10 +15,12 @@ struct GroupConnection {
   Descriptor socket;
   std::string server;    // "the aggregator at 10.0.0.9 port 4000"
   uint64_t timeout = 0;  // nanoseconds
+  Heartbeats& heartbeats;
 };
 
 // reader: what it has read already is kept.
-std::unique_ptr<net::CollectiveGroup> makeAggregatorGroup(GroupConnection connection, const FrameReader& reader);
+Status makeAggregatorGroup(GroupConnection connection, const FrameReader& reader,
+                           std::unique_ptr<net::CollectiveGroup>& out);
 
 // Whether aggregators reduce this.
 bool isReducible(net::Reduction reduction);

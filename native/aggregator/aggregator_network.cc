@@ -34,6 +34,7 @@ struct Servers {
   std::vector<net::ListenerAddress> addresses;
   net::Token token;
   uint64_t timeout;
+  std::unique_ptr<Heartbeats> heartbeats;
 };
 
 class AggregatorListener final : public net::CollectiveListener {
@@ -125,9 +126,11 @@ Status AggregatorListener::awaitOthers(std::unique_ptr<net::CollectiveGroup>& ou
     if (header.magic != kFrameMagic) return {ncclInternalError, server_ + " sends what this protocol does not have"};
     if (header.kind == FrameKind::heartbeat && header.bytes == 0) continue;
     if (header.kind == FrameKind::joined && header.bytes == 0) {
-      out =
-          makeAggregatorGroup({.socket = std::move(socket_), .server = server_, .timeout = servers_.timeout}, reader_);
-      return {};
+      return makeAggregatorGroup({.socket = std::move(socket_),
+                                  .server = server_,
+                                  .timeout = servers_.timeout,
+                                  .heartbeats = *servers_.heartbeats},
+                                 reader_, out);
     }
     if (header.kind != FrameKind::failed || header.bytes == 0 || header.bytes > kMaxSentenceBytes)
       return {ncclInternalError, server_ + " sends what this protocol does not have"};
@@ -170,7 +173,11 @@ class AggregatorNetwork final : public net::CollectiveNetwork {
 }  // namespace
 
 Status makeAggregatorNetwork(const NetworkConfig& config, std::unique_ptr<net::CollectiveNetwork>& out) {
-  Servers servers{.sockets = nullptr, .addresses = {}, .token = config.token, .timeout = config.timeout};
+  Servers servers{.sockets = nullptr,
+                  .addresses = {},
+                  .token = config.token,
+                  .timeout = config.timeout,
+                  .heartbeats = std::make_unique<Heartbeats>(config.timeout / kHeartbeatsPerTimeout)};
   for (const net::Handle& handle : config.servers) {
     const std::optional<net::ListenerAddress> address = net::decodeHandle(handle);
     if (!address.has_value()) return {ncclInvalidArgument, "a handle is not that of an aggregator"};

@@ -165,6 +165,20 @@ void Group::checkComplete(uint64_t now, uint64_t timeout) {
                                        missingRanks().c_str(), double(timeout) / 1e9));
 }
 
+void Group::checkSilence(uint64_t now, uint64_t timeout) {
+  uint64_t mostComplete = 0;
+  for (const Member* const member : members_) {
+    if (member != nullptr) mostComplete = std::max(mostComplete, member->complete);
+  }
+  for (const Member* const member : members_) {
+    if (member == nullptr || member->isPaused || member->hasLeft || hasFailed()) continue;
+    if (member->complete < mostComplete && now > member->heardAt && now - member->heardAt > timeout)
+      fail(ncclRemoteError, formatSentence("%s has been silent for %.0f s, while others wait for it: it is stopped, or "
+                                           "its host or the network is",
+                                           describe(member->join.rank).c_str(), double(timeout) / 1e9));
+  }
+}
+
 bool Group::isOver(uint64_t now, uint64_t timeout) const {
   return isEmpty() && (joined_ == size_ || now - since_ >= timeout);
 }

@@ -30,6 +30,8 @@ class Group {
   void remove(Member& member, const std::string& why);
   // Members wait for each other for the timeout at most.
   void checkComplete(uint64_t now, uint64_t timeout);
+  // A member that others wait for says nothing for the timeout at most.
+  void checkSilence(uint64_t now, uint64_t timeout);
   // Sends every member a frame that says that the aggregator is there.
   void sendHeartbeats();
 

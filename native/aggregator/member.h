@@ -24,6 +24,7 @@ struct Member {
   Join join;
   std::shared_ptr<Group> group;  // null: it has not joined yet
   const uint64_t since = nowNanoseconds();
+  uint64_t heardAt = since;     // nanoseconds
   uint64_t begun = 0;           // chunks whose header has come
   uint64_t complete = 0;        // of these, with all of the payload
   uint64_t discardedSince = 0;  // nanoseconds; not 0: the group has failed, and what this member sends is discarded

@@ -17,8 +17,8 @@
 namespace ncclrun::aggregator {
 namespace {
 
-constexpr uint64_t kTick = 100'000'000;  // ns
-constexpr uint64_t kHeartbeatsPerTimeout = 4;
+constexpr uint64_t kTick = 100'000'000;        // ns
+constexpr uint64_t kLateTick = 1'000'000'000;  // ns: this process was itself stopped, and counts silence anew
 // A member that has been sent its failure closes its connection; one that does not has it closed.
 constexpr uint64_t kDiscardFor = 5'000'000'000;  // ns
 // Frames that one member may have handled before the others have their turn.
@@ -131,6 +131,7 @@ void Server::handlePayload(Member& member) {
 
 // The member is gone afterwards if its connection has ended.
 void Server::read(Member& member) {
+  member.heardAt = nowNanoseconds();
   for (int frames = 0;
        (frames < kFramesPerTurn || member.reader.hasHeader()) && !member.isPaused && !member.isBroken;) {
     switch (member.reader.step(member.socket.get())) {
@@ -164,10 +165,14 @@ void Server::resumePaused() {
 }
 
 void Server::tick(uint64_t now) {
+  if (now - nextTick_ > kLateTick) {
+    for (const auto& [descriptor, member] : members_) member->heardAt = now;
+  }
   const bool isHeartbeatDue = now >= nextHeartbeat_;
   if (isHeartbeatDue) nextHeartbeat_ = now + limits_.silenceTimeout / kHeartbeatsPerTimeout;
   for (const auto& [id, group] : groups_) {
     group->checkComplete(now, limits_.joinTimeout);
+    group->checkSilence(now, limits_.silenceTimeout);
     if (isHeartbeatDue) group->sendHeartbeats();
     settle(*group);
   }

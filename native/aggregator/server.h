@@ -16,7 +16,7 @@ struct ServerLimits {
   // Of chunks. Beyond it, a member's next chunk waits in its socket, but for the one that its group waits for.
   size_t memoryBytes = size_t(256) << 20;
   uint64_t joinTimeout = 20'000'000'000;     // nanoseconds until all members of a group have joined
-  uint64_t silenceTimeout = 20'000'000'000;  // nanoseconds until a host that acknowledges nothing is lost
+  uint64_t silenceTimeout = 20'000'000'000;  // nanoseconds until a silent member is lost
 };
 
 class Server {

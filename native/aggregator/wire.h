@@ -7,7 +7,7 @@
 //   member → aggregator   contribution  payload: a chunk of what this member contributes
 //   aggregator → member   result        payload: the reduction of all members' contributions to that chunk
 //   aggregator → member   failed        payload: a sentence; the group has ended
-//   aggregator → member   heartbeat
+//   both                  heartbeat     whatever the callers do
 //   member → aggregator   leave         nothing follows, and no result is awaited
 //
 // Nothing but the order matches the chunks of the members. The headers of a chunk must be the same for all of them.
@@ -26,6 +26,8 @@ inline constexpr uint32_t kProtocolVersion = 1;
 inline constexpr uint32_t kChunkBytes = 256 << 10;
 // Chunks that a member may have contributed without having received their results.
 inline constexpr uint32_t kWindow = 8;
+// Heartbeats within the timeout after which silence is an error.
+inline constexpr uint64_t kHeartbeatsPerTimeout = 4;
 inline constexpr uint32_t kMaxMembers = 1024;
 inline constexpr uint32_t kMaxSentenceBytes = 1024;
 

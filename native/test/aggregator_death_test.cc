@@ -26,7 +26,8 @@ constexpr size_t kCounts[] = {1, 70'000, 1'500'000, 3, 300'000};
 // What the processes of a scenario share.
 struct Shared {
   std::atomic<uint64_t> diedAt{0};  // nanoseconds; 0: nobody has
-  std::atomic<uint32_t> connected{0}, complete{0};
+  std::atomic<uint32_t> complete{0};
+  std::atomic<pid_t> stopped{0};
 };
 Shared& shared() {
   static Shared* const memory = [] {
@@ -139,6 +140,41 @@ void aMemberIsKilledAtAnyMoment() {
   for (const int step : {0, 1, 2, 3, 5, 8, 13, 30, 80, 200, 500, 1500}) killMemberAt(step);
 }
 
+void aStoppedMemberIsNamed() {
+  const ServerProcess server({.silenceTimeout = 1'000'000'000});
+  const auto members = membersAt(server.handle, kMembers, 1'000'000'000);
+  inProcesses(*members, 2, [&](Member& member) {
+    OK(member.connect(members->handles));
+    int calls = 0;
+    const Status status = reduceUntilFailure(member, [&] {
+      if (member.rank == 2 && calls++ == 30) {
+        shared().diedAt = nowNanoseconds();
+        shared().stopped = getpid();
+        raise(SIGSTOP);
+      }
+    });
+    REFUSED(status, ncclRemoteError, "rank 2 (127.0.0.1 port ");
+    REFUSED(status, ncclRemoteError, "has been silent for 1 s");
+    const uint64_t took = nowNanoseconds() - shared().diedAt;
+    EXPECT(took > 500'000'000 && took < 3'000'000'000);
+    if (member.rank == 0) kill(shared().stopped, SIGKILL);
+  });
+}
+
+// It does not poll for more than twice the timeout, in which others wait for its contribution.
+void aSlowMemberIsNoError() {
+  const ServerProcess server({.silenceTimeout = 1'000'000'000});
+  const auto members = membersAt(server.handle, kMembers, 1'000'000'000);
+  inProcesses(*members, kMembers, [&](Member& member) {
+    OK(member.connect(members->handles));
+    reduceAndCompare(member, 1000, ncclFloat32, ncclSum);
+    const uint64_t until = nowNanoseconds() + 2'500'000'000;
+    while (member.rank == 1 && nowNanoseconds() < until) std::this_thread::yield();
+    reduceAndCompare(member, 1'000'000, ncclFloat32, ncclSum);
+    member.group.reset();
+  });
+}
+
 // Another process sends the aggregator a signal once the members have so many results.
 pid_t signalLater(const ServerProcess& server, int signal, uint32_t results) {
   const pid_t process = fork();
@@ -189,6 +225,8 @@ int main() {
   shared();  // before any process is forked
 #define RUN(body) isFine &= scenario(#body, body)
   RUN(aMemberIsKilledAtAnyMoment);
+  RUN(aStoppedMemberIsNamed);
+  RUN(aSlowMemberIsNoError);
   RUN(theAggregatorIsKilled);
   RUN(theAggregatorIsStopped);
   return isFine ? 0 : 1;

@@ -60,7 +60,8 @@ struct Raw {
   void serve() const {
     for (int i = 0; i < 4; i++) EXPECT(server.poll(0).ok());
   }
-  // The next frame but heartbeats that the aggregator has sent; false: it has sent none. A closed connection is `isClosed`.
+  // The next frame but heartbeats that the aggregator has sent; false: it has sent none. A closed connection is
+  // `isClosed`.
   bool take(FrameHeader& header, std::string& payload) {
     serve();
     do {
