@@ -27,7 +27,7 @@ Status Aggregator::make(const AggregatorConfig& config, std::unique_ptr<Aggregat
   NCCLRUN_TRY(made->server_->watch(made->stop_.get()));
   NCCLRUN_TRY(made->server_->watch(made->acceptor_->eventDescriptor()));
   try {
-    made->thread_ = startThread("aggregator", [aggregator = made.get()] { aggregator->serve(); });
+    made->thread_ = startThread("ncclrun-reduce", [aggregator = made.get()] { aggregator->serve(); });
   } catch (const std::system_error& refused) {
     return {ncclSystemError, std::string("the aggregator: ") + refused.what()};
   }
