@@ -6,7 +6,6 @@
 
 #include "aggregator/aggregator_group.h"
 #include "aggregator/frame_writer.h"
-#include "aggregator/quiet_peer.h"
 #include "base/clock.h"
 #include "net/socket/socket_connector.h"
 #include "net/socket/socket_network.h"
@@ -108,7 +107,6 @@ Status AggregatorListener::start(std::span<const net::Handle> handles, uint32_t 
 void AggregatorListener::introduce(Descriptor socket) {
   connector_.reset();
   socket_ = std::move(socket);
-  prepareMemberSocket(socket_.get(), servers_.timeout);
   FrameHeader header;
   header.kind = FrameKind::join;
   header.bytes = sizeof join_;

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <utility>
 
-#include "aggregator/quiet_peer.h"
 #include "base/clock.h"
 #include "base/limits.h"
 
@@ -50,7 +49,8 @@ Status Server::watch(int descriptor) {
 
 void Server::adopt(Descriptor socket, std::string peer) {
   const int descriptor = socket.get();
-  prepareMemberSocket(descriptor, limits_.silenceTimeout);
+  const int on = 1;
+  setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (!watch(descriptor).ok()) return;  // closes it, which the other side sees
   auto member = std::make_unique<Member>(std::move(socket), std::move(peer));
   member->interest = EPOLLIN;

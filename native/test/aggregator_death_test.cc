@@ -175,6 +175,29 @@ void aSlowMemberIsNoError() {
   });
 }
 
+// It has contributed all that the window allows, and takes no results for more than twice the timeout: its socket is
+// full.
+void aMemberThatTakesNoResultsForLongIsNoError() {
+  const ServerProcess server({.silenceTimeout = 1'000'000'000});
+  const auto members = membersAt(server.handle, kMembers, 1'000'000'000);
+  const auto reduceSlowly = [](Member& member) {
+    constexpr size_t kCount = 4'000'000;
+    GroupMemory from(*member.group, kCount * 4), to(*member.group, kCount * 4);
+    fillContribution(ncclInt32, from.bytes.data(), member.rank, kCount);
+    Request* const request = post(member, from.buffer(), to.buffer(), kCount, ncclInt32);
+    const uint64_t until = nowNanoseconds() + 2'500'000'000;
+    while (member.rank == 1 && nowNanoseconds() < until) std::this_thread::yield();
+    OK(member.await(request));
+    const std::vector<char> expected = serial(ncclInt32, member.members, kCount, ncclSum);
+    EXPECT(std::memcmp(to.bytes.data(), expected.data(), expected.size()) == 0);
+  };
+  inProcesses(*members, kMembers, [&](Member& member) {
+    OK(member.connect(members->handles));
+    reduceSlowly(member);
+    member.group.reset();
+  });
+}
+
 // Another process sends the aggregator a signal once the members have so many results.
 pid_t signalLater(const ServerProcess& server, int signal, uint32_t results) {
   const pid_t process = fork();
@@ -227,6 +250,7 @@ int main() {
   RUN(aMemberIsKilledAtAnyMoment);
   RUN(aStoppedMemberIsNamed);
   RUN(aSlowMemberIsNoError);
+  RUN(aMemberThatTakesNoResultsForLongIsNoError);
   RUN(theAggregatorIsKilled);
   RUN(theAggregatorIsStopped);
   return isFine ? 0 : 1;
