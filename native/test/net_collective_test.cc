@@ -6,12 +6,11 @@
 #include <cstring>
 #include <limits>
 
-#include "base/element.h"
-#include "net/group_members.h"
+#include "net/collective_scenarios.h"
+#include "net/contribution.h"
 #include "net/plugin/collective_plugin.h"
 
 using namespace ncclrun::test;
-using ncclrun::elementBytes;
 using ncclrun::Status;
 using ncclrun::net::CollectiveNetwork;
 using ncclrun::net::Network;
@@ -29,94 +28,13 @@ constexpr ncclRedOp_t kOperators[] = {ncclSum, ncclProd, ncclMax, ncclMin};
 int version = 0;  // of the double that a scenario uses
 std::string doubleName() { return "double-v" + std::to_string(version); }
 
-// What member `rank` contributes as element i: floats whose sums depend on the order.
-template <typename T>
-T element(uint32_t rank, size_t i) {
-  const auto mixed = uint32_t((i + 1) * 2654435761u) ^ (rank * 40503u);
-  if constexpr (std::is_floating_point_v<T>) return T(int32_t(mixed)) / T(1 + (mixed & 1023));
-  return T(mixed);
-}
-
-template <typename T>
-T reduced(T a, T b, ncclRedOp_t op) {
-  if (op == ncclMax) return std::max(a, b);
-  if (op == ncclMin) return std::min(a, b);
-  if constexpr (std::is_floating_point_v<T>) return op == ncclSum ? a + b : a * b;
-  return op == ncclSum ? T(uint64_t(a) + uint64_t(b)) : T(uint64_t(a) * uint64_t(b));
-}
-
-template <typename T>
-void fillContribution(char* to, uint32_t rank, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    const T value = element<T>(rank, i);
-    std::memcpy(to + i * sizeof(T), &value, sizeof(T));
-  }
-}
-
-template <typename T>
-std::vector<char> serial(uint32_t members, size_t count, ncclRedOp_t op) {
-  std::vector<char> result(count * sizeof(T));
-  for (size_t i = 0; i < count; i++) {
-    T value = element<T>(0, i);
-    for (uint32_t rank = 1; rank < members; rank++) value = reduced<T>(value, element<T>(rank, i), op);
-    std::memcpy(result.data() + i * sizeof(T), &value, sizeof(T));
-  }
-  return result;
-}
-
-// Calls body.operator()<T>() with the type of the elements.
-template <typename Body>
-auto withType(ncclDataType_t type, Body&& body) {
-  switch (type) {
-    case ncclInt8:
-      return body.template operator()<int8_t>();
-    case ncclUint8:
-      return body.template operator()<uint8_t>();
-    case ncclInt32:
-      return body.template operator()<int32_t>();
-    case ncclUint32:
-      return body.template operator()<uint32_t>();
-    case ncclInt64:
-      return body.template operator()<int64_t>();
-    case ncclUint64:
-      return body.template operator()<uint64_t>();
-    case ncclFloat32:
-      return body.template operator()<float>();
-    default:
-      return body.template operator()<double>();
-  }
-}
-
-Request* post(Member& member, const RegisteredBuffer& send, const RegisteredBuffer& receive, size_t count,
-              ncclDataType_t type = ncclFloat32, ncclRedOp_t op = ncclSum) {
-  Request* request = nullptr;
-  while (request == nullptr) OK(member.group->iallreduce(send, receive, count, {type, op}, request));
-  return request;
-}
-
-void reduceAndCompare(Member& member, size_t count, ncclDataType_t type, ncclRedOp_t op) {
-  GroupMemory from(*member.group, count * elementBytes(type)), to(*member.group, count * elementBytes(type));
-  withType(type, [&]<typename T>() {
-    fillContribution<T>(from.bytes.data(), member.rank, count);
-    OK(member.await(post(member, from.buffer(), to.buffer(), count, type, op)));
-    const std::vector<char> expected = serial<T>(member.members, count, op);
-    EXPECT(std::memcmp(to.bytes.data(), expected.data(), expected.size()) == 0);
-  });
-}
-
-void everyReductionIsTheSerialOne(const std::string& plugin) {
+void everyReductionOf(const std::string& plugin) {
+  constexpr size_t kCounts[] = {1, 3, 1000, 40'000};
   Members members(plugin, kMembers);
-  members.connected([](Member& member) {
-    for (const ncclDataType_t type : kTypes) {
-      for (const ncclRedOp_t op : kOperators) {
-        EXPECT(member.collective->canReduce({type, op}));
-        for (const size_t count : {1, 3, 1000, 40'000}) reduceAndCompare(member, count, type, op);
-      }
-    }
-  });
+  everyReductionIsTheSerialOne(members, kTypes, kOperators, kCounts);
 }
-void everyVersionReduces() { everyReductionIsTheSerialOne(doubleName()); }
-void theExampleReduces() { everyReductionIsTheSerialOne("example"); }
+void everyVersionReduces() { everyReductionOf(doubleName()); }
+void theExampleReduces() { everyReductionOf("example"); }
 
 void delayedAndRefusedReductions() {
   plant("done-after=7,null-request=3,no-sizes");
@@ -127,27 +45,9 @@ void delayedAndRefusedReductions() {
   EXPECT(members.count("refused") == 3 * 2 * 3);
 }
 
-void eightCollectivesAreUnderWay() {
+void eightAreUnderWay() {
   Members members(doubleName(), 3);
-  members.connected([](Member& member) {
-    constexpr size_t kCount = 5000, kBytes = kCount * sizeof(float);
-    GroupMemory from(*member.group, kBytes * 12), to(*member.group, kBytes * 12);
-    for (size_t i = 0; i < 12; i++) fillContribution<float>(from.bytes.data() + i * kBytes, member.rank, kCount);
-    std::vector<Request*> requests;
-    for (size_t i = 0; i < 12; i++) {
-      Request* request = nullptr;
-      OK(member.group->iallreduce(from.buffer(i * kBytes), to.buffer(i * kBytes), kCount, {}, request));
-      EXPECT((request != nullptr) == (i < 8));
-      if (request != nullptr) requests.push_back(request);
-    }
-    // Those behind the oldest one are not complete before it.
-    bool done = true;
-    OK(member.group->test(requests[5], done));
-    EXPECT(!done);
-    for (Request* const request : requests) OK(member.await(request));
-    const std::vector<char> expected = serial<float>(3, kCount, ncclSum);
-    for (size_t i = 0; i < 8; i++) EXPECT(std::memcmp(to.bytes.data() + i * kBytes, expected.data(), kBytes) == 0);
-  });
+  eightCollectivesAreUnderWay(members);
 }
 
 // Windows that begin and end within the parts of members.
@@ -322,11 +222,7 @@ void aConnectThatMakesNothing() {
 
 void wrongArguments() {
   Members members(doubleName(), 1);
-  ncclrun::net::Handle handle;
-  Member& member = members.all[0];
-  REFUSED(member.collective->listen(99, handle, member.listener), ncclInvalidArgument, "there is no device 99");
-  REFUSED(member.listener->connect(members.handles, 1, member.group), ncclInvalidArgument,
-          "a group of 1 has no member 1");
+  wrongArgumentsAreRefused(members);
 }
 
 void aContextForEachCommunicator() {
@@ -427,7 +323,7 @@ int main() {
   for (version = 6; version <= 12; version++) {
     RUN(everyVersionReduces);
     RUN(delayedAndRefusedReductions);
-    RUN(eightCollectivesAreUnderWay);
+    RUN(eightAreUnderWay);
     RUN(gatherAndScatter);
     RUN(aGroupThatFailsAtOneMember);
     RUN(aMemberThatNeverComes);

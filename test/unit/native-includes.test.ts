@@ -20,6 +20,7 @@ const mayInclude: Readonly<Record<string, readonly string[]>> = {
   'host/shm': ['net', 'datapath', 'plan'],
   'net/measure': ['net/proxy', 'net', 'plan', 'base'],
   'net/proxy': ['net', 'net/oob', 'net/plugin', 'net/socket', 'net/verbs', 'datapath', 'plan', 'base'],
+  aggregator: ['net', 'net/socket', 'datapath', 'base'],
   'net/oob': ['net', 'net/socket', 'base'],
   'net/plugin': ['net', 'base'],
   'net/verbs': ['net', 'net/socket', 'dl', 'base'],

@@ -1,4 +1,4 @@
-// The members of a group over a plugin's collective network, each in a thread of this process.
+// The members of a group over a collective network, each in a thread of this process.
 #pragma once
 #include <functional>
 #include <memory>
@@ -29,6 +29,7 @@ struct Member {
   Status await(net::Request* request) {
     for (bool done = false; !done;) {
       if (Status status = group->test(request, done); !status.ok()) return status;
+      if (!done) std::this_thread::yield();
     }
     return {};
   }
@@ -53,21 +54,27 @@ struct GroupMemory {
 struct Members {
   std::vector<Member> all;
   std::vector<net::Handle> handles;
-  std::string path;
+  std::string path;  // of the plugin, where it is one's
 
-  Members(const std::string& plugin, uint32_t count, uint64_t timeout = net::plugin::kCallTimeout)
-      : all(count), handles(count), path(pluginPath(plugin)) {
-    net::plugin::Plugin* opened = nullptr;
-    OK(net::plugin::openPlugin(path, opened));
+  // make: makes the member's collective network.
+  Members(uint32_t count, const std::function<void(Member&)>& make) : all(count), handles(count) {
     for (uint32_t rank = 0; rank < count; rank++) {
       Member& member = all[rank];
       member.rank = rank;
       member.members = count;
-      OK(net::plugin::makeNetwork(*opened, 7, member.network, timeout));
-      OK(member.network->makeCollective(member.collective));
+      make(member);
       EXPECT(member.collective != nullptr);
       OK(member.collective->listen(0, handles[rank], member.listener));
     }
+  }
+  Members(const std::string& plugin, uint32_t count, uint64_t timeout = net::plugin::kCallTimeout)
+      : Members(count, [&](Member& member) {
+          net::plugin::Plugin* opened = nullptr;
+          OK(net::plugin::openPlugin(pluginPath(plugin), opened));
+          OK(net::plugin::makeNetwork(*opened, 7, member.network, timeout));
+          OK(member.network->makeCollective(member.collective));
+        }) {
+    path = pluginPath(plugin);
   }
 
   // Runs `body` for each member in a thread of its own.

@@ -1,0 +1,63 @@
+#include "aggregator/aggregator.h"
+
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/debug.h"
+#include "base/thread.h"
+
+namespace ncclrun::aggregator {
+
+Status Aggregator::make(const AggregatorConfig& config, std::unique_ptr<Aggregator>& out) {
+  std::unique_ptr<Aggregator> made(new Aggregator);
+  const std::optional<net::Address> address = net::parseAddress(config.address);
+  if (!address.has_value())
+    return {ncclInvalidArgument, "the aggregator's address \"" + config.address + "\" is no IPv4 or IPv6 address"};
+  Status why;
+  made->acceptor_ = net::Acceptor::of(*address, why);
+  if (made->acceptor_ == nullptr) return why;
+  made->listener_ = made->acceptor_->open(config.token, [] {});
+  NCCLRUN_TRY(Server::make(config.limits, made->server_));
+  made->stop_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made->stop_.valid()) return {ncclSystemError, std::string("the aggregator: eventfd: ") + std::strerror(errno)};
+  NCCLRUN_TRY(made->server_->watch(made->stop_.get()));
+  NCCLRUN_TRY(made->server_->watch(made->acceptor_->eventDescriptor()));
+  try {
+    made->thread_ = startThread("ncclrun-reduce", [aggregator = made.get()] { aggregator->serve(); });
+  } catch (const std::system_error& refused) {
+    return {ncclSystemError, std::string("the aggregator: ") + refused.what()};
+  }
+  out = std::move(made);
+  return {};
+}
+
+Aggregator::~Aggregator() {
+  if (thread_.joinable()) {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof one);
+    thread_.join();
+  }
+  if (acceptor_ != nullptr) acceptor_->close(listener_);
+}
+
+net::Handle Aggregator::handle() const { return net::encodeHandle({acceptor_->address(), listener_}); }
+
+void Aggregator::acceptAll() {
+  std::vector<net::AcceptedSocket> arrived;
+  if (const Status status = acceptor_->poll(listener_, arrived); !status.ok()) logWarning(status.sentence);
+  for (net::AcceptedSocket& socket : arrived) server_->adopt(std::move(socket.descriptor), std::move(socket.peer));
+}
+
+void Aggregator::serve() {
+  uint64_t stops = 0;
+  while (read(stop_.get(), &stops, sizeof stops) < 0) {
+    acceptAll();
+    if (const Status status = server_->poll(-1); !status.ok()) return logWarning(status.sentence);
+  }
+}
+
+}  // namespace ncclrun::aggregator

@@ -1,0 +1,45 @@
+// An aggregator: the reduction server of a job. Members of groups connect to it over TCP, prove that they know the
+// job's token, contribute, and receive what all have contributed together.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "aggregator/server.h"
+#include "net/net.h"
+#include "net/socket/acceptor.h"
+
+namespace ncclrun::aggregator {
+
+struct AggregatorConfig {
+  std::string address;  // to listen on
+  net::Token token = {};
+  ServerLimits limits = {};
+};
+
+// Serves in a thread of its own until it is destroyed.
+class Aggregator {
+ public:
+  static Status make(const AggregatorConfig& config, std::unique_ptr<Aggregator>& out);
+  ~Aggregator();
+  Aggregator(const Aggregator&) = delete;
+  Aggregator& operator=(const Aggregator&) = delete;
+
+  // Where members find it.
+  net::Handle handle() const;
+  Server::Figures figures() const { return server_->figures(); }
+
+ private:
+  Aggregator() = default;
+  void serve();
+  void acceptAll();
+
+  std::shared_ptr<net::Acceptor> acceptor_;
+  uint64_t listener_ = 0;
+  std::unique_ptr<Server> server_;
+  Descriptor stop_;
+  std::thread thread_;
+};
+
+}  // namespace ncclrun::aggregator
