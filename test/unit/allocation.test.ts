@@ -275,9 +275,7 @@ describe('--include and --exclude', () => {
   test('the limit of slots applies to --include', () => {
     const failure = failureOf('w[1-100000]', { include: 'w[1-100000]:0-60000' });
     expect(failure.message).toBe('this names 6000100000 slots');
-    expect(hostsOf('w[1-100000]', { hostList: 'w[1-100000]', include: 'w[1-100000]:0' }).split(' ')).toHaveLength(
-      100_000,
-    );
+    expect(hostsOf('w[1-20000]', { hostList: 'w[1-20000]', include: 'w[1-20000]:0' }).split(' ')).toHaveLength(20_000);
   });
 
   test('--include and --exclude cannot be combined', () => {
