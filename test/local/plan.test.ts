@@ -147,7 +147,7 @@ it('the launcher rejects a plan with features that its device lacks before anyth
           ...rows,
         ],
       },
-      'tuning[0].variants[0]: algorithm collnet with protocol simple for allReduce, which the host device does not have',
+      'tuning[0].variants[0]: algorithm collnet with protocol simple that does not require networkReduction for allReduce, which the host device does not have',
     ],
   ];
   expect(first?.upToBytes).toBe(1024);
