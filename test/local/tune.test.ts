@@ -251,7 +251,8 @@ describe('ncclrun tune between hosts', () => {
 
   it('a measurement beside steady processes stores nothing, and says how much of the machine they used', async () => {
     const processors = availableParallelism();
-    const neighbours = Array.from({ length: processors }, () =>
+    // Several for each processor, or the ranks, which wait by polling, would leave them little of it.
+    const neighbours = Array.from({ length: 3 * processors }, () =>
       spawn('sh', ['-c', 'while :; do :; done'], { stdio: 'ignore' }),
     );
     try {
@@ -266,7 +267,7 @@ describe('ncclrun tune between hosts', () => {
       expect(file).toBeNull();
       expect(load).toHaveLength(1); // the simulated hosts are one machine
       expect(load[0]?.processors).toBeGreaterThanOrEqual(processors);
-      expect(load[0]?.others).toBeGreaterThan(processors / 4);
+      expect(load[0]?.others).toBeGreaterThan(processors / 10); // --max-load
       expect(() => readdirSync(tablesIn('loaded'))).toThrow('ENOENT');
       const allowed = await run('loaded', ['tune', ...measure]);
       expect(allowed.status).toBe(0);
