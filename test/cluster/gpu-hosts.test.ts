@@ -7,6 +7,7 @@ import { Cluster, repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
 import { buildGpuDirect, buildStandIn, gpuDirectEnvironment, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
+import { sampleSize } from '../rig/whole.ts';
 
 const variables = { ...standInEnvironment, ...ownKernels };
 const exportsOf = (all: Readonly<Record<string, string>>): string[] =>
@@ -28,14 +29,18 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
     'collectives on GPUs of %s give exact results',
     (hosts) => {
       const ranks = hosts.match(/:\d/g)?.reduce((sum, slots) => sum + Number(slots.slice(1)), 0) ?? 0;
-      return runMatrix(ranks, ['-H', hosts, '--tag-output=none', ...exported], { cluster, seed: ranks, part: 20 });
+      return runMatrix(ranks, ['-H', hosts, '--tag-output=none', ...exported], {
+        cluster,
+        seed: ranks,
+        part: sampleSize(20, 40),
+      });
     },
   );
 
   it.each(['h1:1,h2:1', 'h1:2,h2:1,h3:1'])('collectives by GPUDirect on GPUs of %s give exact results', (hosts) => {
     const ranks = hosts.match(/:\d/g)?.reduce((sum, slots) => sum + Number(slots.slice(1)), 0) ?? 0;
     const words = ['-H', hosts, '--tag-output=none', ...exported, ...direct];
-    return runMatrix(ranks, words, { cluster, seed: ranks, part: 20 });
+    return runMatrix(ranks, words, { cluster, seed: ranks, part: sampleSize(20, 40) });
   });
 
   it('collectives by rails on GPUs of h1:2,h2:2 give exact results', () =>

@@ -15,8 +15,9 @@ import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
 import { nativeTests } from '../rig/native-tests.ts';
 import { buildGpuDirect, buildStandIn, gpuDirectEnvironment, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
+import { sampleSize } from '../rig/whole.ts';
 
-const PART = 20;
+const PART = sampleSize(20, 40);
 
 function environment(double: string, wishes: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
   return { ...process.env, ...standInEnvironment, ...ownKernels, ...gpuDirectEnvironment(double), ...wishes };
