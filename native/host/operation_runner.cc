@@ -138,43 +138,48 @@ const OperationRunner::Rail* OperationRunner::rail() {
   return &rail_.emplace(std::move(made));
 }
 
+void OperationRunner::addBlockOf(const Rail& rail, const Task& task, Algorithm algorithm, uint32_t parts) {
+  Block& block = addBlock(task, algorithm);
+  block.receives = rail.receives;
+  block.sends = rail.sends;
+  block.parts = parts;
+  Work work = workOf(task);
+  work.hosts = rail.position.hosts;
+  work.host = rail.position.host;
+  work.locals = rail.position.locals;
+  work.local = rail.position.local;
+  work.byHost = rail.ranks.data();
+  block.works.push_back(work);
+}
+
 bool OperationRunner::buildRail(const Task& task, Algorithm algorithm) {
   const Rail* rail = this->rail();
   if (rail == nullptr) return false;
-  Block& block = addBlock(task, algorithm);
-  block.receives = rail->receives;
-  block.sends = rail->sends;
-  if (task.operation.collective == Collective::allReduce) block.parts = plan_.header().ranks;
-  Work work = workOf(task);
-  work.hosts = rail->position.hosts;
-  work.host = rail->position.host;
-  work.locals = rail->position.locals;
-  work.local = rail->position.local;
-  work.byHost = rail->ranks.data();
-  block.works.push_back(work);
+  addBlockOf(*rail, task, algorithm, task.operation.collective == Collective::allReduce ? plan_.header().ranks : 1);
   return true;
 }
 
-bool OperationRunner::buildCollnet(const Task& task, Algorithm algorithm) {
-  const RailPosition place = railPosition(plan_, rank_);
-  Block& block = addBlock(task, algorithm);
-  const auto add = [&block](Endpoint* receives, Endpoint* sends) {
-    block.receives.push_back(receives);
-    block.sends.push_back(sends);
+const OperationRunner::Rail* OperationRunner::collnet() {
+  if (collnet_.has_value()) return &*collnet_;
+  Rail made{.position = railPosition(plan_, rank_), .ranks = {}, .receives = {}, .sends = {}};
+  const auto add = [&made](Endpoint* receives, Endpoint* sends) {
+    made.receives.push_back(receives);
+    made.sends.push_back(sends);
     return receives != nullptr && sends != nullptr;
   };
+  const RailPosition& place = made.position;
   for (uint32_t local = 0; local < place.locals; local++) {
     const uint32_t peer = plan_.member(place.host, local);
-    if (peer != rank_ && !add(connections_.pair(peer, false), connections_.pair(peer, true))) return false;
+    if (peer != rank_ && !add(connections_.pair(peer, false), connections_.pair(peer, true))) return nullptr;
   }
-  if (!add(connections_.group(false), connections_.group(true))) return false;
-  block.parts = place.locals;
-  Work work = workOf(task);
-  work.hosts = place.hosts;
-  work.host = place.host;
-  work.locals = place.locals;
-  work.local = place.local;
-  block.works.push_back(work);
+  if (!add(connections_.group(false), connections_.group(true))) return nullptr;
+  return &collnet_.emplace(std::move(made));
+}
+
+bool OperationRunner::buildCollnet(const Task& task, Algorithm algorithm) {
+  const Rail* collnet = this->collnet();
+  if (collnet == nullptr) return false;
+  addBlockOf(*collnet, task, algorithm, collnet->position.locals);
   return true;
 }
 

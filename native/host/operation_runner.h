@@ -74,6 +74,9 @@ class OperationRunner {
   Ring* ring(uint32_t channel);
   const Tree* tree(uint32_t root);
   const Rail* rail();
+  // The ranks of this host, and the network behind them.
+  const Rail* collnet();
+  void addBlockOf(const Rail& rail, const Task& task, Algorithm algorithm, uint32_t parts);
   void runBlocks(Blocks& blocks);
   static void runBlock(void* argument, Blocks& blocks);
 
@@ -83,6 +86,7 @@ class OperationRunner {
   std::deque<Ring> rings_;               // by channel, as far as used
   std::map<uint32_t, Tree> trees_;       // by root, as far as used
   std::optional<Rail> rail_;             // once used
+  std::optional<Rail> collnet_;          // the same
   std::vector<Endpoint*> pairReceives_;  // by the peer's number among the others; once a direct algorithm was used
   std::vector<Endpoint*> pairSends_;
   std::vector<Block> blocks_;  // of the stage under way; kept for their memory

@@ -76,9 +76,9 @@ void NetTransport::moveGroup() {
 Proxy::Work::Outcome NetTransport::advanceGroup() {
   if (group_ == nullptr || !group_->watched.exchange(false, std::memory_order_seq_cst))
     return {.isWatched = false, .hasMoved = false, .isPolled = false};
-  const bool wasAvailable = group_->why().empty();
+  const bool wasWithout = group_->hasNone();
   const bool hasMoved = group_->advance();
-  if (wasAvailable && !group_->why().empty())
+  if (!wasWithout && group_->hasNone())
     logInfo(current_.rank + ": no collective network: " + group_->why(), Subsystem::net);
   if (group_->hasFailed()) {
     interrupt_.raise(group_->failure());

@@ -52,6 +52,7 @@ class RailGroup {
   bool isDecided() const { return state_.load(std::memory_order_acquire) >= State::open; }
   // Once that is known: none where it has none.
   NetworkReductions reductions() const;
+  bool hasNone() const { return state_.load(std::memory_order_acquire) == State::none; }
   std::string why() const;  // it has none
   const std::string& networkName() const { return networkName_; }
   // What all ranks agreed on. None: the proxy closes the group.
