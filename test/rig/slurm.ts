@@ -93,8 +93,21 @@ export class Slurm implements AsyncDisposable {
   }
 
   async run(argv: readonly [string, ...string[]]): Promise<Outcome> {
+    if (argv[0] === 'salloc') await this.#ended();
     await using command = this.start(argv);
     return await command.outcome;
+  }
+
+  /** Resolves when no job is ending: its hosts would be passed over, and tests expect the first ones. */
+  async #ended(): Promise<void> {
+    const deadline = performance.now() + START_MS;
+    for (;;) {
+      await using command = this.start(['squeue', '--noheader', '--states=completing']);
+      const { stdout } = await command.outcome;
+      if (stdout === '') return;
+      if (performance.now() > deadline) throw new Error(`jobs do not end: ${stdout}`);
+      await delay(20);
+    }
   }
 
   /** A field of `scontrol show job`, such as JobState or ExitCode. */
