@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import type { AlgorithmName, CollectiveName } from '../../control/plan/types.ts';
 import { termsOf } from '../../control/planner/device/between-terms.ts';
+import { NO_REDUCTION } from '../../control/planner/input/network-reduction.ts';
 import { predictBetween } from '../../control/planner/tuning/between.ts';
 import { trafficBetween } from '../../control/planner/tuning/traffic.ts';
 import { compared, ratiosText, timesOfTable, timesOfTsv } from '../../bench/predicted-times.ts';
@@ -109,7 +110,15 @@ test.each(traffic)('%s by %s has this traffic between hosts', (collective, algor
 
 describe('terms of the model', () => {
   const options = { corrections: {}, channels: 16, pairChannels: 8, load: 1 } as const;
-  const network = { name: 'Socket', sockets: 1, socketThreads: 0, rails: 2, speedMbps: 25_000, isOneMachine: false };
+  const network = {
+    name: 'Socket',
+    sockets: 1,
+    socketThreads: 0,
+    rails: 2,
+    speedMbps: 25_000,
+    isOneMachine: false,
+    reduction: NO_REDUCTION,
+  };
   const extent = { ranks: 4, hosts: 2 };
 
   it('the NICs limit what a host sends', () => {

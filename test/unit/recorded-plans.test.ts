@@ -11,6 +11,7 @@ import { measuringRows } from '../../control/planner/measured/candidates.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { speedsFor } from '../../control/planner/search/speeds.ts';
 import { situationOnGpus } from '../../control/planner/device/gpus.ts';
+import { NO_REDUCTION } from '../../control/planner/input/network-reduction.ts';
 import { NO_PREFERENCES } from '../../control/planner/input/preferences.ts';
 import { withTerms } from '../../control/planner/device/between-terms.ts';
 import type { Situation } from '../../control/planner/tuning/situation.ts';
@@ -236,7 +237,11 @@ it('plans for measuring have the recorded variants', async () => {
   const jobs = { cuda: gpuInput(4), host: hostInput([0, 0, 0, 0], 8) } as const;
   const text = (['cuda', 'host'] as const).flatMap((device) => {
     const { tuning } = new Planner(null).plan(jobs[device], true);
-    return measuringRows(tuning, { ...budget, device, situation }, (_, variant) => variant).map(
+    return measuringRows(
+      tuning,
+      { ...budget, device, situation, reduction: NO_REDUCTION },
+      (_, variant) => variant,
+    ).map(
       ({ collective, upToBytes, variants }) =>
         `${device} ${collective} ${upToBytes ?? 'more'}: ${variants
           .map((one) => `${one.algorithm}.${one.protocol} ${one.channels}x${one.threads} ${one.requires.join()}`)

@@ -2,6 +2,7 @@
 import type { DeviceName } from '../../plan/types.ts';
 import { SOCKETS } from '../network/network.ts';
 import type { NetworkFacts } from '../network/network.ts';
+import { NO_REDUCTION } from '../input/network-reduction.ts';
 import { GPU_COSTS, GPU_LL_COSTS, HOST_COSTS } from '../tuning/between-costs.ts';
 import type { Corrections } from '../tuning/between-costs.ts';
 import type { BetweenTerms, Situation } from '../tuning/situation.ts';
@@ -29,6 +30,8 @@ export function termsOf(
     llCosts: device === 'cuda' && (network === null || network.name === SOCKETS) ? GPU_LL_COSTS : null,
     corrections,
     nicRate: nicRateOf(nicRate, network),
+    nics: network?.rails ?? 1,
+    reduction: network?.reduction ?? NO_REDUCTION,
     load: Math.max(1, load),
     channels,
     pairChannels,

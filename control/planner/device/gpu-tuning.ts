@@ -3,7 +3,7 @@ import { COLLECTIVES } from '../../plan/layout.ts';
 import { canBeMessages } from '../../plan/possible.ts';
 import type { CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
-import { bestOf, choicesFor, preferredChoices, isPulled, timeOf } from '../tuning/choices.ts';
+import { bestOf, choicesFor, isConditional, preferredChoices, isPulled, timeOf } from '../tuning/choices.ts';
 import type { Choice } from '../tuning/choices.ts';
 import { PULLS } from '../tuning/constants.ts';
 import type { Situation } from '../tuning/situation.ts';
@@ -27,8 +27,8 @@ interface Step extends AlgorithmAndProtocol {
   readonly upToBytes: number | null;
   /** null: of operations without data. */
   readonly choice: Choice | null;
-  /** Copy engines, if all ranks agree in time; otherwise the kernels above. */
-  readonly copies: Choice | null;
+  /** Copy engines or a network that reduces, if all ranks agree in time; otherwise what is above. null: it is the fastest anyway. */
+  readonly conditional: Choice | null;
 }
 
 export interface ChannelBudget {
@@ -58,14 +58,14 @@ export function tuningOnGpus(situation: Situation, budget: ChannelBudget, prefer
 /** Fallback where the model has no prediction: a single rank. */
 function anyhow(collective: CollectiveName): Step {
   const protocol = collective === 'barrier' ? 'll' : 'simple';
-  return { upToBytes: null, algorithm: 'directOneShot', protocol, choice: null, copies: null };
+  return { upToBytes: null, algorithm: 'directOneShot', protocol, choice: null, conditional: null };
 }
 
-function byKernels(choices: readonly Choice[]): Choice[] {
-  return choices.filter(({ algorithm }) => algorithm !== 'copyEngine');
+function unconditional(choices: readonly Choice[]): Choice[] {
+  return choices.filter((choice) => !isConditional(choice));
 }
 
-/** As the sizes grow, the fastest by kernels, and by copy engines where these are faster. */
+/** As the sizes grow, the fastest that every rank has, and a conditional one where that is faster. */
 export function stepsOf(
   collective: CollectiveName,
   all: readonly Choice[],
@@ -73,19 +73,25 @@ export function stepsOf(
   situation: Situation,
 ): Step[] {
   const choices = preferredChoices(collective, all, preferences, situation);
-  const kernels = byKernels(choices).length === 0 ? byKernels(all) : byKernels(choices);
+  const always = unconditional(choices).length === 0 ? unconditional(all) : unconditional(choices);
   const steps: Step[] = [];
   let from = 1;
   for (;;) {
     const best = bestOf(collective, choices, from);
-    const kernel = bestOf(collective, kernels, from);
+    const kernel = bestOf(collective, always, from);
     if (best === null || kernel === null) return [anyhow(collective)];
-    const ends = [lastOf(collective, choices, best, from), lastOf(collective, kernels, kernel, from)].filter(
+    const ends = [lastOf(collective, choices, best, from), lastOf(collective, always, kernel, from)].filter(
       (end) => end !== null,
     );
     const last = ends.length === 0 ? null : Math.min(...ends);
-    const copies = best.algorithm === 'copyEngine' ? best : null;
-    steps.push({ upToBytes: last, algorithm: kernel.algorithm, protocol: kernel.protocol, choice: kernel, copies });
+    const conditional = isConditional(best) ? best : null;
+    steps.push({
+      upToBytes: last,
+      algorithm: kernel.algorithm,
+      protocol: kernel.protocol,
+      choice: kernel,
+      conditional,
+    });
     if (last === null) return steps;
     from = last + 1;
   }
@@ -251,16 +257,23 @@ function row(collective: CollectiveName, step: RowStep, effort: Effort, budget: 
   return {
     collective,
     upToBytes: step.upToBytes,
-    variants: [...copiesOf(collective, step, budget), ...kernelsOf(step, effort, budget.ranks)],
+    variants: [...conditionalOf(collective, step, effort, budget), ...kernelsOf(step, effort, budget.ranks)],
   };
 }
 
-function copiesOf(collective: CollectiveName, { copies, upToBytes, begin }: RowStep, budget: ChannelBudget): Variant[] {
-  if (copies === null) return [];
-  const step = { upToBytes, begin, algorithm: copies.algorithm, protocol: copies.protocol, choice: copies, copies };
+function conditionalOf(
+  collective: CollectiveName,
+  { conditional, upToBytes, begin }: RowStep,
+  effort: Effort,
+  budget: ChannelBudget,
+): Variant[] {
+  if (conditional === null) return [];
+  const { algorithm, protocol } = conditional;
+  const step = { upToBytes, begin, algorithm, protocol, choice: conditional, conditional };
+  if (algorithm === 'collnet') return [{ ...variantOf(step, effort, budget.ranks), requires: ['networkReduction'] }];
   const channels = channelsFor(collective, step, budget);
-  const effort = { channels, threads: isPulled(collective) ? THREADS : MIN_THREADS };
-  return [{ ...variantOf(step, effort, budget.ranks), requires: ['publishedAddresses'] }];
+  const copies = { channels, threads: isPulled(collective) ? THREADS : MIN_THREADS };
+  return [{ ...variantOf(step, copies, budget.ranks), requires: ['publishedAddresses'] }];
 }
 
 function kernelsOf(step: RowStep, effort: Effort, ranks: number): Variant[] {

@@ -1,6 +1,6 @@
 /** From collective and size to the variants that serve it, on the host device. */
 import { COLLECTIVES } from '../../plan/layout.ts';
-import { hasCollnet, hasRails } from '../../plan/possible.ts';
+import { hasRails } from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import {
   CHUNK_BYTES,
@@ -25,6 +25,8 @@ import { preferredVariant } from './preferred.ts';
 /** Up to so many bytes (null: all larger ones) this algorithm under this protocol. */
 interface Choice extends AlgorithmAndProtocol {
   readonly upToBytes: number | null;
+  /** The network comes first, for types and operators that it reduces. */
+  readonly byNetwork?: boolean;
 }
 
 /** Protocols of the host device, the one for all sizes first. */
@@ -65,13 +67,16 @@ export function hostTuningBetween(situation: Situation, channels: number, prefer
   const rails = hasRails('host', situation);
   return COLLECTIVES.flatMap((collective) => {
     const steps = stepsOf(collective, choicesFor(collective, situation), preferences, situation);
-    const fastest = steps.map(({ upToBytes, algorithm }) => simple(upToBytes, algorithm));
+    const fastest = steps.map(
+      ({ upToBytes, algorithm, conditional }): Choice => ({
+        ...simple(upToBytes, algorithm),
+        byNetwork: conditional?.algorithm === 'collnet' && isPreferred(collective, BY_NETWORK, preferences),
+      }),
+    );
     const best = collective === 'sendRecv' ? fastest : preferred(collective, fastest, rails, preferences);
     const count = collective === 'sendRecv' || collective === 'barrier' ? 1 : channels;
-    const reduced = collective === 'allReduce' && hasCollnet(situation) && wantsCollnet(preferences);
     return best
-      .map(rowOf(collective, count))
-      .map((row) => (reduced ? { ...row, variants: [BY_NETWORK, ...row.variants] } : row))
+      .map((choice) => withNetwork(choice, rowOf(collective, count)(choice)))
       .map((row, index, rows) => withTimes(row, rows[index - 1]?.upToBytes ?? 0, situation));
   });
 }
@@ -82,8 +87,8 @@ const BY_NETWORK: Variant = {
   requires: ['networkReduction'],
 };
 
-function wantsCollnet({ collnet, algorithms }: Preferences): boolean {
-  return collnet && (algorithms.get('allReduce')?.has('collnet') ?? true);
+function withNetwork({ byNetwork = false }: Choice, row: TuningRow): TuningRow {
+  return byNetwork ? { ...row, variants: [BY_NETWORK, ...row.variants] } : row;
 }
 
 /** Beyond it a row's line goes on. */
@@ -157,9 +162,9 @@ function preferred(
   const chosen = best.map(
     (choice): Choice => ({ ...choice, ...preferredVariant(collective, choice, possible, preferences) }),
   );
-  return chosen.filter(({ algorithm, protocol }, index) => {
+  return chosen.filter(({ algorithm, protocol, byNetwork }, index) => {
     const next = chosen[index + 1];
-    return next?.algorithm !== algorithm || next.protocol !== protocol;
+    return next?.algorithm !== algorithm || next.protocol !== protocol || next.byNetwork !== byNetwork;
   });
 }
 

@@ -8,6 +8,7 @@ import type { Decisions } from '../plan.ts';
 import type { Preferences } from './preferences.ts';
 import type { ChannelSet } from '../channel-set.ts';
 import type { NetworkFacts } from '../network/network.ts';
+import type { Aggregator } from './network-reduction.ts';
 import type { Corrections } from '../tuning/between-costs.ts';
 
 /** A host whose topology is known (known-machine.ts). */
@@ -82,6 +83,8 @@ export interface PlanInput {
   readonly hosts: readonly PlannedHost[];
   /** In rank order. */
   readonly peers: readonly PlannedPeer[];
+  /** Of the job; absent: none. */
+  readonly aggregators?: readonly Aggregator[];
   /** 32 hexadecimal digits, random. */
   readonly token: string;
 }

@@ -19,8 +19,6 @@ export interface Preferences {
   readonly protocols: Wanted<ProtocolName>;
   /** GPUs of one host may store into each other's memory (NCCL_P2P_DISABLE, NCCL_P2P_LEVEL). */
   readonly gpusReachEachOther: boolean;
-  /** A network that reduces is used where there is one (NCCL_COLLNET_ENABLE). */
-  readonly collnet: boolean;
   /** NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and NCCLRUN_MAX_SMS. */
   readonly channels: ChannelLimits;
 }
@@ -30,7 +28,6 @@ export const NO_PREFERENCES: Preferences = {
   algorithms: new Map(),
   protocols: new Map(),
   gpusReachEachOther: true,
-  collnet: false,
   channels: ANY_CHANNELS,
 };
 
@@ -62,7 +59,6 @@ export function preferencesFrom(environment: Environment): Preferences {
     algorithms: wanted('NCCL_ALGO', environment, ALGORITHMS_BY_NAME),
     protocols: wanted('NCCL_PROTO', environment, PROTOCOLS_BY_NAME),
     gpusReachEachOther: gpusReachEachOther(environment),
-    collnet: wholeNumber(environment, 'NCCL_COLLNET_ENABLE', 0, 1) === 1,
   };
 }
 

@@ -7,8 +7,9 @@ import { MIN_THREADS, THREADS, variantsOnGpus } from '../device/gpu-tuning.ts';
 import type { ChannelBudget } from '../device/gpu-tuning.ts';
 import { PROTOCOLS_ON_HOSTS, variantOnHost } from '../device/host-tuning.ts';
 import { possibleVariants } from '../device/preferred.ts';
+import type { NetworkReduction } from '../input/network-reduction.ts';
 import type { AlgorithmAndProtocol } from '../input/preferences.ts';
-import { algorithmsBetween, choicesFor } from '../tuning/choices.ts';
+import { algorithmsBetween, choicesFor, isReducedBetween } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/situation.ts';
 
 /** Maximum of channels on processors, where the traffic of two ranks fills one channel. */
@@ -21,6 +22,7 @@ const PROTOCOLS_BETWEEN_HOSTS: readonly ProtocolName[] = ['simple', 'll'];
 interface SearchContext extends ChannelBudget {
   readonly device: DeviceName;
   readonly situation: Situation;
+  readonly reduction: NetworkReduction;
 }
 
 /**
@@ -58,8 +60,8 @@ export function measuringRows(
 }
 
 /** Algorithm × protocol × channels. */
-function candidates(collective: CollectiveName, { device, situation, ...budget }: SearchContext): Variant[] {
-  return possibleOn(device, collective, situation).flatMap((variant) => {
+function candidates(collective: CollectiveName, { device, situation, reduction, ...budget }: SearchContext): Variant[] {
+  return possibleOn(device, collective, situation, reduction).flatMap((variant) => {
     if (device === 'host')
       return channelCounts(variant.algorithm === 'ring' ? MAX_CHANNELS_ON_HOSTS : 1).map((channels) =>
         variantOnHost(variant, channels),
@@ -77,8 +79,15 @@ function candidates(collective: CollectiveName, { device, situation, ...budget }
 export function isPossible(
   collective: CollectiveName,
   variant: AlgorithmAndProtocol & { readonly channels: number },
-  { device, situation, pairChannels }: Pick<SearchContext, 'device' | 'situation' | 'pairChannels'>,
+  {
+    device,
+    situation,
+    reduction,
+    pairChannels,
+  }: Omit<SearchContext, keyof ChannelBudget> & Pick<ChannelBudget, 'pairChannels'>,
 ): boolean {
+  if (variant.algorithm === 'collnet')
+    return isReducedByNetwork(collective, device, situation, reduction) && variant.protocol === 'simple';
   if (device === 'cuda' && situation.hosts > 1) {
     const asMessages = areMessagesBetweenGpuHosts(collective);
     return isVariantBetweenGpuHosts(
@@ -87,18 +96,35 @@ export function isPossible(
       { ranks: situation.ranks, pairChannels: asMessages ? variant.channels : pairChannels },
     );
   }
-  return possibleOn(device, collective, situation).some(
+  return possibleOn(device, collective, situation, reduction).some(
     ({ algorithm, protocol }) => algorithm === variant.algorithm && protocol === variant.protocol,
   );
 }
 
-function possibleOn(device: DeviceName, collective: CollectiveName, situation: Situation): AlgorithmAndProtocol[] {
-  if (device === 'host') return possibleOnHosts(collective, situation);
+function possibleOn(
+  device: DeviceName,
+  collective: CollectiveName,
+  situation: Situation,
+  reduction: NetworkReduction,
+): AlgorithmAndProtocol[] {
+  const isReduced = isReducedByNetwork(collective, device, situation, reduction);
+  const byNetwork: AlgorithmAndProtocol[] = isReduced ? [{ algorithm: 'collnet', protocol: 'simple' }] : [];
+  if (device === 'host') return [...possibleOnHosts(collective, situation), ...byNetwork];
   if (situation.hosts === 1)
     return choicesFor(collective, situation).map(({ algorithm, protocol }) => ({ algorithm, protocol }));
-  return algorithmsBetween(collective, device, situation).flatMap((algorithm) =>
+  const byRanks = algorithmsBetween(collective, device, situation).flatMap((algorithm) =>
     PROTOCOLS_BETWEEN_HOSTS.map((protocol) => ({ algorithm, protocol })),
   );
+  return [...byRanks, ...byNetwork];
+}
+
+function isReducedByNetwork(
+  collective: CollectiveName,
+  device: DeviceName,
+  situation: Situation,
+  reduction: NetworkReduction,
+): boolean {
+  return reduction.by !== 'none' && isReducedBetween(collective, device, situation);
 }
 
 function possibleOnHosts(collective: CollectiveName, situation: Situation): AlgorithmAndProtocol[] {
@@ -134,6 +160,7 @@ function nameOf({ algorithm, protocol, channels, threads }: Variant): string {
 /** A row's last variant must need nothing; `kernel`: one that does not, where ranks do not agree on copies. */
 export function withFallback(variant: Variant, kernel: Variant): Variant[] {
   if (variant.algorithm === 'copyEngine') return [{ ...variant, requires: ['publishedAddresses'] }, kernel];
+  if (variant.algorithm === 'collnet') return [{ ...variant, requires: ['networkReduction'] }, kernel];
   if (variant.requires.includes('hostSlots')) return withHostSlots(variant);
   if (variant.protocol !== 'll128') return [{ ...variant, requires: [] }];
   return [

@@ -36,6 +36,8 @@ export interface BetweenHosts {
   readonly isOneMachine: boolean;
   readonly sockets: number;
   readonly socketThreads: number;
+  /** reductionKey(); absent: the ranks alone reduce. */
+  readonly reduction?: string;
 }
 
 export function hashOf(facts: unknown): string {
@@ -70,8 +72,9 @@ export function inOrder(key: TableKey): TableKey {
   const { device, ranks, topology, processor, cores, gpu, computeCapability, driver } = key;
   const own = { device, ranks, topology, processor, cores, gpu, computeCapability, driver };
   if (key.between === undefined) return own;
-  const { hosts, layout, network, nics, speedMbps, isOneMachine, sockets, socketThreads } = key.between;
-  return { ...own, between: { hosts, layout, network, nics, speedMbps, isOneMachine, sockets, socketThreads } };
+  const { hosts, layout, network, nics, speedMbps, isOneMachine, sockets, socketThreads, reduction } = key.between;
+  const between = { hosts, layout, network, nics, speedMbps, isOneMachine, sockets, socketThreads };
+  return { ...own, between: reduction === undefined ? between : { ...between, reduction } };
 }
 
 /** `counts`: ranks of each host. */

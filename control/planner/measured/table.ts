@@ -49,6 +49,7 @@ const table = v.strictObject({
         isOneMachine: v.boolean(),
         sockets: whole,
         socketThreads: v.pipe(v.number(), v.integer(), v.minValue(0)),
+        reduction: v.exactOptional(v.string()),
       }),
     ),
   }),

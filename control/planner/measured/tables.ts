@@ -6,6 +6,7 @@ import { decisionSituation, gpuBudget } from '../device/gpus.ts';
 import { variantsOnGpus } from '../device/gpu-tuning.ts';
 import { variantOnHost } from '../device/host-tuning.ts';
 import { rankNumbersByHost } from '../input/input.ts';
+import { NO_REDUCTION, reductionKey } from '../input/network-reduction.ts';
 import type { HostTables, PlanInput, PlannedShape } from '../input/input.ts';
 import type { Decisions } from '../plan.ts';
 import type { Preferences } from '../input/preferences.ts';
@@ -56,7 +57,7 @@ export class Tables implements HostTables {
   }
 
   refine(planned: Decisions, shape: PlannedShape): Decisions {
-    const { input, channelSet, preferences } = shape;
+    const { input, channelSet, preferences, network } = shape;
     const ranks = input.peers.length;
     if (ranks < 2) return planned;
     const { device } = planned;
@@ -64,7 +65,9 @@ export class Tables implements HostTables {
     const situation = decisionSituation(channelSet, input, channels);
     const isBetweenGpuHosts = device === 'cuda' && situation.hosts > 1;
     const pairChannels = isBetweenGpuHosts ? (planned.gpuBuffers?.pairChannels ?? channels) : channels;
-    const context = { device, situation, ranks, channels, pairChannels, copyChannels: planned.copyChannels };
+    const { copyChannels } = planned;
+    const reduction = network?.reduction ?? NO_REDUCTION;
+    const context = { device, situation, reduction, ranks, channels, pairChannels, copyChannels };
     const variantOf = (collective: CollectiveName, variant: Variant): Variant =>
       isBetweenGpuHosts
         ? {
@@ -127,8 +130,10 @@ export class Tables implements HostTables {
         ? gpuBudget({ extent, limit: Infinity, isLater: false }, preferences).budget
         : { channels: network.rails, pairChannels: 1 };
     const ranksOnCores = network.isOneMachine ? extent.ranks : extent.maxRanks;
+    // What reduced there in another way says nothing of this way.
+    const isAlike = between.reduction === reductionKey(network.reduction);
     const terms = termsOf(device, null, {
-      network,
+      network: isAlike ? network : { ...network, reduction: NO_REDUCTION },
       corrections: {},
       channels,
       pairChannels,
@@ -175,6 +180,7 @@ function namesOfAll(hosts: PlanInput['hosts']): HostHardware {
 
 function betweenHosts(input: PlanInput, network: NetworkFacts): BetweenHosts {
   const { name, rails, speedMbps, isOneMachine, sockets, socketThreads } = network;
+  const reduction = reductionKey(network.reduction);
   const layout = layoutOf(rankNumbersByHost(input).map((ranks) => ranks.length));
   return {
     hosts: input.hosts.length,
@@ -185,6 +191,7 @@ function betweenHosts(input: PlanInput, network: NetworkFacts): BetweenHosts {
     isOneMachine,
     sockets,
     socketThreads,
+    ...(reduction === undefined ? {} : { reduction }),
   };
 }
 

@@ -7,6 +7,8 @@ import type { CommPlan } from '../../plan/types.ts';
 import { rankNumbersByHost } from '../input/input.ts';
 import type { PlanInput } from '../input/input.ts';
 import { UnplannableError } from '../input/check.ts';
+import { networkReductionOf } from '../input/network-reduction.ts';
+import type { NetworkReduction } from '../input/network-reduction.ts';
 import type { Environment } from '../input/variables.ts';
 import { valueOf } from '../input/variables.ts';
 import { chooseNics } from './nics.ts';
@@ -38,6 +40,7 @@ export interface NetworkFacts extends PlanNetwork {
   readonly speedMbps: number;
   /** One machine plays all hosts. */
   readonly isOneMachine: boolean;
+  readonly reduction: NetworkReduction;
 }
 
 /** Of one host: ranks that reach each other by sockets do so by its loopback. */
@@ -81,6 +84,7 @@ export function networkFacts(input: PlanInput, { nics, backend }: NicsBetween, e
     rails: nics[0]?.length ?? 0,
     speedMbps: facts.speedMbps,
     isOneMachine: (nics[0] ?? []).every((first, rail) => nics.every((own) => own[rail]?.address === first.address)),
+    reduction: networkReductionOf(input.aggregators ?? [], environment),
   };
 }
 

@@ -2,12 +2,14 @@
 import type { AlgorithmName, CollectiveName } from '../../plan/types.ts';
 import type { BetweenCosts, Correction } from './between-costs.ts';
 import type { BetweenTerms, Prediction } from './situation.ts';
+import { aggregatorLatency, limitsOfAggregators, linkRate } from './aggregators.ts';
+import type { Limited } from './aggregators.ts';
 import { trafficBetween } from './traffic.ts';
 import type { RanksOnHosts, Traffic } from './traffic.ts';
 
 const NO_CORRECTION: Correction = { latency: 1, bandwidth: 1 };
 
-/** Returns null if the algorithm does not implement the collective. */
+/** Returns null if the algorithm does not implement the collective, or if it needs a network that reduces and there is none. */
 export function predictBetween(
   collective: CollectiveName,
   algorithm: AlgorithmName,
@@ -15,17 +17,50 @@ export function predictBetween(
   terms: BetweenTerms,
 ): Prediction | null {
   const { costs, corrections } = terms;
-  const traffic = trafficBetween(collective, algorithm, extent);
+  const traffic = trafficOf(collective, algorithm, extent, terms);
   if (traffic === null) return null;
-  const channels = channelsOf(collective, algorithm, terms);
   const { latency, bandwidth } = corrections[algorithm] ?? NO_CORRECTION;
-  const slowness = Math.max(ofRank(traffic, channels, terms), ofWire(traffic, terms));
+  const slowness = Math.max(...limitsOf(collective, algorithm, extent, terms).map((one) => one.slowness));
   const fill = { microseconds: costs.fillMicroseconds * traffic.passes * latency, bytes: fillBytes(traffic, costs) };
   return {
-    microseconds: latencyOf(algorithm, traffic, terms) * latency,
+    microseconds: (latencyOf(algorithm, traffic, terms) + latencyOfNetwork(algorithm, extent, terms)) * latency,
     bytesPerMicrosecond: 1 / (slowness * bandwidth),
     fill: costs.fillMicroseconds === 0 || !Number.isFinite(fill.bytes) ? null : fill,
   };
+}
+
+function trafficOf(
+  collective: CollectiveName,
+  algorithm: AlgorithmName,
+  extent: RanksOnHosts,
+  { reduction }: BetweenTerms,
+): Traffic | null {
+  return algorithm === 'collnet' && reduction.by === 'none' ? null : trafficBetween(collective, algorithm, extent);
+}
+
+/** What may limit the bandwidth of an operation, without corrections; nothing where there is no prediction. */
+export function limitsOf(
+  collective: CollectiveName,
+  algorithm: AlgorithmName,
+  extent: RanksOnHosts,
+  terms: BetweenTerms,
+): Limited[] {
+  const traffic = trafficOf(collective, algorithm, extent, terms);
+  if (traffic === null) return [];
+  const { reduction } = terms;
+  const toAggregators = algorithm === 'collnet' && reduction.by === 'aggregators';
+  const rate = Math.min(terms.costs.perHost, toAggregators ? linkRate(terms) : (terms.nicRate ?? Infinity));
+  return [
+    { limit: { by: 'rank' }, slowness: ofRank(traffic, channelsOf(collective, algorithm, terms), terms) },
+    { limit: { by: 'link', share: traffic.ofHost, rate }, slowness: traffic.ofHost / rate },
+    ...(toAggregators ? limitsOfAggregators(reduction.aggregators, extent, terms) : []),
+  ];
+}
+
+function latencyOfNetwork(algorithm: AlgorithmName, extent: RanksOnHosts, terms: BetweenTerms): number {
+  const { reduction } = terms;
+  const isThere = algorithm === 'collnet' && reduction.by === 'aggregators';
+  return isThere ? aggregatorLatency(reduction.aggregators, extent, terms) : 0;
 }
 
 /** An all_reduce by a ring or directly sends and receives on every channel at once: with more of them it takes up to twice as long from 1 to 2 MiB. */
@@ -54,11 +89,6 @@ function ofRank({ between, inside }: Traffic, channels: number, { costs, load }:
   const { perChannel, perRank, insideRate } = costs;
   const network = between / Math.min(perRank, channels * perChannel);
   return load * (network + inside / insideRate);
-}
-
-/** Microseconds for a byte that all ranks of a host take together. */
-function ofWire({ ofHost }: Traffic, { costs, nicRate }: BetweenTerms): number {
-  return ofHost / Math.min(costs.perHost, nicRate ?? Infinity);
 }
 
 /** Bytes of the operation from which all slots of each connection are on their way. */

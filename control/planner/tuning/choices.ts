@@ -1,6 +1,15 @@
 /** Chooses, for each size, the algorithm and protocol that the model predicts to be fastest. */
-import { ALGORITHMS_OF, areMessagesBetweenGpuHosts, hasRails, isVariantBetweenGpuHosts } from '../../plan/possible.ts';
+import {
+  ALGORITHMS_OF,
+  areMessagesBetweenGpuHosts,
+  hasCollnet,
+  hasRails,
+  isVariantBetweenGpuHosts,
+  isVariantOf,
+} from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName, DeviceName, ProtocolName } from '../../plan/types.ts';
+import { NO_REDUCTION } from '../input/network-reduction.ts';
+import type { NetworkReduction } from '../input/network-reduction.ts';
 import { DIRECT_MAX_RANKS_ON_HOSTS } from './between-costs.ts';
 import { COPY_TOLERANCE_FROM_BYTES, COPY_TOLERANCE, PULL_TOLERANCE } from './constants.ts';
 import { isPreferred } from '../input/preferences.ts';
@@ -23,7 +32,7 @@ const INTRA_HOST_ALGORITHMS: readonly AlgorithmName[] = [
   'tree',
   'copyEngine',
 ];
-const BETWEEN_HOSTS: readonly AlgorithmName[] = ['ring', 'tree', 'directOneShot', 'directTwoShot', 'rail'];
+const BETWEEN_HOSTS: readonly AlgorithmName[] = ['ring', 'tree', 'directOneShot', 'directTwoShot', 'rail', 'collnet'];
 
 /** All choices with their predictions. Between hosts there are none of LL128, and none for barriers, which are reductions. */
 export function choicesFor(collective: CollectiveName, situation: Situation): Choice[] {
@@ -44,7 +53,7 @@ function choicesBetween(collective: CollectiveName, situation: Situation): Choic
   if (between === undefined) return [];
   const algorithms: readonly AlgorithmName[] = isMessage(collective)
     ? ['directOneShot']
-    : algorithmsBetween(collective, between.device, situation);
+    : algorithmsBetween(collective, between.device, situation, between.reduction);
   return algorithms.flatMap((algorithm) => {
     const simple = predictBetween(collective, algorithm, situation, between);
     const choices: Choice[] = simple === null ? [] : [{ algorithm, protocol: 'simple', prediction: simple }];
@@ -63,9 +72,24 @@ function isMessage(collective: CollectiveName): boolean {
 }
 
 /** Algorithms that a plan may choose from. */
-export function algorithmsBetween(collective: CollectiveName, device: DeviceName, extent: Extent): AlgorithmName[] {
+export function algorithmsBetween(
+  collective: CollectiveName,
+  device: DeviceName,
+  extent: Extent,
+  reduction: NetworkReduction = NO_REDUCTION,
+): AlgorithmName[] {
   if (isMessage(collective) || collective === 'barrier' || collective === 'sendRecv') return [];
-  return BETWEEN_HOSTS.filter((algorithm) => isPossibleBetween(collective, algorithm, device, extent));
+  return BETWEEN_HOSTS.filter((algorithm) =>
+    algorithm === 'collnet'
+      ? reduction.by !== 'none' && isReducedBetween(collective, device, extent)
+      : isPossibleBetween(collective, algorithm, device, extent),
+  );
+}
+
+/** Whether a network that reduces can carry the collective out. */
+export function isReducedBetween(collective: CollectiveName, device: DeviceName, extent: Extent): boolean {
+  const variant = { algorithm: 'collnet', protocol: 'simple', requires: ['networkReduction'] } as const;
+  return hasCollnet(extent) && isVariantOf(device, collective, variant);
 }
 
 function isPossibleBetween(
@@ -107,6 +131,11 @@ export function preferredChoices(
   const all = wanted.length === 0 ? choices : wanted;
   const hasRing = all.some(({ algorithm, protocol }) => algorithm === 'ring' && protocol === 'simple');
   return hosts === 1 && ranks > 2 && hasRing ? all.filter((choice) => !hasSmallSlots(collective, choice)) : all;
+}
+
+/** Whether ranks take the algorithm only if all of them agree that they can; else they take another one, which needs nothing. */
+export function isConditional({ algorithm }: Pick<Choice, 'algorithm'>): boolean {
+  return algorithm === 'copyEngine' || algorithm === 'collnet';
 }
 
 /** Predicted time in microseconds. */

@@ -1,6 +1,7 @@
 /** What predictions depend on, and what they say. */
 import type { DeviceName } from '../../plan/types.ts';
 import type { Agreement } from '../cluster/agreement.ts';
+import type { NetworkReduction } from '../input/network-reduction.ts';
 import type { BetweenCosts, Corrections } from './between-costs.ts';
 
 /** What all predictions for one communicator depend on. */
@@ -32,6 +33,9 @@ export interface BetweenTerms {
   readonly corrections: Corrections;
   /** Bytes per microsecond of each host's NICs together; null: unknown, or one machine plays the hosts. */
   readonly nicRate: number | null;
+  /** NICs of each host. */
+  readonly nics: number;
+  readonly reduction: NetworkReduction;
   /** Ranks that share a core; at least 1. */
   readonly load: number;
   /** Channels of rings and rails, and of all other algorithms. */

@@ -36,6 +36,8 @@ export function trafficBetween(
       return treeTraffic(collective, extent);
     case 'rail':
       return railTraffic(collective, extent);
+    case 'collnet':
+      return collective === 'allReduce' ? collnetTraffic(extent) : null;
     case 'directOneShot':
       return oneShotTraffic(collective, extent);
     case 'directTwoShot':
@@ -115,6 +117,22 @@ function railTraffic(collective: CollectiveName, extent: RanksOnHosts): Traffic 
     inside: (passes * (local - 1)) / local,
     reduces: reduces(collective),
     ofHost: between * local,
+  };
+}
+
+/** As a rail's, but each rank sends its part to the network once, and receives the result once. */
+function collnetTraffic(extent: RanksOnHosts): Traffic {
+  const local = localOf(extent);
+  return {
+    hopsBetween: 2,
+    hopsInside: local > 1 ? 2 : 0,
+    furtherPeers: 0,
+    furtherPeersInside: Math.max(0, local - 2),
+    passes: 2,
+    between: 1 / local,
+    inside: (2 * (local - 1)) / local,
+    reduces: true,
+    ofHost: 1,
   };
 }
 
