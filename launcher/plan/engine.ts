@@ -5,9 +5,12 @@ import type { HostNic, HostVerbs, HostVerbsPort } from '../../control/messages/n
 import { gpuMemoryOf, gpuPlanOf } from '../../control/plan/gpu-memory.ts';
 import type { PlannedGpuMemory } from '../../control/plan/gpu-memory.ts';
 import { planToJson } from '../../control/plan/json.ts';
-import type { CommPlan, WrittenPlan } from '../../control/plan/types.ts';
+import type { CommPlan, TuningRow, WrittenPlan } from '../../control/plan/types.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
+import { NO_REDUCTION } from '../../control/planner/input/network-reduction.ts';
+import type { Aggregator } from '../../control/planner/input/network-reduction.ts';
 import type { HostTables, PlanInput, PlannedHost, PlannedPeer } from '../../control/planner/input/input.ts';
+import type { Situation } from '../../control/planner/tuning/situation.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Environment } from '../../control/planner/input/variables.ts';
 
@@ -28,6 +31,8 @@ export interface MeasuredHere {
   /** Its GPUs' bus ids by rank. */
   readonly busIds: readonly string[];
   readonly host: KnownHost;
+  /** Absent: none. */
+  readonly aggregators?: readonly Aggregator[];
 }
 
 /** What every host has, as far as this machine tells. */
@@ -104,6 +109,16 @@ export function engineMemory(cluster: Cluster, environment: Environment, here: M
   return gpus === null ? null : gpuMemoryOf(gpus);
 }
 
+/** The variants that engines take by size, where the network reduces; null: it does not, or the job is very large. */
+export function engineTuning(
+  cluster: Cluster,
+  environment: Environment,
+  here: MeasuredHere & { readonly situation: Situation },
+): readonly TuningRow[] | null {
+  const { reduction } = here.situation.between ?? { reduction: NO_REDUCTION };
+  return reduction.by !== 'none' && cluster.ranks <= MAX_RANKS ? enginePlan(cluster, environment, here).tuning : null;
+}
+
 /** On the hosts' GPUs, or with NCCLRUN_DEVICE=host on processors. Addresses and the token are filled in when a job starts. */
 function enginePlan(cluster: Cluster, environment: Environment, here: MeasuredHere): CommPlan {
   return new Planner(null, environment).plan(inputOf(cluster, environment, here), true);
@@ -116,7 +131,7 @@ function isOnGpus(environment: Environment): boolean {
 export function inputOf(
   cluster: Cluster,
   environment: Environment,
-  { tables, busIds, host: known }: MeasuredHere,
+  { tables, busIds, host: known, aggregators = [] }: MeasuredHere,
 ): PlanInput {
   const onGpus = isOnGpus(environment);
   const hosts = cluster.hosts.map(({ shape, ranks }, host) => ({
@@ -134,7 +149,7 @@ export function inputOf(
     busId: busIds[rank] ?? rank.toString(16),
     smCount,
   }));
-  return { hosts, peers, token: NO_TOKEN };
+  return { hosts, peers, aggregators, token: NO_TOKEN };
 }
 
 /** Of ranks on processors of hosts like this machine, of which no topology says anything. The first hosts have one more where they do not come out even. */

@@ -5,6 +5,7 @@ import { channelSetOf } from '../../control/planner/channel-set.ts';
 import { situationOnGpus } from '../../control/planner/device/gpus.ts';
 import { situationOnHosts } from '../../control/planner/device/host.ts';
 import type { Situation } from '../../control/planner/tuning/situation.ts';
+import type { Aggregator } from '../../control/planner/input/network-reduction.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
 import type { Preferences } from '../../control/planner/input/preferences.ts';
 import type { FoundTable } from '../../control/planner/measured/store.ts';
@@ -35,11 +36,13 @@ interface PlannedFor {
   /** One machine plays all hosts. */
   readonly isOneMachine: boolean;
   readonly preferences: Preferences;
+  /** Absent: none. */
+  readonly aggregators?: readonly Aggregator[];
 }
 
 export async function measuredHere(
   planned: PlannedCluster,
-  { system, isOneMachine, preferences }: PlannedFor,
+  { system, isOneMachine, preferences, aggregators = [] }: PlannedFor,
 ): Promise<MeasuredOnMachine> {
   const { cluster } = planned;
   const isHere = system !== null;
@@ -47,7 +50,7 @@ export async function measuredHere(
   const severalHosts = cluster.hosts.length > 1;
   const host = isHere && severalHosts ? thisHost(isOneMachine) : { ...UNKNOWN_HOST, isOneMachine };
   const busIds = isHere ? busIdsOf(system) : [];
-  const known = { tables, busIds, host };
+  const known = { tables, busIds, host, aggregators };
   const input = inputOf(cluster, process.env, known);
   const device = input.peers[0]?.device ?? 'host';
   const shape = { input, channelSet: channelSetOf(input), network: networkOf(input), preferences };

@@ -5,10 +5,15 @@ import type { CommPlan } from '../../control/plan/types.ts';
 import { usageError } from '../model/usage-error.ts';
 import type { CollectiveName } from '../../control/plan/types.ts';
 import { Planner } from '../../control/planner/planner.ts';
+import type { Aggregator } from '../../control/planner/input/network-reduction.ts';
 import { columns } from '../text/columns.ts';
+import { byNetworkView } from './by-network.ts';
+import type { ByNetworkView } from './by-network.ts';
+import { byNetworkText } from './by-network-text.ts';
 import { processorsInput, UNKNOWN_HOST, withoutNetwork } from './engine.ts';
 import { networkText, tablesHere, thisHost } from './measured-here.ts';
-import { variantsText } from './variants.ts';
+import { modelOf, variantsText } from './variants.ts';
+import type { Model } from './variants.ts';
 import { counted } from '../text/counted.ts';
 
 interface PlannedRanks {
@@ -16,6 +21,7 @@ interface PlannedRanks {
   readonly hosts: number;
   /** One machine plays all hosts. */
   readonly isOneMachine: boolean;
+  readonly aggregators: readonly Aggregator[];
 }
 
 interface Shown {
@@ -26,7 +32,7 @@ interface Shown {
 
 /** Throws a FailureError (usage), UnplannableError. */
 export async function planOnProcessors(
-  { ranks, hosts, isOneMachine }: PlannedRanks,
+  { ranks, hosts, isOneMachine, aggregators }: PlannedRanks,
   format: string,
   shown: Shown,
 ): Promise<string> {
@@ -38,15 +44,17 @@ export async function planOnProcessors(
   let table: string | null = null;
   const tables = await tablesHere((file) => (table = file));
   const known = hosts > 1 ? thisHost(isOneMachine) : { ...UNKNOWN_HOST, cores: availableParallelism() };
-  const input = processorsInput(ranks, hosts, known, tables);
+  const input = { ...processorsInput(ranks, hosts, known, tables), aggregators };
   const plan = new Planner(null, process.env).plan(input, true);
   switch (format) {
     case 'text':
       return (
-        networkText(input) + processorsText(plan, table) + (shown.explain ? variantsText(input, tables, shown) : '')
+        networkText(input) +
+        processorsText(plan, table) +
+        (shown.explain ? explanation(plan, modelOf(input, tables), shown) : '')
       );
     case 'json':
-      return processorsJson(plan, table);
+      return processorsJson(plan, table, byNetworkOf(plan, modelOf(input, tables), shown));
     case 'engine':
       return planToJson({ ...plan, ...(hosts === 1 ? { hosts: withoutNetwork(plan).hosts } : withoutNetwork(plan)) });
     default:
@@ -76,6 +84,23 @@ function processorsText({ peers, hosts, channels, tuning }: CommPlan, table: str
   return `${peers.length} ranks on processors${where}, ${count}\n${source}\n${columns(rows)}`;
 }
 
-function processorsJson({ peers, channels, tuning }: CommPlan, table: string | null): string {
-  return `${JSON.stringify({ version: 1, device: 'host', ranks: peers.length, nChannels: channels.length, table, tuning })}\n`;
+/** Nothing for one host, whose variants follow from thresholds. */
+function explanation(plan: CommPlan, model: Model | null, shown: Shown): string {
+  if (model === null) return '';
+  return `\n${byNetworkText(byNetworkOf(plan, model, shown))}${variantsText(model, shown)}`;
+}
+
+function byNetworkOf({ tuning }: CommPlan, model: Model | null, { sizes }: Shown): ByNetworkView | null {
+  if (model === null) return null;
+  const measured = model.table?.collectives.find(({ collective }) => collective === 'allReduce')?.variants ?? [];
+  return byNetworkView({ tuning, situation: model.situation, measured, sizes });
+}
+
+function processorsJson(
+  { peers, channels, tuning }: CommPlan,
+  table: string | null,
+  byNetwork: ByNetworkView | null,
+): string {
+  const facts = { version: 1, device: 'host', ranks: peers.length, nChannels: channels.length };
+  return `${JSON.stringify({ ...facts, table, tuning, byNetwork })}\n`;
 }

@@ -1,6 +1,7 @@
 /** A plan for people. */
 import { printableLine } from '../../control/printable.ts';
 import type { GraphView, PlanView, ShapeView, VariantView } from './view.ts';
+import { byNetworkText } from './by-network-text.ts';
 import { channelNicsText, nicsText } from './nics-text.ts';
 import { columns } from '../text/columns.ts';
 import { counted } from '../text/counted.ts';
@@ -12,7 +13,8 @@ export function planText(view: PlanView, explain: boolean): string {
   const variables = view.variables.map((variable) => `  heeded: ${printableLine(variable)}\n`).join('') + measured;
   const head = `${ranks} ranks on ${hosts}, ${nChannels} channels\n${variables}\n`;
   const parts = [head, graphsText(view), channelsText(view), nicsText(view), hierarchyText(view)];
-  if (explain) parts.push(explanation(shapes, view), channelNicsText(shapes), memoryText(view));
+  if (explain)
+    parts.push(explanation(shapes, view), channelNicsText(shapes), memoryText(view), byNetworkText(view.byNetwork));
   if (view.tuning.length > 0) parts.push(tuningText(view, explain));
   return parts.join('');
 }

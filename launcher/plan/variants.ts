@@ -5,8 +5,10 @@ import { situationOnHosts } from '../../control/planner/device/host.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
 import { preferencesFrom } from '../../control/planner/input/preferences.ts';
 import { fastestAt } from '../../control/planner/measured/times.ts';
+import type { Table } from '../../control/planner/measured/table.ts';
 import type { Tables } from '../../control/planner/measured/tables.ts';
 import { choicesFor, timeOf } from '../../control/planner/tuning/choices.ts';
+import type { Situation } from '../../control/planner/tuning/situation.ts';
 import { columns } from '../text/columns.ts';
 import { networkOf } from './measured-here.ts';
 
@@ -15,13 +17,23 @@ interface Asked {
   readonly sizes: readonly number[];
 }
 
-/** Nothing for one host, whose variants follow from thresholds. Throws UnplannableError. */
-export function variantsText(input: PlanInput, tables: Tables | null, { collectives, sizes }: Asked): string {
-  if (input.hosts.length === 1) return '';
+/** What predicts times between hosts, and what was measured there. */
+export interface Model {
+  readonly situation: Situation;
+  /** null: nothing was. */
+  readonly table: Table | null;
+}
+
+/** null: one host, whose variants follow from thresholds. Throws UnplannableError. */
+export function modelOf(input: PlanInput, tables: Tables | null): Model | null {
+  if (input.hosts.length === 1) return null;
   const preferences = preferencesFrom(process.env);
   const shape = { input, channelSet: channelSetOf(input), preferences, network: networkOf(input) };
   const situation = situationOnHosts(shape, tables?.corrections('host', shape) ?? {});
-  const table = tables?.find('host', shape)?.table;
+  return { situation, table: tables?.find('host', shape)?.table ?? null };
+}
+
+export function variantsText({ situation, table }: Model, { collectives, sizes }: Asked): string {
   const rows = [['collective', 'bytes', 'algorithm', 'predicted µs', 'measured µs']];
   for (const collective of collectives) {
     const measured = table?.collectives.find((one) => one.collective === collective)?.variants ?? [];
@@ -35,5 +47,5 @@ export function variantsText(input: PlanInput, tables: Tables | null, { collecti
       }
     }
   }
-  return `\nevery variant, the fastest first\n${columns(rows)}`;
+  return `every variant, the fastest first\n${columns(rows)}`;
 }

@@ -1,6 +1,6 @@
 /** A plan as `ncclrun plan --format json` prints it. Field names and units of graphs are NCCL's: GB/s, channels before doubling. */
 import type { PlannedGpuMemory } from '../../control/plan/gpu-memory.ts';
-import type { CollectiveName } from '../../control/plan/types.ts';
+import type { CollectiveName, TuningRow } from '../../control/plan/types.ts';
 import { ownAgreement } from '../../control/planner/cluster/agreement.ts';
 import type { Agreement } from '../../control/planner/cluster/agreement.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
@@ -15,6 +15,8 @@ import { fastestAt } from '../../control/planner/measured/times.ts';
 import type { FoundTable } from '../../control/planner/measured/store.ts';
 import { isPreferred } from '../../control/planner/input/preferences.ts';
 import type { Preferences } from '../../control/planner/input/preferences.ts';
+import { byNetworkView } from './by-network.ts';
+import type { ByNetworkView } from './by-network.ts';
 import { channelNics, nicViews } from './nics.ts';
 import type { ChannelNicView, NicView, PortGids } from './nics.ts';
 import { linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
@@ -122,6 +124,8 @@ export interface PlanView {
   /** Bytes of each GPU that a communicator of all ranks takes, one of a program's first ones; null: not on GPUs. */
   readonly memory: PlannedGpuMemory | null;
   readonly tuning: readonly TuningView[];
+  /** All-reduces that the network can reduce; null: none does, or the job is very large. */
+  readonly byNetwork: ByNetworkView | null;
   /** The file with the times that were measured; null: all are predicted. */
   readonly table: string | null;
   readonly rings?: readonly (readonly number[])[];
@@ -140,6 +144,8 @@ interface ViewOptions {
   /** Variables that decided something. */
   readonly settings: readonly string[];
   readonly memory: PlannedGpuMemory | null;
+  /** The rows that engines take, where the network reduces; absent or null: it does not, or the job is very large. */
+  readonly engineTuning?: readonly TuningRow[] | null;
   /** Of the machine that is planned for, where it is this one. */
   readonly gids: PortGids;
 }
@@ -187,8 +193,15 @@ export function viewOf(cluster: Cluster, options: ViewOptions): PlanView {
     memory: options.memory,
     table: options.table?.file ?? null,
     tuning: collectives.flatMap((collective) => tuningOf(collective, situation, options)),
+    byNetwork: byNetworkOf(situation, options),
     ...(full ? { rings: ringOrders(cluster) } : {}),
   };
+}
+
+function byNetworkOf(situation: Situation, { engineTuning = null, table, sizes }: ViewOptions): ByNetworkView | null {
+  if (engineTuning === null) return null;
+  const measured = table?.table.collectives.find(({ collective }) => collective === 'allReduce')?.variants ?? [];
+  return byNetworkView({ tuning: engineTuning, situation, measured, sizes });
 }
 
 function hierarchyView(cluster: Cluster): HierarchyView | null {

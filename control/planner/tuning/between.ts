@@ -16,10 +16,10 @@ export function predictBetween(
   extent: RanksOnHosts,
   terms: BetweenTerms,
 ): Prediction | null {
-  const { costs, corrections } = terms;
+  const { costs } = terms;
   const traffic = trafficOf(collective, algorithm, extent, terms);
   if (traffic === null) return null;
-  const { latency, bandwidth } = corrections[algorithm] ?? NO_CORRECTION;
+  const { latency, bandwidth } = correctionOf(algorithm, terms);
   const slowness = Math.max(...limitsOf(collective, algorithm, extent, terms).map((one) => one.slowness));
   const fill = { microseconds: costs.fillMicroseconds * traffic.passes * latency, bytes: fillBytes(traffic, costs) };
   return {
@@ -27,6 +27,11 @@ export function predictBetween(
     bytesPerMicrosecond: 1 / (slowness * bandwidth),
     fill: costs.fillMicroseconds === 0 || !Number.isFinite(fill.bytes) ? null : fill,
   };
+}
+
+/** What measurements say of the algorithm's predicted times. */
+export function correctionOf(algorithm: AlgorithmName, { corrections }: BetweenTerms): Correction {
+  return corrections[algorithm] ?? NO_CORRECTION;
 }
 
 function trafficOf(

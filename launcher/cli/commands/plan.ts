@@ -9,7 +9,7 @@ import type { Preferences } from '../../../control/planner/input/preferences.ts'
 import { planCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import type { PlannedCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import { diffPlans } from '../../plan/diff.ts';
-import { engineMemory, enginePlanText } from '../../plan/engine.ts';
+import { engineMemory, enginePlanText, engineTuning } from '../../plan/engine.ts';
 import { measuredHere } from '../../plan/measured-here.ts';
 import type { MeasuredOnMachine } from '../../plan/measured-here.ts';
 import { planOnProcessors } from '../../plan/processors.ts';
@@ -55,7 +55,9 @@ export async function plan(argv: readonly string[]): Promise<number> {
     };
     const hosts = simulated ?? nodes ?? 1;
     return print(
-      await readingVariablesAsync(() => planOnProcessors({ ranks, hosts, isOneMachine }, formatOf(settings), shown)),
+      await readingVariablesAsync(() =>
+        planOnProcessors({ ranks, hosts, isOneMachine, aggregators: [] }, formatOf(settings), shown),
+      ),
       0,
     );
   }
@@ -93,6 +95,7 @@ async function rendered(
     settings: variables.settings,
     gids: here.gids,
     memory: engineMemory(planned.cluster, process.env, here),
+    engineTuning: engineTuning(planned.cluster, process.env, here),
   });
   if (format === 'json') return `${JSON.stringify(view)}\n`;
   if (format === 'svg') return (await import('../../plan/svg.ts')).planSvg(view);

@@ -1,0 +1,37 @@
+/** All-reduces by the network, for people. */
+import { columns } from '../text/columns.ts';
+import { networkSpeed } from '../text/gpu-words.ts';
+import type { ByNetworkView, RangeView, TimesView } from './by-network.ts';
+
+/** With an empty line behind it. */
+export function byNetworkText(view: ByNetworkView | null): string {
+  if (view === null) return '';
+  const title = `all_reduce by the network: ${whoReduces(view)}`;
+  if (view.impossibleBecause !== null) return `${title}: not possible: ${view.impossibleBecause}\n\n`;
+  const rows = [['up to bytes', 'taken', 'at bytes', 'collnet µs', 'otherwise µs', 'what limits collnet there']];
+  return `${title}\n${columns([...rows, ...view.ranges.map(rangeRow)])}\n`;
+}
+
+function whoReduces({ by, aggregators }: ByNetworkView): string {
+  if (by === 'plugin') return "a plugin's collective network, if the plugin has one";
+  const places = aggregators.map(({ host, speedMbps }) =>
+    speedMbps === null ? host : `${host} (${networkSpeed(Math.round(speedMbps))})`,
+  );
+  return `${places.length === 1 ? 'an aggregator' : 'aggregators'} on ${places.join(', ')}`;
+}
+
+function rangeRow({ upToBytes, isTaken, bytes, collnet, otherAlgorithm, other, limit }: RangeView): string[] {
+  return [
+    upToBytes === null ? 'all' : String(upToBytes),
+    isTaken ? 'yes' : 'no',
+    String(bytes),
+    timeText(collnet),
+    `${otherAlgorithm} ${timeText(other)}`,
+    limit,
+  ];
+}
+
+function timeText({ predictedMicroseconds, measuredMicroseconds }: TimesView): string {
+  const measured = measuredMicroseconds === null ? '' : ` (measured ${measuredMicroseconds})`;
+  return `${predictedMicroseconds}${measured}`;
+}

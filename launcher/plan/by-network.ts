@@ -1,0 +1,151 @@
+/** All-reduces that the network can reduce (algorithm collnet): of which sizes it does, and why of the others it does not. */
+import type { TuningRow, Variant } from '../../control/plan/types.ts';
+import type { Aggregator, NetworkReduction } from '../../control/planner/input/network-reduction.ts';
+import type { MeasuredVariant } from '../../control/planner/measured/table.ts';
+import { fastestAt } from '../../control/planner/measured/times.ts';
+import { linkRate } from '../../control/planner/tuning/aggregators.ts';
+import { choicesFor, isReducedBetween, timeOf } from '../../control/planner/tuning/choices.ts';
+import type { Choice } from '../../control/planner/tuning/choices.ts';
+import type { BetweenTerms, Situation } from '../../control/planner/tuning/situation.ts';
+import { collnetLimit, hostOf } from './collnet-limit.ts';
+
+export interface ByNetworkView {
+  readonly by: 'plugin' | 'aggregators';
+  readonly aggregators: readonly AggregatorView[];
+  /** Why the network reduces nothing for these ranks; null: it can. */
+  readonly impossibleBecause: string | null;
+  readonly ranges: readonly RangeView[];
+}
+
+export interface AggregatorView {
+  readonly host: string;
+  /** Of its NIC; null: unknown. */
+  readonly speedMbps: number | null;
+}
+
+/** Sizes that are treated alike. */
+export interface RangeView {
+  /** null: all larger ones. */
+  readonly upToBytes: number | null;
+  readonly isTaken: boolean;
+  /** The size of the times. */
+  readonly bytes: number;
+  readonly collnet: TimesView;
+  readonly otherAlgorithm: string;
+  readonly other: TimesView;
+  /** What limits collnet at that size, as a clause. */
+  readonly limit: string;
+}
+
+export interface TimesView {
+  readonly predictedMicroseconds: number;
+  /** null: nothing was measured for about so many bytes. */
+  readonly measuredMicroseconds: number | null;
+}
+
+interface Known {
+  /** Of the plan that engines would get. */
+  readonly tuning: readonly TuningRow[];
+  readonly situation: Situation;
+  /** All-reduces of a table of measured times. */
+  readonly measured: readonly MeasuredVariant[];
+  /** Those that the user asks about. */
+  readonly sizes: readonly number[];
+}
+
+/** null: no network reduces. */
+export function byNetworkView({ tuning, situation, measured, sizes }: Known): ByNetworkView | null {
+  const { between } = situation;
+  if (between === undefined || between.reduction.by === 'none') return null;
+  const { reduction, device } = between;
+  const head = { by: reduction.by, aggregators: aggregatorViews(reduction, between) };
+  if (!isReducedBetween('allReduce', device, situation))
+    return { ...head, impossibleBecause: whyNot(situation, between), ranges: [] };
+  const choices = choicesFor('allReduce', situation);
+  const rows = tuning.filter(({ collective }) => collective === 'allReduce');
+  const times = (choice: Choice, bytes: number): TimesView => ({
+    predictedMicroseconds: rounded(timeOf(choice, bytes)),
+    measuredMicroseconds: roundedOrNull(fastestAt(measured, choice, bytes)),
+  });
+  const collnet = choices.find(({ algorithm }) => algorithm === 'collnet');
+  const ranges = rangesOf(rows, sizes).flatMap(({ otherwise, ...range }): RangeView[] => {
+    const { bytes } = range;
+    const other = choiceOf(choices, otherwise);
+    if (collnet === undefined || other === undefined) return [];
+    return [
+      {
+        ...range,
+        collnet: times(collnet, bytes),
+        otherAlgorithm: other.algorithm,
+        other: times(other, bytes),
+        limit: collnetLimit(situation, between, bytes),
+      },
+    ];
+  });
+  return { ...head, impossibleBecause: null, ranges };
+}
+
+function aggregatorViews(reduction: NetworkReduction, between: BetweenTerms): AggregatorView[] {
+  if (reduction.by !== 'aggregators') return [];
+  return reduction.aggregators.map((aggregator) => ({
+    host: hostOf(aggregator),
+    speedMbps: speedOf(aggregator, between),
+  }));
+}
+
+const BITS = 8;
+
+function speedOf(aggregator: Aggregator, between: BetweenTerms): number | null {
+  if (aggregator.place === 'other') return aggregator.speedMbps === 0 ? null : aggregator.speedMbps;
+  const rate = linkRate(between);
+  return Number.isFinite(rate) ? rate * BITS : null;
+}
+
+function whyNot({ ranksOfEachHost }: Situation, { device }: BetweenTerms): string {
+  return ranksOfEachHost === 0 ? 'the hosts have unlike numbers of ranks' : `device ${device} has no such algorithm`;
+}
+
+interface Range extends Pick<RangeView, 'upToBytes' | 'isTaken' | 'bytes'> {
+  /** What ranks take for `bytes` where the network does not reduce. */
+  readonly otherwise: Variant | undefined;
+}
+
+/** Neighbouring rows where the network is alike first, or alike not. */
+function rangesOf(rows: readonly TuningRow[], sizes: readonly number[]): Range[] {
+  const ranges: Range[] = [];
+  let above = 0;
+  rows.forEach((row, index) => {
+    const { upToBytes } = row;
+    const isTaken = isByNetwork(row);
+    const next = rows[index + 1];
+    if (next !== undefined && isByNetwork(next) === isTaken) return;
+    const upTo = upToBytes ?? Infinity;
+    const bytes = sizes.findLast((size) => size > above && size <= upTo) ?? upToBytes ?? above + 1;
+    const own = rows.find((one) => one.upToBytes === null || bytes <= one.upToBytes) ?? row;
+    ranges.push({ upToBytes, isTaken, bytes, otherwise: own.variants.find(isUnconditional) });
+    above = upTo;
+  });
+  return ranges;
+}
+
+function isByNetwork({ variants }: TuningRow): boolean {
+  return variants[0]?.algorithm === 'collnet';
+}
+
+function isUnconditional({ algorithm }: Variant): boolean {
+  return algorithm !== 'collnet';
+}
+
+function choiceOf(choices: readonly Choice[], variant: Variant | undefined): Choice | undefined {
+  const own = choices.filter(({ algorithm }) => algorithm === variant?.algorithm);
+  return own.find(({ protocol }) => protocol === variant?.protocol) ?? own[0];
+}
+
+/** To four digits. */
+function rounded(microseconds: number): number {
+  return Number(microseconds.toPrecision(4));
+}
+
+function roundedOrNull(microseconds: number | null): number | null {
+  return microseconds === null ? null : rounded(microseconds);
+}

@@ -1,0 +1,75 @@
+/** What limits an all-reduce by the network, in words. */
+import { correctionOf, limitsOf, predictBetween } from '../../control/planner/tuning/between.ts';
+import { groupsOf } from '../../control/planner/tuning/aggregators.ts';
+import type { Limit } from '../../control/planner/tuning/aggregators.ts';
+import type { Aggregator, Aggregators } from '../../control/planner/input/network-reduction.ts';
+import type { BetweenTerms, Situation } from '../../control/planner/tuning/situation.ts';
+import { counted } from '../text/counted.ts';
+import { networkSpeed } from '../text/gpu-words.ts';
+
+/** Hosts that are planned for have no names but their numbers. */
+export function hostOf(aggregator: Aggregator): string {
+  return aggregator.place === 'member' ? `host${aggregator.host}` : aggregator.name;
+}
+
+/** A clause: the latency of an operation of so many bytes, or what moves its bytes, whichever takes longer. */
+export function collnetLimit(situation: Situation, between: BetweenTerms, bytes: number): string {
+  const latency = predictBetween('allReduce', 'collnet', situation, between)?.microseconds ?? 0;
+  const limits = limitsOf('allReduce', 'collnet', situation, between);
+  const [slowest] = limits.toSorted((one, other) => other.slowness - one.slowness);
+  const moved = (slowest?.slowness ?? 0) * correctionOf('collnet', between).bandwidth * bytes;
+  if (slowest === undefined || latency >= moved) return latencyText(latency, situation, between);
+  return limitText(slowest.limit, bytes, situation, between);
+}
+
+function latencyText(microseconds: number, { hosts }: Situation, { reduction }: BetweenTerms): string {
+  const transfers = 'the two transfers between hosts';
+  const parts =
+    reduction.by === 'aggregators' ? `${transfers} and the aggregator's messages for ${hosts} members` : transfers;
+  return `latency: ${parts} take ${Number(microseconds.toPrecision(3))} µs`;
+}
+
+function limitText(limit: Limit, bytes: number, situation: Situation, { reduction }: BetweenTerms): string {
+  const who = (aggregator: Aggregator): string =>
+    busiest(hostOf(aggregator), reduction.by === 'aggregators' ? reduction.aggregators : null);
+  switch (limit.by) {
+    case 'rank':
+      return `the core of each rank, which sends and receives ${sizeText(bytes / groupsOf(situation).groups)}`;
+    case 'link':
+      return `the link of each host: ${sizeText(limit.share * bytes)} each way over ${rateText(limit.rate)}`;
+    case 'aggregatorLink': {
+      const { aggregator, senders, share, rate } = limit;
+      const isMember = aggregator.place === 'member';
+      const hosts = counted(senders, isMember ? 'other host' : 'host');
+      const each = `${senders === 1 ? 'sends' : 'send'} it ${sizeText(share * bytes)}${senders === 1 ? '' : ' each'}`;
+      return `${who(aggregator)}: ${hosts} ${each} over ${rateText(rate)}${isMember ? ', which the ranks there use too' : ''}`;
+    }
+    case 'aggregatorThread': {
+      const { aggregator, members, share } = limit;
+      return `${who(aggregator)}: its thread receives, reduces and sends ${members} times ${sizeText(share * bytes)}`;
+    }
+    default:
+      return limit satisfies never;
+  }
+}
+
+/** Groups choose their aggregator by a hash: which of several is the busiest one shows in the job alone. */
+function busiest(host: string, aggregators: Aggregators | null): string {
+  if (aggregators === null || aggregators.length === 1) return `the aggregator on ${host}`;
+  return `the busiest of ${aggregators.length} aggregators, such as that on ${host}`;
+}
+
+const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+/** "64 MiB" */
+function sizeText(bytes: number): string {
+  const power = bytes < 1024 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log2(bytes) / 10));
+  return `${Number((bytes / 1024 ** power).toPrecision(3))} ${UNITS[power] ?? ''}`;
+}
+
+/** Megabytes per second are so many Mb/s. */
+const BITS = 8;
+
+function rateText(rate: number): string {
+  return networkSpeed(Math.round(rate * BITS));
+}
