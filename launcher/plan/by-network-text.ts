@@ -1,4 +1,5 @@
 /** All-reduces by the network, for people. */
+import { foldNames } from '../text/fold-names.ts';
 import { columns } from '../text/columns.ts';
 import { networkSpeed } from '../text/gpu-words.ts';
 import type { ByNetworkView, RangeView, TimesView } from './by-network.ts';
@@ -14,16 +15,26 @@ export function byNetworkText(view: ByNetworkView | null): string {
 
 function whoReduces({ by, aggregators }: ByNetworkView): string {
   if (by === 'plugin') return "a plugin's collective network, if the plugin has one";
-  const places = aggregators.map(({ host, speedMbps }) =>
-    speedMbps === null ? host : `${host} (${networkSpeed(Math.round(speedMbps))})`,
-  );
-  return `${places.length === 1 ? 'an aggregator' : 'aggregators'} on ${places.join(', ')}`;
+  const places = [...Map.groupBy(aggregators, ({ speedMbps }) => speedMbps)].map(([speedMbps, own]) => {
+    const hosts = foldNames(own.map(({ host }) => host)).join(', ');
+    return speedMbps === null ? hosts : `${hosts} (${networkSpeed(Math.round(speedMbps))})`;
+  });
+  return `${aggregators.length === 1 ? 'an aggregator' : 'aggregators'} on ${places.join(', ')}`;
 }
 
-function rangeRow({ upToBytes, isTaken, bytes, collnet, otherAlgorithm, other, limit }: RangeView): string[] {
+function rangeRow({
+  upToBytes,
+  isTaken,
+  isAskedFor,
+  bytes,
+  collnet,
+  otherAlgorithm,
+  other,
+  limit,
+}: RangeView): string[] {
   return [
     upToBytes === null ? 'all' : String(upToBytes),
-    isTaken ? 'yes' : 'no',
+    (isTaken ? 'yes' : 'no') + (isAskedFor ? ', as asked for' : ''),
     String(bytes),
     timeText(collnet),
     `${otherAlgorithm} ${timeText(other)}`,

@@ -1,6 +1,8 @@
 /** All-reduces that the network can reduce (algorithm collnet): of which sizes it does, and why of the others it does not. */
 import type { TuningRow, Variant } from '../../control/plan/types.ts';
 import type { Aggregator, NetworkReduction } from '../../control/planner/input/network-reduction.ts';
+import { isPreferred } from '../../control/planner/input/preferences.ts';
+import type { Preferences } from '../../control/planner/input/preferences.ts';
 import type { MeasuredVariant } from '../../control/planner/measured/table.ts';
 import { fastestAt } from '../../control/planner/measured/times.ts';
 import { linkRate } from '../../control/planner/tuning/aggregators.ts';
@@ -28,6 +30,8 @@ export interface RangeView {
   /** null: all larger ones. */
   readonly upToBytes: number | null;
   readonly isTaken: boolean;
+  /** The user's NCCL_ALGO or NCCL_PROTO leaves no choice; else the times decide. */
+  readonly isAskedFor: boolean;
   /** The size of the times. */
   readonly bytes: number;
   readonly collnet: TimesView;
@@ -47,6 +51,7 @@ interface Known {
   /** Of the plan that engines would get. */
   readonly tuning: readonly TuningRow[];
   readonly situation: Situation;
+  readonly preferences: Preferences;
   /** All-reduces of a table of measured times. */
   readonly measured: readonly MeasuredVariant[];
   /** Those that the user asks about. */
@@ -54,7 +59,7 @@ interface Known {
 }
 
 /** null: no network reduces. */
-export function byNetworkView({ tuning, situation, measured, sizes }: Known): ByNetworkView | null {
+export function byNetworkView({ tuning, situation, preferences, measured, sizes }: Known): ByNetworkView | null {
   const { between } = situation;
   if (between === undefined || between.reduction.by === 'none') return null;
   const { reduction, device } = between;
@@ -75,6 +80,7 @@ export function byNetworkView({ tuning, situation, measured, sizes }: Known): By
     return [
       {
         ...range,
+        isAskedFor: [collnet, other].some((choice) => !isPreferred('allReduce', choice, preferences)),
         collnet: times(collnet, bytes),
         otherAlgorithm: other.algorithm,
         other: times(other, bytes),

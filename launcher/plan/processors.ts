@@ -92,8 +92,9 @@ function explanation(plan: CommPlan, model: Model | null, shown: Shown): string 
 
 function byNetworkOf({ tuning }: CommPlan, model: Model | null, { sizes }: Shown): ByNetworkView | null {
   if (model === null) return null;
+  const { situation, preferences } = model;
   const measured = model.table?.collectives.find(({ collective }) => collective === 'allReduce')?.variants ?? [];
-  return byNetworkView({ tuning, situation: model.situation, measured, sizes });
+  return byNetworkView({ tuning, situation, preferences, measured, sizes });
 }
 
 function processorsJson(

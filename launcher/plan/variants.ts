@@ -4,6 +4,7 @@ import { channelSetOf } from '../../control/planner/channel-set.ts';
 import { situationOnHosts } from '../../control/planner/device/host.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
 import { preferencesFrom } from '../../control/planner/input/preferences.ts';
+import type { Preferences } from '../../control/planner/input/preferences.ts';
 import { fastestAt } from '../../control/planner/measured/times.ts';
 import type { Table } from '../../control/planner/measured/table.ts';
 import type { Tables } from '../../control/planner/measured/tables.ts';
@@ -20,6 +21,7 @@ interface Asked {
 /** What predicts times between hosts, and what was measured there. */
 export interface Model {
   readonly situation: Situation;
+  readonly preferences: Preferences;
   /** null: nothing was. */
   readonly table: Table | null;
 }
@@ -30,7 +32,7 @@ export function modelOf(input: PlanInput, tables: Tables | null): Model | null {
   const preferences = preferencesFrom(process.env);
   const shape = { input, channelSet: channelSetOf(input), preferences, network: networkOf(input) };
   const situation = situationOnHosts(shape, tables?.corrections('host', shape) ?? {});
-  return { situation, table: tables?.find('host', shape)?.table ?? null };
+  return { situation, preferences, table: tables?.find('host', shape)?.table ?? null };
 }
 
 export function variantsText({ situation, table }: Model, { collectives, sizes }: Asked): string {

@@ -198,10 +198,13 @@ export function viewOf(cluster: Cluster, options: ViewOptions): PlanView {
   };
 }
 
-function byNetworkOf(situation: Situation, { engineTuning = null, table, sizes }: ViewOptions): ByNetworkView | null {
+function byNetworkOf(
+  situation: Situation,
+  { engineTuning = null, table, sizes, preferences }: ViewOptions,
+): ByNetworkView | null {
   if (engineTuning === null) return null;
   const measured = table?.table.collectives.find(({ collective }) => collective === 'allReduce')?.variants ?? [];
-  return byNetworkView({ tuning: engineTuning, situation, measured, sizes });
+  return byNetworkView({ tuning: engineTuning, situation, preferences, measured, sizes });
 }
 
 function hierarchyView(cluster: Cluster): HierarchyView | null {

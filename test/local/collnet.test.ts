@@ -14,6 +14,7 @@ const collnet = (double = '') => ({
   NCCLRUN_DEVICE: 'host',
   NCCL_NET_PLUGIN: join(nativeTests, 'net/libnccl-net-double-v12.so'),
   NCCL_COLLNET_ENABLE: '1',
+  NCCL_ALGO: 'allreduce:collnet',
   NCCLRUN_NET_DOUBLE: double,
 });
 
@@ -47,6 +48,10 @@ describeIf(noCompiler, 'a network that reduces', () => {
       environment: collnet(double),
     }),
   );
+
+  it('ranks reduce themselves where that is predicted to be faster', async () => {
+    expect(await said('', '-x', 'NCCL_ALGO=')).toEqual(['all_reduce: larger: one-shot direct, Simple, 1 channels']);
+  });
 
   it('all-reduces are its own, but of types and operators that it lacks', async () => {
     expect(await said('')).toEqual([BY_NETWORK]);

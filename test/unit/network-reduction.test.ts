@@ -1,0 +1,257 @@
+/** All-reduces by a network that reduces: what the model predicts, and of which sizes plans take them. */
+import { describe, expect, it } from 'vitest';
+import { validatePlan } from '../../control/plan/validate.ts';
+import { networkReductionOf, NO_REDUCTION, reductionKey } from '../../control/planner/input/network-reduction.ts';
+import type { Aggregator, Aggregators, NetworkReduction } from '../../control/planner/input/network-reduction.ts';
+import type { PlanInput } from '../../control/planner/input/input.ts';
+import type { Environment } from '../../control/planner/input/variables.ts';
+import { Planner } from '../../control/planner/planner.ts';
+import { termsOf } from '../../control/planner/device/between-terms.ts';
+import { limitsOfAggregators } from '../../control/planner/tuning/aggregators.ts';
+import { predictBetween } from '../../control/planner/tuning/between.ts';
+import { AGGREGATOR_COSTS } from '../../control/planner/tuning/between-costs.ts';
+import { busiestShare } from '../../control/planner/tuning/busiest-share.ts';
+import { processorsInput, UNKNOWN_HOST } from '../../launcher/plan/engine.ts';
+
+/** 37.5 bytes per microsecond. */
+const SLOW_MBPS = 300;
+const member = (host: number): Aggregator => ({ place: 'member', host });
+const other = (speedMbps: number): Aggregator => ({ place: 'other', name: 'h5', speedMbps });
+const onEach = (hosts: number): Aggregators => [
+  member(0),
+  ...Array.from({ length: hosts - 1 }, (_, i) => member(i + 1)),
+];
+
+function input(ranks: number, hosts: number, aggregators: readonly Aggregator[], speedMbps = SLOW_MBPS): PlanInput {
+  const nic = {
+    name: 'eth0',
+    address: '192.0.2.1',
+    prefixLength: 8,
+    speedMbps,
+    pciPath: null,
+    isVirtual: false,
+    isNamed: false,
+  };
+  return { ...processorsInput(ranks, hosts, { ...UNKNOWN_HOST, cores: 8, nics: [nic] }, null), aggregators };
+}
+
+/** "up to bytes algorithm | and without the network" of all-reduces. */
+function rows(planned: PlanInput, environment: Environment = {}): string[] {
+  const plan = new Planner(null, environment).plan(planned, true);
+  validatePlan(plan);
+  return plan.tuning
+    .filter(({ collective }) => collective === 'allReduce')
+    .map(({ upToBytes, variants }) => `${upToBytes} ${variants.map(({ algorithm }) => algorithm).join(' | ')}`);
+}
+
+const PLUGIN = { NCCL_COLLNET_ENABLE: '1' };
+
+describe('who reduces', () => {
+  it.each<[string, readonly Aggregator[], Environment, NetworkReduction]>([
+    ['nobody without a word of the user', [], {}, NO_REDUCTION],
+    ["a plugin's network where the variable asks for it", [], PLUGIN, { by: 'plugin' }],
+    ['the aggregators of the job', [other(0)], {}, { by: 'aggregators', aggregators: [other(0)] }],
+    ['the aggregators rather than a plugin', [member(1)], PLUGIN, { by: 'aggregators', aggregators: [member(1)] }],
+    ['nobody where the variable forbids it', [other(0)], { NCCL_COLLNET_ENABLE: '0' }, NO_REDUCTION],
+  ])('it is %s', (_, aggregators, environment, expected) => {
+    expect(networkReductionOf(aggregators, environment)).toEqual(expected);
+  });
+
+  it('another value of the variable is refused', () => {
+    expect(() => networkReductionOf([], { NCCL_COLLNET_ENABLE: '2' })).toThrow(
+      'NCCL_COLLNET_ENABLE=2: a whole number from 0 to 1 is wanted',
+    );
+  });
+
+  it('tables of measured times tell places and links apart, and not the names of hosts', () => {
+    expect(reductionKey(NO_REDUCTION)).toBeUndefined();
+    expect(reductionKey({ by: 'plugin' })).toBe('plugin');
+    expect(reductionKey({ by: 'aggregators', aggregators: [member(2), other(10_000)] })).toBe(
+      'aggregators host 2, other 10000',
+    );
+  });
+});
+
+describe('how many groups the busiest aggregator serves', () => {
+  it.each([
+    [1, 1, 1],
+    [1, 4, 1], // one group goes to one aggregator, however many there are
+    [4, 1, 1],
+    [2, 2, 3 / 4], // both of two groups at one, or one at each
+    [4, 4, 2.125 / 4], // (24·1 + 180·2 + 48·3 + 4·4) ÷ 256
+  ])('of %i groups at %i aggregators it is the part %d', (groups, aggregators, share) => {
+    expect(busiestShare(groups, aggregators)).toBeCloseTo(share);
+  });
+
+  it('the estimate for many groups lies between the equal share and all of them', () => {
+    for (const groups of [33, 200, 10_000]) {
+      expect(busiestShare(groups, 8)).toBeGreaterThan(1 / 8);
+      expect(busiestShare(groups, 8)).toBeLessThan(1);
+    }
+    expect(busiestShare(33, 1)).toBe(1);
+  });
+});
+
+describe('what aggregators load', () => {
+  const terms = { nicRate: 37.5, nics: 1, load: 1 };
+  /** Bytes that the busiest link of an aggregator's host carries for each byte of the operation. */
+  const carried = (aggregators: Aggregators, ranks: number, hosts: number, rate = 37.5): number => {
+    const links = limitsOfAggregators(aggregators, { ranks, hosts }, terms).filter(
+      ({ limit }) => limit.by === 'aggregatorLink',
+    );
+    return Math.max(...links.map(({ slowness }) => slowness)) * rate;
+  };
+
+  it('the link of a lone one on a further host carries what every host sends', () => {
+    expect(carried([other(0)], 4, 4)).toBeCloseTo(4);
+    expect(carried([other(0)], 16, 4)).toBeCloseTo(4);
+    expect(carried([other(8000)], 4, 4, 1000)).toBeCloseTo(4);
+  });
+
+  it('a lone one on a host with ranks spares that host its own contribution', () => {
+    expect(carried([member(0)], 4, 4)).toBeCloseTo(3);
+  });
+
+  it('with one on each host no link carries less than by a ring', () => {
+    for (const hosts of [2, 3, 4, 8]) {
+      for (const local of [1, 2, 4, 8, 32])
+        expect(carried(onEach(hosts), hosts * local, hosts)).toBeGreaterThanOrEqual((2 * (hosts - 1)) / hosts);
+    }
+    // Nor much more where the groups are many, and so their shares nearly equal.
+    expect(carried(onEach(4), 40_000, 4)).toBeCloseTo(1.5, 1);
+  });
+
+  it('several on one host share its link, and no more than everything goes there', () => {
+    expect(carried([other(0), other(0)], 4, 4)).toBeCloseTo(4);
+    expect(carried([other(0), other(0)], 16, 4)).toBeCloseTo(4);
+  });
+
+  it('the thread of one moves the contributions of all hosts, in turn with the ranks of its host', () => {
+    const slowness = (aggregator: Aggregator, load: number): number =>
+      limitsOfAggregators([aggregator], { ranks: 4, hosts: 4 }, { ...terms, load }).find(
+        ({ limit }) => limit.by === 'aggregatorThread',
+      )?.slowness ?? 0;
+    const alone = 4 / AGGREGATOR_COSTS.bytesPerMicrosecond;
+    expect(slowness(other(0), 3)).toBeCloseTo(alone);
+    expect(slowness(member(0), 3)).toBeCloseTo(3 * alone);
+  });
+
+  it('members reach an aggregator by one of their NICs, a plugin by all', () => {
+    const network = {
+      name: 'Socket',
+      sockets: 1,
+      socketThreads: 0,
+      rails: 2,
+      speedMbps: SLOW_MBPS,
+      isOneMachine: false,
+    };
+    const bytes = (reduction: NetworkReduction): number | undefined => {
+      const options = { corrections: {}, channels: 2, pairChannels: 1, load: 1 } as const;
+      const between = termsOf('host', null, { ...options, network: { ...network, reduction } });
+      return predictBetween('allReduce', 'collnet', { ranks: 4, hosts: 4 }, between)?.bytesPerMicrosecond;
+    };
+    expect(bytes({ by: 'aggregators', aggregators: [other(40_000)] })).toBeCloseTo(37.5);
+    expect(bytes({ by: 'plugin' })).toBeCloseTo(75);
+    expect(bytes(NO_REDUCTION)).toBeUndefined();
+  });
+});
+
+describe('large operations', () => {
+  /** Microseconds of a byte by the network, as a part of those by a ring. */
+  const ratio = (hosts: number, reduction: NetworkReduction): number => {
+    const options = { corrections: {}, channels: 1, pairChannels: 1, load: 1 } as const;
+    const network = {
+      name: 'Socket',
+      sockets: 1,
+      socketThreads: 0,
+      rails: 1,
+      speedMbps: SLOW_MBPS,
+      isOneMachine: false,
+    };
+    const between = termsOf('host', null, { ...options, network: { ...network, reduction } });
+    const rate = (algorithm: 'collnet' | 'ring'): number =>
+      predictBetween('allReduce', algorithm, { ranks: hosts, hosts }, between)?.bytesPerMicrosecond ?? 0;
+    return rate('ring') / rate('collnet');
+  };
+
+  it.each([
+    [2, 1],
+    [4, 0.667],
+    [8, 0.571],
+    [11, 0.55],
+  ])('of %i hosts take %d of the time by a ring: n ÷ (2(n-1))', (hosts, expected) => {
+    expect(ratio(hosts, { by: 'plugin' })).toBeCloseTo(expected, 3);
+    expect(ratio(hosts, { by: 'aggregators', aggregators: [other(40_000)] })).toBeCloseTo(expected, 3);
+  });
+
+  it('take longer through one aggregator whose link is like those of the hosts: n ÷ (2(n-1)/n)', () => {
+    expect(ratio(4, { by: 'aggregators', aggregators: [other(SLOW_MBPS)] })).toBeCloseTo(4 / 1.5);
+    expect(ratio(4, { by: 'aggregators', aggregators: [other(0)] })).toBeCloseTo(4 / 1.5);
+  });
+});
+
+describe('the sizes of which a plan takes it', () => {
+  // Links of 300 Mb/s: 37.5 bytes per microsecond. One-shot: 2 + 18 + 2·5 = 30 µs and 3 bytes of each; two-shot: 2 + 2·18 + 2·2·5 = 58 µs and 1.5.
+  it('begin where the bytes that it saves cost more than its messages', () => {
+    // 2 + 2·18 + 4·11 = 82 µs and 1 byte of each: (82 - 58) · 37.5 ÷ 0.5 = 1800.
+    expect(rows(input(4, 4, [other(40_000)]))).toEqual([
+      '700 directOneShot',
+      '1800 directTwoShot',
+      'null collnet | directTwoShot',
+    ]);
+    // A switch has no messages to handle: 38 µs, so (38 - 30) · 37.5 ÷ 2 = 150.
+    expect(rows(input(4, 4, []), PLUGIN)).toEqual([
+      '150 directOneShot',
+      '700 collnet | directOneShot',
+      'null collnet | directTwoShot',
+    ]);
+  });
+
+  it('are none where the aggregator has to get everything over one slow link', () => {
+    const alone = rows(input(4, 4, []));
+    expect(alone).toEqual(['700 directOneShot', 'null directTwoShot']);
+    for (const aggregators of [[other(SLOW_MBPS)], [other(0)], [member(0)], onEach(4)])
+      expect(rows(input(4, 4, aggregators))).toEqual(alone);
+    expect(rows(input(4, 4, [other(40_000)]), { NCCL_COLLNET_ENABLE: '0' })).toEqual(alone);
+  });
+
+  it('are none where a fast aggregator is one of several, and groups might choose a slow one', () => {
+    expect(rows(input(4, 4, [other(40_000), { place: 'other', name: 'h6', speedMbps: SLOW_MBPS }]))).toEqual(
+      rows(input(4, 4, [])),
+    );
+  });
+
+  it('are none between two hosts, which gain nothing, nor where the hosts have unlike numbers of ranks', () => {
+    for (const [ranks, hosts] of [
+      [2, 2],
+      [5, 4],
+    ] as const)
+      expect(rows(input(ranks, hosts, [other(40_000)]))).toEqual(rows(input(ranks, hosts, [])));
+  });
+
+  it.each(['collnet', 'CollNetDirect', 'ring;allreduce:collnet'])('are all with NCCL_ALGO=%s', (wish) => {
+    expect(rows(input(4, 4, [other(SLOW_MBPS)]), { NCCL_ALGO: wish })).toEqual([
+      '700 collnet | directOneShot',
+      'null collnet | directTwoShot',
+    ]);
+  });
+
+  it('are compared with what NCCL_ALGO names beside it', () => {
+    // A ring: 2 + 6·18 = 110 µs and 1.5 bytes of each, so the network is faster always.
+    expect(rows(input(4, 4, [other(40_000)]), { NCCL_ALGO: 'ring,collnet' })).toEqual(['null collnet | ring']);
+    expect(rows(input(4, 4, [other(40_000)]), { NCCL_ALGO: '^collnet' })).toEqual(rows(input(4, 4, [])));
+    expect(rows(input(4, 4, [other(40_000)]), { NCCL_ALGO: 'ring' })).toEqual(['null ring']);
+  });
+
+  it('are none with a protocol that it does not have', () => {
+    expect(rows(input(4, 4, [other(40_000)]), { NCCL_PROTO: 'LL' })).toEqual(
+      rows(input(4, 4, []), { NCCL_PROTO: 'LL' }),
+    );
+  });
+
+  it('are of all-reduces alone', () => {
+    const { tuning } = new Planner(null, PLUGIN).plan(input(8, 8, []), true);
+    const reduced = tuning.filter(({ variants }) => variants.some(({ algorithm }) => algorithm === 'collnet'));
+    expect(new Set(reduced.map(({ collective }) => collective))).toEqual(new Set(['allReduce']));
+  });
+});
