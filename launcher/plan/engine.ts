@@ -32,7 +32,7 @@ export interface MeasuredHere {
   readonly busIds: readonly string[];
   readonly host: KnownHost;
   /** Absent: none. */
-  readonly aggregators?: readonly Aggregator[];
+  readonly aggregatorPlaces?: readonly Aggregator[];
 }
 
 /** What every host has, as far as this machine tells. */
@@ -131,7 +131,7 @@ function isOnGpus(environment: Environment): boolean {
 export function inputOf(
   cluster: Cluster,
   environment: Environment,
-  { tables, busIds, host: known, aggregators = [] }: MeasuredHere,
+  { tables, busIds, host: known, aggregatorPlaces = [] }: MeasuredHere,
 ): PlanInput {
   const onGpus = isOnGpus(environment);
   const hosts = cluster.hosts.map(({ shape, ranks }, host) => ({
@@ -149,7 +149,7 @@ export function inputOf(
     busId: busIds[rank] ?? rank.toString(16),
     smCount,
   }));
-  return { hosts, peers, aggregators, token: NO_TOKEN };
+  return { hosts, peers, aggregatorPlaces, token: NO_TOKEN };
 }
 
 /** Of ranks on processors of hosts like this machine, of which no topology says anything. The first hosts have one more where they do not come out even. */

@@ -37,12 +37,12 @@ interface PlannedFor {
   readonly isOneMachine: boolean;
   readonly preferences: Preferences;
   /** Absent: none. */
-  readonly aggregators?: readonly Aggregator[];
+  readonly aggregatorPlaces?: readonly Aggregator[];
 }
 
 export async function measuredHere(
   planned: PlannedCluster,
-  { system, isOneMachine, preferences, aggregators = [] }: PlannedFor,
+  { system, isOneMachine, preferences, aggregatorPlaces = [] }: PlannedFor,
 ): Promise<MeasuredOnMachine> {
   const { cluster } = planned;
   const isHere = system !== null;
@@ -50,7 +50,7 @@ export async function measuredHere(
   const severalHosts = cluster.hosts.length > 1;
   const host = isHere && severalHosts ? thisHost(isOneMachine) : { ...UNKNOWN_HOST, isOneMachine };
   const busIds = isHere ? busIdsOf(system) : [];
-  const known = { tables, busIds, host, aggregators };
+  const known = { tables, busIds, host, aggregatorPlaces };
   const input = inputOf(cluster, process.env, known);
   const device = input.peers[0]?.device ?? 'host';
   const shape = { input, channelSet: channelSetOf(input), network: networkOf(input), preferences };

@@ -21,7 +21,7 @@ interface PlannedRanks {
   readonly hosts: number;
   /** One machine plays all hosts. */
   readonly isOneMachine: boolean;
-  readonly aggregators: readonly Aggregator[];
+  readonly aggregatorPlaces: readonly Aggregator[];
 }
 
 interface Shown {
@@ -32,7 +32,7 @@ interface Shown {
 
 /** Throws a FailureError (usage), UnplannableError. */
 export async function planOnProcessors(
-  { ranks, hosts, isOneMachine, aggregators }: PlannedRanks,
+  { ranks, hosts, isOneMachine, aggregatorPlaces }: PlannedRanks,
   format: string,
   shown: Shown,
 ): Promise<string> {
@@ -44,7 +44,7 @@ export async function planOnProcessors(
   let table: string | null = null;
   const tables = await tablesHere((file) => (table = file));
   const known = hosts > 1 ? thisHost(isOneMachine) : { ...UNKNOWN_HOST, cores: availableParallelism() };
-  const input = { ...processorsInput(ranks, hosts, known, tables), aggregators };
+  const input = { ...processorsInput(ranks, hosts, known, tables), aggregatorPlaces };
   const plan = new Planner(null, process.env).plan(input, true);
   switch (format) {
     case 'text':

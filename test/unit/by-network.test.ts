@@ -29,7 +29,10 @@ function input(ranks: number, hosts: number, aggregators: readonly Aggregator[],
     isVirtual: false,
     isNamed: false,
   };
-  return { ...processorsInput(ranks, hosts, { ...UNKNOWN_HOST, cores: 8, nics: [nic] }, null), aggregators };
+  return {
+    ...processorsInput(ranks, hosts, { ...UNKNOWN_HOST, cores: 8, nics: [nic] }, null),
+    aggregatorPlaces: aggregators,
+  };
 }
 
 function viewOf(

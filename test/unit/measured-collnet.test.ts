@@ -13,7 +13,7 @@ import { tablePath } from '../../control/planner/measured/key.ts';
 import type { TableKey } from '../../control/planner/measured/key.ts';
 import { storeTable } from '../../control/planner/measured/store.ts';
 import { parseTable, printTable } from '../../control/planner/measured/table.ts';
-import type { MeasuredVariant, Table } from '../../control/planner/measured/table.ts';
+import type { MeasuredVariant } from '../../control/planner/measured/table.ts';
 import { Tables } from '../../control/planner/measured/tables.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { processorsInput, UNKNOWN_HOST } from '../../launcher/plan/engine.ts';
@@ -37,7 +37,7 @@ function input(hosts: number, aggregators: readonly Aggregator[]): PlanInput {
   };
   const hardware = { processor: 'Abacus 3', gpu: null, driver: null };
   const known = { ...UNKNOWN_HOST, cores: 8, hardware, nics: [nic] };
-  return { ...processorsInput(hosts, hosts, known, null), aggregators };
+  return { ...processorsInput(hosts, hosts, known, null), aggregatorPlaces: aggregators };
 }
 
 let key = '';
@@ -60,8 +60,9 @@ function planned(from: PlanInput, directory: string, environment: Environment = 
 
 function keyOf(from: PlanInput): TableKey {
   planned(from, scratch, {}, true);
-  const text = { formatVersion: 1 as const, measuredAt: '', version: '', collectives: [] };
-  return parseTable(printTable({ ...text, key: JSON.parse(key) as Table['key'] })).key;
+  return parseTable(
+    printTable({ formatVersion: 1, key: JSON.parse(key), measuredAt: '', version: '', collectives: [] }),
+  ).key;
 }
 
 let stores = 0;

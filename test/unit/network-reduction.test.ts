@@ -32,7 +32,10 @@ function input(ranks: number, hosts: number, aggregators: readonly Aggregator[],
     isVirtual: false,
     isNamed: false,
   };
-  return { ...processorsInput(ranks, hosts, { ...UNKNOWN_HOST, cores: 8, nics: [nic] }, null), aggregators };
+  return {
+    ...processorsInput(ranks, hosts, { ...UNKNOWN_HOST, cores: 8, nics: [nic] }, null),
+    aggregatorPlaces: aggregators,
+  };
 }
 
 /** "up to bytes algorithm | and without the network" of all-reduces. */
@@ -92,6 +95,12 @@ describe('how many groups the busiest aggregator serves', () => {
   });
 });
 
+/** Of an aggregator for 4 hosts with a rank each. */
+const threadSlowness = (aggregator: Aggregator, load: number): number =>
+  limitsOfAggregators([aggregator], { ranks: 4, hosts: 4 }, { nicRate: null, nics: 1, load }).find(
+    ({ limit }) => limit.by === 'aggregatorThread',
+  )?.slowness ?? 0;
+
 describe('what aggregators load', () => {
   const terms = { nicRate: 37.5, nics: 1, load: 1 };
   /** Bytes that the busiest link of an aggregator's host carries for each byte of the operation. */
@@ -127,13 +136,9 @@ describe('what aggregators load', () => {
   });
 
   it('the thread of one moves the contributions of all hosts, in turn with the ranks of its host', () => {
-    const slowness = (aggregator: Aggregator, load: number): number =>
-      limitsOfAggregators([aggregator], { ranks: 4, hosts: 4 }, { ...terms, load }).find(
-        ({ limit }) => limit.by === 'aggregatorThread',
-      )?.slowness ?? 0;
     const alone = 4 / AGGREGATOR_COSTS.bytesPerMicrosecond;
-    expect(slowness(other(0), 3)).toBeCloseTo(alone);
-    expect(slowness(member(0), 3)).toBeCloseTo(3 * alone);
+    expect(threadSlowness(other(0), 3)).toBeCloseTo(alone);
+    expect(threadSlowness(member(0), 3)).toBeCloseTo(3 * alone);
   });
 
   it('members reach an aggregator by one of their NICs, a plugin by all', () => {
@@ -156,24 +161,24 @@ describe('what aggregators load', () => {
   });
 });
 
-describe('large operations', () => {
-  /** Microseconds of a byte by the network, as a part of those by a ring. */
-  const ratio = (hosts: number, reduction: NetworkReduction): number => {
-    const options = { corrections: {}, channels: 1, pairChannels: 1, load: 1 } as const;
-    const network = {
-      name: 'Socket',
-      sockets: 1,
-      socketThreads: 0,
-      rails: 1,
-      speedMbps: SLOW_MBPS,
-      isOneMachine: false,
-    };
-    const between = termsOf('host', null, { ...options, network: { ...network, reduction } });
-    const rate = (algorithm: 'collnet' | 'ring'): number =>
-      predictBetween('allReduce', algorithm, { ranks: hosts, hosts }, between)?.bytesPerMicrosecond ?? 0;
-    return rate('ring') / rate('collnet');
+/** Microseconds of a byte by the network, as a part of those by a ring. */
+const ratio = (hosts: number, reduction: NetworkReduction): number => {
+  const options = { corrections: {}, channels: 1, pairChannels: 1, load: 1 } as const;
+  const network = {
+    name: 'Socket',
+    sockets: 1,
+    socketThreads: 0,
+    rails: 1,
+    speedMbps: SLOW_MBPS,
+    isOneMachine: false,
   };
+  const between = termsOf('host', null, { ...options, network: { ...network, reduction } });
+  const rate = (algorithm: 'collnet' | 'ring'): number =>
+    predictBetween('allReduce', algorithm, { ranks: hosts, hosts }, between)?.bytesPerMicrosecond ?? 0;
+  return rate('ring') / rate('collnet');
+};
 
+describe('large operations', () => {
   it.each([
     [2, 1],
     [4, 0.667],

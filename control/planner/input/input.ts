@@ -83,8 +83,8 @@ export interface PlanInput {
   readonly hosts: readonly PlannedHost[];
   /** In rank order. */
   readonly peers: readonly PlannedPeer[];
-  /** Of the job; absent: none. */
-  readonly aggregators?: readonly Aggregator[];
+  /** Where each of the job's aggregators runs; absent: there is none. */
+  readonly aggregatorPlaces?: readonly Aggregator[];
   /** 32 hexadecimal digits, random. */
   readonly token: string;
 }

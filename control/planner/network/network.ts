@@ -84,7 +84,7 @@ export function networkFacts(input: PlanInput, { nics, backend }: NicsBetween, e
     rails: nics[0]?.length ?? 0,
     speedMbps: facts.speedMbps,
     isOneMachine: (nics[0] ?? []).every((first, rail) => nics.every((own) => own[rail]?.address === first.address)),
-    reduction: networkReductionOf(input.aggregators ?? [], environment),
+    reduction: networkReductionOf(input.aggregatorPlaces ?? [], environment),
   };
 }
 

@@ -56,7 +56,7 @@ export async function plan(argv: readonly string[]): Promise<number> {
     const hosts = simulated ?? nodes ?? 1;
     return print(
       await readingVariablesAsync(() =>
-        planOnProcessors({ ranks, hosts, isOneMachine, aggregators: [] }, formatOf(settings), shown),
+        planOnProcessors({ ranks, hosts, isOneMachine, aggregatorPlaces: [] }, formatOf(settings), shown),
       ),
       0,
     );
