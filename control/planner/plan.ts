@@ -11,15 +11,18 @@ import { rankNumbersByHost } from './input/input.ts';
 import type { Members, PlanInput } from './input/input.ts';
 import type { Preferences } from './input/preferences.ts';
 import { channelSetOf, plainChannel } from './channel-set.ts';
+import type { Situation } from './tuning/situation.ts';
 import type { BoundNetwork, NetworkFacts } from './network/network.ts';
 
 /** What a plan decides; it depends on the shape alone, so equal shapes are decided once. */
 export type Decisions = Pick<
   CommPlan,
   'device' | 'transports' | 'ringBuffer' | 'pairBuffer' | 'gpuBuffers' | 'tuning' | 'copyChannels' | 'spinNanoseconds'
-> & { readonly channels: readonly UnboundChannel[] } & Partial<
-    Pick<CommPlan, 'smsPerLaunch' | 'copyTimeouts' | 'network'>
-  >;
+> & {
+  readonly channels: readonly UnboundChannel[];
+  /** What times between hosts were predicted for; absent: there is one host, or a user wrote the plan. */
+  readonly situation?: Situation;
+} & Partial<Pick<CommPlan, 'smsPerLaunch' | 'copyTimeouts' | 'network'>>;
 
 /** Decisions made for a shape, with the ranks, hosts and NICs that are really there. */
 export function bindPlan(input: PlanInput, decisions: Decisions, { network, nics, gpuNics }: BoundNetwork): CommPlan {

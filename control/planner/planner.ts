@@ -4,6 +4,7 @@ import { RecentMap } from '../rendezvous/memory.ts';
 import { checkDevices, checkGiven, UnplannableError } from './input/check.ts';
 import type { GivenPlan, PlanInput } from './input/input.ts';
 import { isLater } from './device/gpu-buffers.ts';
+import { whyIdle } from './tuning/idle-aggregators.ts';
 import { bindNetwork, describeNics, networkFacts, nicsBetween } from './network/network.ts';
 import type { NicsBetween } from './network/network.ts';
 import { bindChannels, bindPlan, decide } from './plan.ts';
@@ -19,20 +20,24 @@ export class Planner {
   readonly #given: GivenPlan | null;
   readonly #environment: Environment;
   readonly #onNics: (sentence: string) => void;
+  readonly #onIdle: (sentence: string) => void;
   #preferences: Preferences | null = null;
 
   /**
    * `given` decides every communicator with as many ranks as it has, and on its device; in the environment the user may prefer algorithms. `onNics` receives
-   * which NICs a communicator of several hosts uses, and why, as a sentence without its end.
+   * which NICs a communicator of several hosts uses, and why, `onIdle` why one of the whole job leaves the job's aggregators idle: sentences without
+   * their ends.
    */
   constructor(
     given: GivenPlan | null,
     environment: Environment = {},
     onNics: (sentence: string) => void = () => undefined,
+    onIdle: (sentence: string) => void = () => undefined,
   ) {
     this.#given = given;
     this.#environment = environment;
     this.#onNics = onNics;
+    this.#onIdle = onIdle;
   }
 
   /** `wholeJob`: the communicator has all ranks of the job, so a given plan must fit it. Throws UnplannableError, TopologyError. */
@@ -41,6 +46,7 @@ export class Planner {
     const between = nicsBetween(input, this.#environment);
     if (between !== null) this.#onNics(describeNics(input, between));
     const decisions = this.#givenFor(input, wholeJob) ?? this.#remembered(input, between);
+    if (wholeJob) this.#sayIfIdle(input, decisions);
     return bindPlan(input, decisions, bindNetwork(input, between, decisions, this.#environment));
   }
 
@@ -59,13 +65,25 @@ export class Planner {
     );
   }
 
+  #sayIfIdle({ hosts }: PlanInput, { situation, tuning }: Decisions): void {
+    const isUsed = tuning.some(({ variants }) => variants.some(({ algorithm }) => algorithm === 'collnet'));
+    if (isUsed || situation === undefined) return;
+    const nameOf = (host: number): string => hosts[host]?.name ?? `host ${host}`;
+    const why = whyIdle(situation, this.#preferencesOf(), nameOf);
+    if (why !== null) this.#onIdle(`--collnet: the ranks reduce without the aggregators: ${why}`);
+  }
+
+  #preferencesOf(): Preferences {
+    this.#preferences ??= preferencesFrom(this.#environment);
+    return this.#preferences;
+  }
+
   #remembered(input: PlanInput, between: NicsBetween | null): Decisions {
     const network = between === null ? null : networkFacts(input, between, this.#environment);
     const shape = `${JSON.stringify(network)}/${shapeOf(input)}`;
     const known = this.#decided.get(shape);
     if (known !== undefined) return known;
-    this.#preferences ??= preferencesFrom(this.#environment);
-    const decisions = decide(input, this.#preferences, network);
+    const decisions = decide(input, this.#preferencesOf(), network);
     this.#decided.set(shape, decisions);
     return decisions;
   }

@@ -1,7 +1,8 @@
 /** All-reduces by the network, for people. */
+import { networkSpeed } from '../../control/speed-text.ts';
 import { foldNames } from '../text/fold-names.ts';
 import { columns } from '../text/columns.ts';
-import { networkSpeed } from '../text/gpu-words.ts';
+
 import type { ByNetworkView, RangeView, TimesView } from './by-network.ts';
 
 /** With an empty line behind it. */

@@ -5,11 +5,12 @@ import { isPreferred } from '../../control/planner/input/preferences.ts';
 import type { Preferences } from '../../control/planner/input/preferences.ts';
 import type { MeasuredVariant } from '../../control/planner/measured/table.ts';
 import { fastestAt } from '../../control/planner/measured/times.ts';
+import { whyNotReduced } from '../../control/planner/tuning/idle-aggregators.ts';
+import { collnetLimit, hostOf } from '../../control/planner/tuning/collnet-limit.ts';
 import { linkRate } from '../../control/planner/tuning/aggregators.ts';
 import { choicesFor, isReducedBetween, timeOf } from '../../control/planner/tuning/choices.ts';
 import type { Choice } from '../../control/planner/tuning/choices.ts';
 import type { BetweenTerms, Situation } from '../../control/planner/tuning/situation.ts';
-import { collnetLimit, hostOf } from './collnet-limit.ts';
 
 export interface ByNetworkView {
   readonly by: 'plugin' | 'aggregators';
@@ -65,7 +66,7 @@ export function byNetworkView({ tuning, situation, preferences, measured, sizes 
   const { reduction, device } = between;
   const head = { by: reduction.by, aggregators: aggregatorViews(reduction, between) };
   if (!isReducedBetween('allReduce', device, situation))
-    return { ...head, impossibleBecause: whyNot(situation, between), ranges: [] };
+    return { ...head, impossibleBecause: whyNotReduced(situation, device), ranges: [] };
   const choices = choicesFor('allReduce', situation);
   const rows = tuning.filter(({ collective }) => collective === 'allReduce');
   const times = (choice: Choice, bytes: number): TimesView => ({
@@ -84,17 +85,22 @@ export function byNetworkView({ tuning, situation, preferences, measured, sizes 
         collnet: times(collnet, bytes),
         otherAlgorithm: other.algorithm,
         other: times(other, bytes),
-        limit: collnetLimit(situation, between, bytes),
+        limit: collnetLimit(situation, between, bytes, nameOf),
       },
     ];
   });
   return { ...head, impossibleBecause: null, ranges };
 }
 
+/** As engine.ts names them. */
+function nameOf(host: number): string {
+  return `host${host}`;
+}
+
 function aggregatorViews(reduction: NetworkReduction, between: BetweenTerms): AggregatorView[] {
   if (reduction.by !== 'aggregators') return [];
   return reduction.aggregators.map((aggregator) => ({
-    host: hostOf(aggregator),
+    host: hostOf(aggregator, nameOf),
     speedMbps: speedOf(aggregator, between),
   }));
 }
@@ -105,10 +111,6 @@ function speedOf(aggregator: Aggregator, between: BetweenTerms): number | null {
   if (aggregator.place === 'other') return aggregator.speedMbps === 0 ? null : aggregator.speedMbps;
   const rate = linkRate(between);
   return Number.isFinite(rate) ? rate * BITS : null;
-}
-
-function whyNot({ ranksOfEachHost }: Situation, { device }: BetweenTerms): string {
-  return ranksOfEachHost === 0 ? 'the hosts have unlike numbers of ranks' : `device ${device} has no such algorithm`;
 }
 
 interface Range extends Pick<RangeView, 'upToBytes' | 'isTaken' | 'bytes'> {

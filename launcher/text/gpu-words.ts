@@ -8,12 +8,6 @@ export function gigabytes(megabytes: number): string {
   return String(Number(value.toFixed(value >= 10 ? 1 : 2)));
 }
 
-/** "400 Gb/s" */
-export function networkSpeed(megabits: number | null): string {
-  if (megabits === null) return '? Gb/s';
-  return megabits < 1000 ? `${megabits} Mb/s` : `${Number((megabits / 1000).toFixed(1))} Gb/s`;
-}
-
 /** "sm 90"; a file that providers ship may not say. */
 export function capability(computeCapability: number): string {
   return `sm ${computeCapability === 0 ? 'unknown' : computeCapability}`;

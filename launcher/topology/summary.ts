@@ -2,7 +2,8 @@
 import type { Survey } from './survey.ts';
 import type { DevicePart, TopologyPart } from './part.ts';
 import { counted } from '../text/counted.ts';
-import { different, networkSpeed } from '../text/gpu-words.ts';
+import { networkSpeed } from '../../control/speed-text.ts';
+import { different } from '../text/gpu-words.ts';
 
 /** "2 NUMA nodes, 8 GPUs (sm 90), 8 NICs (400 Gb/s), NVSwitch" */
 export function summary({ cpus, gpus, nets, machine }: Survey): string {

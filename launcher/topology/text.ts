@@ -8,7 +8,8 @@ import type { CpuPart, GpuPart, NicPart, TopologyPart } from './part.ts';
 import { pciText } from './pci-link.ts';
 import { summary } from './summary.ts';
 import type { Survey } from './survey.ts';
-import { capability, gigabytes, networkSpeed } from '../text/gpu-words.ts';
+import { networkSpeed } from '../../control/speed-text.ts';
+import { capability, gigabytes } from '../text/gpu-words.ts';
 
 /** One line of the tree. */
 export interface TopologyRow {

@@ -6,7 +6,7 @@ import type { Environment } from '../../control/planner/input/variables.ts';
 import { chosenGid } from '../../control/planner/network/verbs.ts';
 import { printableLine } from '../../control/printable.ts';
 import { columns } from '../text/columns.ts';
-import { networkSpeed } from '../text/gpu-words.ts';
+import { networkSpeed } from '../../control/speed-text.ts';
 
 interface GidChoice {
   readonly index: number;

@@ -260,3 +260,37 @@ describe('the sizes of which a plan takes it', () => {
     expect(new Set(reduced.map(({ collective }) => collective))).toEqual(new Set(['allReduce']));
   });
 });
+
+describe('a job whose aggregators stay idle', () => {
+  /** What the planner says of it. */
+  function said(planned: PlanInput, environment: Environment = {}, wholeJob = true): string[] {
+    const sentences: string[] = [];
+    new Planner(null, environment, undefined, (sentence) => sentences.push(sentence)).plan(planned, wholeJob);
+    return sentences;
+  }
+  const IDLE = '--collnet: the ranks reduce without the aggregators: ';
+
+  it('learns what limits them', () => {
+    expect(said(input(4, 4, [other(SLOW_MBPS)]))).toEqual([
+      `${IDLE}through them 64 MiB would take 7160 ms instead of 2680 (the aggregator on h5: 4 hosts send it 64 MiB each over ` +
+        '300 Mb/s); NCCL_ALGO=collnet uses them all the same',
+    ]);
+    const busiest =
+      'the busiest of 4 aggregators, such as that on host0: 3 other hosts send it 64 MiB each over 300 Mb/s';
+    expect(said(input(4, 4, onEach(4)))).toEqual([expect.stringContaining(busiest)]);
+  });
+
+  it('learns that it forbade them, or that they cannot serve it', () => {
+    expect(said(input(4, 4, [other(40_000)]), { NCCL_ALGO: 'ring' })).toEqual([
+      `${IDLE}NCCL_ALGO or NCCL_PROTO asks for others`,
+    ]);
+    expect(said(input(5, 4, [other(40_000)]))).toEqual([`${IDLE}the hosts have unlike numbers of ranks`]);
+  });
+
+  it('learns nothing where they are used, where there are none, and of communicators of some ranks', () => {
+    expect(said(input(4, 4, [other(40_000)]))).toEqual([]);
+    expect(said(input(4, 4, []))).toEqual([]);
+    expect(said(input(4, 4, [other(40_000)]), { NCCL_COLLNET_ENABLE: '0' })).toEqual([]);
+    expect(said(input(4, 4, [other(SLOW_MBPS)]), {}, false)).toEqual([]);
+  });
+});

@@ -1,7 +1,8 @@
 /** The words that all reports share: nearest words, numbers of GPUs, times, and lines of a given width. */
 import { describe, expect, test } from 'vitest';
 import { localTime } from '../../launcher/report/local-time.ts';
-import { capability, different, gigabytes, gpuList, networkSpeed } from '../../launcher/text/gpu-words.ts';
+import { networkSpeed } from '../../control/speed-text.ts';
+import { capability, different, gigabytes, gpuList } from '../../launcher/text/gpu-words.ts';
 import { editDistance, nearest } from '../../launcher/text/nearest.ts';
 import { wrapped } from '../../launcher/text/wrap.ts';
 

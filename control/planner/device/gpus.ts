@@ -60,6 +60,7 @@ export function decideOnGpus(
     tuning: (situation.hosts > 1 ? tuningBetweenHosts : tuningOnGpus)(situation, budget, preferences),
     copyChannels,
     spinNanoseconds: SPIN_NANOSECONDS,
+    ...(situation.hosts === 1 ? {} : { situation }),
   };
 }
 

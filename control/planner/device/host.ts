@@ -22,13 +22,14 @@ export function decideOnHosts(shape: PlannedShape, corrections: Corrections): De
   const { input, channelSet, preferences } = shape;
   const channels = channelsOf(shape);
   const ranks = input.peers.length;
+  const situation = input.hosts.length === 1 ? null : situationOnHosts(shape, corrections);
   const rows =
-    input.hosts.length === 1
+    situation === null
       ? withPredictions(hostTuning({ ranks, channels }, preferences), {
           ranks,
           ranksPerCore: ranksPerCore(input, false),
         })
-      : hostTuningBetween(situationOnHosts(shape, corrections), channels, preferences);
+      : hostTuningBetween(situation, channels, preferences);
   return {
     device: 'host',
     channels: channelSet.channels(channels),
@@ -39,6 +40,7 @@ export function decideOnHosts(shape: PlannedShape, corrections: Corrections): De
     tuning: rows,
     copyChannels: 1,
     spinNanoseconds: spinNanosecondsOf(input),
+    ...(situation === null ? {} : { situation }),
   };
 }
 

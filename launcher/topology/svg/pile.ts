@@ -1,7 +1,8 @@
 /** NICs that hang from one place, one above the other: side by side they would be too wide for 32 of them. */
 import type { DevicePart, NicPart, PciLink, TopologyPart } from '../part.ts';
 import { pciText } from '../pci-link.ts';
-import { different, gigabytes, networkSpeed } from '../../text/gpu-words.ts';
+import { networkSpeed } from '../../../control/speed-text.ts';
+import { different, gigabytes } from '../../text/gpu-words.ts';
 import { textWidth } from './text-width.ts';
 
 export const CHIP = { height: 36, gap: 7 };

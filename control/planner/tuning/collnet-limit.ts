@@ -1,25 +1,26 @@
 /** What limits an all-reduce by the network, in words. */
-import { correctionOf, limitsOf, predictBetween } from '../../control/planner/tuning/between.ts';
-import { groupsOf } from '../../control/planner/tuning/aggregators.ts';
-import type { Limit } from '../../control/planner/tuning/aggregators.ts';
-import type { Aggregator, Aggregators } from '../../control/planner/input/network-reduction.ts';
-import type { BetweenTerms, Situation } from '../../control/planner/tuning/situation.ts';
-import { counted } from '../text/counted.ts';
-import { networkSpeed } from '../text/gpu-words.ts';
+import { networkSpeed } from '../../speed-text.ts';
+import type { Aggregator } from '../input/network-reduction.ts';
+import { groupsOf } from './aggregators.ts';
+import type { Limit } from './aggregators.ts';
+import { correctionOf, limitsOf, predictBetween } from './between.ts';
+import type { BetweenTerms, Situation } from './situation.ts';
 
-/** Hosts that are planned for have no names but their numbers. */
-export function hostOf(aggregator: Aggregator): string {
-  return aggregator.place === 'member' ? `host${aggregator.host}` : aggregator.name;
+/** Name of a host of the communicator. */
+type HostName = (host: number) => string;
+
+export function hostOf(aggregator: Aggregator, nameOf: HostName): string {
+  return aggregator.place === 'member' ? nameOf(aggregator.host) : aggregator.name;
 }
 
 /** A clause: the latency of an operation of so many bytes, or what moves its bytes, whichever takes longer. */
-export function collnetLimit(situation: Situation, between: BetweenTerms, bytes: number): string {
+export function collnetLimit(situation: Situation, between: BetweenTerms, bytes: number, nameOf: HostName): string {
   const latency = predictBetween('allReduce', 'collnet', situation, between)?.microseconds ?? 0;
   const limits = limitsOf('allReduce', 'collnet', situation, between);
   const [slowest] = limits.toSorted((one, other) => other.slowness - one.slowness);
   const moved = (slowest?.slowness ?? 0) * correctionOf('collnet', between).bandwidth * bytes;
   if (slowest === undefined || latency >= moved) return latencyText(latency, situation, between);
-  return limitText(slowest.limit, bytes, situation, between);
+  return limitText(slowest.limit, bytes, situation, (aggregator) => busiest(hostOf(aggregator, nameOf), between));
 }
 
 function latencyText(microseconds: number, { hosts }: Situation, { reduction }: BetweenTerms): string {
@@ -29,24 +30,22 @@ function latencyText(microseconds: number, { hosts }: Situation, { reduction }: 
   return `latency: ${parts} take ${Number(microseconds.toPrecision(3))} µs`;
 }
 
-function limitText(limit: Limit, bytes: number, situation: Situation, { reduction }: BetweenTerms): string {
-  const who = (aggregator: Aggregator): string =>
-    busiest(hostOf(aggregator), reduction.by === 'aggregators' ? reduction.aggregators : null);
+function limitText(limit: Limit, bytes: number, situation: Situation, who: (aggregator: Aggregator) => string): string {
   switch (limit.by) {
     case 'rank':
-      return `the core of each rank, which sends and receives ${sizeText(bytes / groupsOf(situation).groups)}`;
+      return `the core of each rank, which sends and receives ${binarySize(bytes / groupsOf(situation).groups)}`;
     case 'link':
-      return `the link of each host: ${sizeText(limit.share * bytes)} each way over ${rateText(limit.rate)}`;
+      return `the link of each host: ${binarySize(limit.share * bytes)} each way over ${rateText(limit.rate)}`;
     case 'aggregatorLink': {
       const { aggregator, senders, share, rate } = limit;
       const isMember = aggregator.place === 'member';
-      const hosts = counted(senders, isMember ? 'other host' : 'host');
-      const each = `${senders === 1 ? 'sends' : 'send'} it ${sizeText(share * bytes)}${senders === 1 ? '' : ' each'}`;
+      const hosts = `${senders}${isMember ? ' other' : ''} host${senders === 1 ? '' : 's'}`;
+      const each = `${senders === 1 ? 'sends' : 'send'} it ${binarySize(share * bytes)}${senders === 1 ? '' : ' each'}`;
       return `${who(aggregator)}: ${hosts} ${each} over ${rateText(rate)}${isMember ? ', which the ranks there use too' : ''}`;
     }
     case 'aggregatorThread': {
       const { aggregator, members, share } = limit;
-      return `${who(aggregator)}: its thread receives, reduces and sends ${members} times ${sizeText(share * bytes)}`;
+      return `${who(aggregator)}: its thread receives, reduces and sends ${members} times ${binarySize(share * bytes)}`;
     }
     default:
       return limit satisfies never;
@@ -54,15 +53,15 @@ function limitText(limit: Limit, bytes: number, situation: Situation, { reductio
 }
 
 /** Groups choose their aggregator by a hash: which of several is the busiest one shows in the job alone. */
-function busiest(host: string, aggregators: Aggregators | null): string {
-  if (aggregators === null || aggregators.length === 1) return `the aggregator on ${host}`;
-  return `the busiest of ${aggregators.length} aggregators, such as that on ${host}`;
+function busiest(host: string, { reduction }: BetweenTerms): string {
+  const count = reduction.by === 'aggregators' ? reduction.aggregators.length : 0;
+  return count === 1 ? `the aggregator on ${host}` : `the busiest of ${count} aggregators, such as that on ${host}`;
 }
 
 const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
 
 /** "64 MiB" */
-function sizeText(bytes: number): string {
+export function binarySize(bytes: number): string {
   const power = bytes < 1024 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log2(bytes) / 10));
   return `${Number((bytes / 1024 ** power).toPrecision(3))} ${UNITS[power] ?? ''}`;
 }

@@ -1,0 +1,45 @@
+/** Why a communicator leaves the job's aggregators idle, in words. */
+import type { DeviceName } from '../../plan/types.ts';
+import { isPreferred } from '../input/preferences.ts';
+import type { Preferences } from '../input/preferences.ts';
+import { bestOf, choicesFor, isConditional, isReducedBetween, timeOf } from './choices.ts';
+import { binarySize, collnetLimit } from './collnet-limit.ts';
+import type { Situation } from './situation.ts';
+
+/** Of what isReducedBetween() denies, as a clause. */
+export function whyNotReduced({ ranksOfEachHost }: Situation, device: DeviceName): string {
+  return ranksOfEachHost === 0 ? 'the hosts have unlike numbers of ranks' : `device ${device} has no such algorithm`;
+}
+
+/** The size whose times are given: of large gradients. */
+const BYTES = 64 * 2 ** 20;
+
+/** A clause; null: there are no aggregators. `nameOf`: of a host of the communicator. */
+export function whyIdle(
+  situation: Situation,
+  preferences: Preferences,
+  nameOf: (host: number) => string,
+): string | null {
+  const { between } = situation;
+  if (between?.reduction.by !== 'aggregators') return null;
+  if (!isReducedBetween('allReduce', between.device, situation)) return whyNotReduced(situation, between.device);
+  const all = choicesFor('allReduce', situation);
+  const collnet = all.find(({ algorithm }) => algorithm === 'collnet');
+  const other = bestOf(
+    'allReduce',
+    all.filter((choice) => !isConditional(choice)),
+    BYTES,
+  );
+  if (collnet === undefined || other === null) return null;
+  if (!isPreferred('allReduce', collnet, preferences)) return 'NCCL_ALGO or NCCL_PROTO asks for others';
+  const [byNetwork, byRanks] = [timeOf(collnet, BYTES), timeOf(other, BYTES)];
+  if (byNetwork < byRanks) return 'by the times that ncclrun tune has measured the ranks alone are faster';
+  const times = `${milliseconds(byNetwork)} ms instead of ${milliseconds(byRanks)}`;
+  const limit = collnetLimit(situation, between, BYTES, nameOf);
+  return `through them ${binarySize(BYTES)} would take ${times} (${limit}); NCCL_ALGO=collnet uses them all the same`;
+}
+
+/** With three digits. */
+function milliseconds(microseconds: number): string {
+  return String(Number((microseconds / 1000).toPrecision(3)));
+}
