@@ -23,7 +23,14 @@ const shapes = [
   [9, 8],
   [16, 2],
 ] as const;
-const environments = [{}, { NCCL_ALGO: 'ring,tree' }, { NCCL_ALGO: '^rail' }, { NCCL_MAX_NCHANNELS: '4' }] as const;
+const environments = [
+  {},
+  { NCCL_ALGO: 'ring,tree' },
+  { NCCL_ALGO: '^rail' },
+  { NCCL_MAX_NCHANNELS: '4' },
+  { NCCL_COLLNET_ENABLE: '1' },
+  { NCCL_COLLNET_ENABLE: '1', NCCL_ALGO: 'collnet' },
+] as const;
 const cases = (['cuda', 'host'] as const).flatMap((device) =>
   shapes.flatMap(([hosts, ranksPerHost]) =>
     environments.map((variables) => {

@@ -96,9 +96,9 @@ export const HOST_COSTS: BetweenCosts = {
 };
 
 /**
- * An aggregator's thread, in processor time of its own: 8 bytes of each member took it 10.5 to 12.9 µs a member (2 to 16 members, loopback), which is what it
- * receives and what it sends; of large operations it received, reduced and sent 3200 bytes of contributions per microsecond with 8 members, 3420 with 4
- * and 4100 with 2 (16 MiB of floats each, on the machine of HOST_COSTS).
+ * An aggregator's thread, in processor time of its own, on the machine of HOST_COSTS over loopback. 8 bytes of each of 2 to 16 members took it 10.5 to
+ * 12.9 µs a member, which it receives from and sends to; 13 to 14.6 beside other work. Of 16 MiB of floats from each member it received, reduced and sent
+ * 4100 bytes of contributions per microsecond with 2 members, 3420 with 4 and 3200 with 8; 2600 to 4500 beside other work.
  */
 export const AGGREGATOR_COSTS = { perMember: 11, bytesPerMicrosecond: 3300 } as const;
 
