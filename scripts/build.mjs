@@ -33,7 +33,14 @@ await Promise.all([
   buildNative(root, kernels),
 ]);
 
-for (const name of ['ncclrun-guardian', 'ncclrun-dial', 'ncclrun-perf', 'ncclrun-unpack', 'ncclrun-watchdog']) {
+for (const name of [
+  'ncclrun-aggregator',
+  'ncclrun-guardian',
+  'ncclrun-dial',
+  'ncclrun-perf',
+  'ncclrun-unpack',
+  'ncclrun-watchdog',
+]) {
   if (existsSync(join(root, 'build', name))) chmodSync(join(root, 'build', name), 0o755);
 }
 mkdirSync(join(root, 'dist/man'), { recursive: true });

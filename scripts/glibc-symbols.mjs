@@ -44,7 +44,14 @@ const libraries = [
   [loader, 2],
 ].map(([name, number]) => ({ name, number, names: offered(`${system}/${name}.so.${number}`) }));
 
-const binaries = ['libnccl.so.2', 'ncclrun.node', 'ncclrun-dial', 'ncclrun-perf', 'ncclrun-unpack'];
+const binaries = [
+  'libnccl.so.2',
+  'ncclrun.node',
+  'ncclrun-aggregator',
+  'ncclrun-dial',
+  'ncclrun-perf',
+  'ncclrun-unpack',
+];
 const archives = ['libstdc++.a', 'libgcc_eh.a', 'libgcc.a'].map((name) =>
   need('g++', [`-print-file-name=${name}`]).trim(),
 );

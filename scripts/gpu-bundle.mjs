@@ -22,6 +22,7 @@ const parts = new Map([
   ['build/ncclrun-guardian', true],
   ['build/ncclrun-dial', true],
   ['build/ncclrun-perf', true],
+  ['build/ncclrun-aggregator', true],
   ['build/ncclrun-unpack', true],
   ['build/ncclrun-watchdog', true],
   ['native/include', true],

@@ -28,12 +28,7 @@ const subjects: readonly Subject[] = [
 ];
 
 async function sentBytes(cluster: Cluster): Promise<number> {
-  const each = await Promise.all(
-    cluster.hosts.map(async (host) => {
-      const [, fields = ''] = /^\s*eth0:(.*)$/mu.exec(await host.exec('cat', '/proc/net/dev')) ?? [];
-      return Number(fields.trim().split(/\s+/u)[8]);
-    }),
-  );
+  const each = await Promise.all(cluster.hosts.map((host) => host.sentBytes()));
   return each.reduce((sum, bytes) => sum + bytes, 0);
 }
 

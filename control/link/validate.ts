@@ -1,5 +1,6 @@
 /** Validation of the link's JSON payloads by the receiver. */
 import * as v from 'valibot';
+import { MAX_AGGREGATORS, type AggregateOrder } from '../messages/aggregator.ts';
 import type { ChildEnd, ChildOrder, ChildProblem } from '../messages/child-agent.ts';
 import { MAX_PAYLOAD_BYTES } from '../messages/frame.ts';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../messages/link.ts';
@@ -164,6 +165,12 @@ const reachQuestion = v.variant('type', [
   }),
 ]);
 
+const aggregateOrder = v.object({
+  count: v.pipe(count, v.minValue(1), v.maxValue(MAX_AGGREGATORS)),
+  address: v.pipe(v.string(), v.maxLength(64)),
+  token: v.pipe(v.string(), v.regex(/^[0-9a-f]{32}$/)),
+});
+
 const gpuMemory = v.object({
   gpu: count,
   total: count,
@@ -181,6 +188,11 @@ const gpuMemory = v.object({
 const report = v.variant('type', [
   v.object({ type: v.literal('listening'), port }),
   v.object({ type: v.literal('reached'), found: v.pipe(v.array(addresses), v.maxLength(10)) }),
+  v.object({
+    type: v.literal('aggregating'),
+    ports: v.pipe(v.array(port), v.maxLength(MAX_AGGREGATORS)),
+    problem: v.nullable(sentence),
+  }),
   v.object({ type: v.literal('refusal'), message: sentence, remedy: v.nullable(sentence) }),
   v.object({ type: v.literal('silent'), silentMs: count }),
   v.object({ type: v.literal('launcher-silent'), silentMs: count }),
@@ -262,6 +274,10 @@ export function parseChildEnd(payload: Uint8Array): ChildEnd {
 
 export function parseReachQuestion(payload: Uint8Array): ReachQuestion {
   return parse(reachQuestion, payload, 'reach');
+}
+
+export function parseAggregateOrder(payload: Uint8Array): AggregateOrder {
+  return parse(aggregateOrder, payload, 'aggregate');
 }
 
 export function parseStart(payload: Uint8Array): AgentStart {

@@ -47,6 +47,9 @@ export const FrameKind = {
   rankPositions: 0x37, // launcher → agent: where are your ranks in a communicator? payload JSON RankPositionsQuery; an AgentReport answers
   childAgent: 0x38, // in both directions: frames of child agents; subject = number of the child agent; flags: ChildMessage (child-agent.ts)
   reach: 0x39, // launcher → agent: by which addresses do hosts reach each other? payload JSON ReachQuestion (reach.ts); an AgentReport answers
+  aggregate: 0x3a, // launcher → agent: start aggregators; payload JSON AggregateOrder (aggregator.ts); an AgentReport answers
+  aggregatorOrder: 0x3b, // agent → aggregator; payload: encodeAggregatorOrder
+  aggregatorUp: 0x3c, // aggregator → agent; payload: decodeAggregatorUp
 
   // engine ↔ agent (bootstrap.ts has the payloads)
   engineHello: 0x50,

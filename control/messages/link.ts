@@ -1,5 +1,6 @@
 /** JSON payloads between launcher and agent. The receiver validates them with valibot (link/validate.ts). */
 import type { TableUse } from '../planner/measured/tables.ts';
+import type { AggregateAnswer } from './aggregator.ts';
 import type { FreeGpuMemory, HostGpu, Xid } from './gpu.ts';
 import type { RankSpawn } from './guardian.ts';
 import type { HostRankPositions } from './hang.ts';
@@ -160,5 +161,7 @@ export type AgentReport =
   | { readonly type: 'rankPositions'; readonly where: HostRankPositions }
   /** The answer to FrameKind.reach. */
   | ReachAnswer
+  /** The answer to FrameKind.aggregate. */
+  | AggregateAnswer
   /** Table of measured times for communicators that this host plans, or its absence. */
   | ({ readonly type: 'tuning' } & TableUse);

@@ -1,12 +1,21 @@
 /** The tables of a HostPlan that are the same on every host, read back. */
 import { cardAddress, GPU_DIRECT_VERDICTS } from './gpu-nics.ts';
 import type { GpuDirectVerdict, GpuNic } from './gpu-nics.ts';
-import { GPU_NIC_RECORD, HEADER, HOST_RECORD, NIC_RECORD, PEER_RECORD, STRIDE } from './layout.ts';
+import {
+  AGGREGATOR_RECORD,
+  GPU_NIC_RECORD,
+  HEADER,
+  HOST_RECORD,
+  NIC_RECORD,
+  PEER_RECORD,
+  SEGMENT_TOKEN_BYTES,
+  STRIDE,
+} from './layout.ts';
 import { nicFromNumber } from './network.ts';
 import type { PlanNetwork, PlanNic } from './network.ts';
 import { named } from './plan-reader.ts';
 import type { PlanReader, SectionReader } from './plan-reader.ts';
-import type { PlanHost, PlanPeer } from './types.ts';
+import type { PlanAggregators, PlanHost, PlanPeer } from './types.ts';
 import { PlanError } from './validate.ts';
 
 export function decodePeers(reader: PlanReader, ranks: number): PlanPeer[] {
@@ -67,6 +76,20 @@ export function decodeNetwork(reader: PlanReader): PlanNetwork | null {
   const name = readString(reader, strings, HEADER.networkOffset, 'network');
   if (name === '') return null;
   return { name, sockets: reader.u8(HEADER.sockets), socketThreads: reader.u8(HEADER.socketThreads) };
+}
+
+/** null: there are none. */
+export function decodeAggregators(reader: PlanReader): PlanAggregators | null {
+  const table = reader.section(HEADER.aggregatorTable, STRIDE.aggregator, 'aggregatorTable');
+  if (table.count === 0) return null;
+  const strings = reader.section(HEADER.stringTable, STRIDE.string, 'stringTable');
+  return {
+    token: Buffer.from(reader.bytes(HEADER.aggregatorToken, SEGMENT_TOKEN_BYTES)).toString('hex'),
+    servers: Array.from({ length: table.count }, (_, index) => ({
+      address: readString(reader, strings, table.at(index) + AGGREGATOR_RECORD.addressOffset, 'aggregatorTable'),
+      port: reader.u32(table.at(index) + AGGREGATOR_RECORD.port),
+    })),
+  };
 }
 
 /** Whose offset lies at `at`, and its length behind that. */

@@ -4,7 +4,7 @@ import { DEVICES, HEADER, LOCAL_RECORD, SEGMENT_TOKEN_BYTES, STRIDE, TRANSPORTS 
 import { decodeChannels } from './decode-channels.ts';
 import { decodeEdges } from './decode-edges.ts';
 import type { DecodedEdge } from './decode-edges.ts';
-import { decodeHosts, decodeNetwork, decodePeers } from './decode-shared.ts';
+import { decodeAggregators, decodeHosts, decodeNetwork, decodePeers } from './decode-shared.ts';
 import { decodeTuning } from './decode-tuning.ts';
 import { named, openPlan } from './plan-reader.ts';
 import type { PlanReader } from './plan-reader.ts';
@@ -98,6 +98,7 @@ function decodePlan(reader: PlanReader): CommPlan {
     },
     spinNanoseconds: reader.u64(HEADER.spinNanoseconds, 'spinNanoseconds'),
     token: Buffer.from(reader.bytes(HEADER.token, SEGMENT_TOKEN_BYTES)).toString('hex'),
+    aggregators: decodeAggregators(reader),
   };
 }
 

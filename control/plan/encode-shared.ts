@@ -2,7 +2,15 @@
 import { channelTables } from './channel-tables.ts';
 import type { ChannelTables } from './channel-tables.ts';
 import { writeChannels } from './encode-channels.ts';
-import { HEADER, HOST_RECORD, NIC_RECORD, PEER_RECORD, PLAN_HEADER_BYTES, STRIDE } from './layout.ts';
+import {
+  AGGREGATOR_RECORD,
+  HEADER,
+  HOST_RECORD,
+  NIC_RECORD,
+  PEER_RECORD,
+  PLAN_HEADER_BYTES,
+  STRIDE,
+} from './layout.ts';
 import { writeTuning } from './encode-tuning.ts';
 import { nicNumber } from './network.ts';
 import type { PlanNic } from './network.ts';
@@ -23,6 +31,7 @@ export const SHARED_SECTIONS = [
   ['variant', HEADER.variantTable],
   ['string', HEADER.stringTable],
   ['nic', HEADER.nicTable],
+  ['aggregator', HEADER.aggregatorTable],
 ] as const;
 type SharedName = (typeof SHARED_SECTIONS)[number][0];
 
@@ -59,12 +68,14 @@ export function encodeSharedTables(plan: CommPlan): SharedTables {
     variant: plan.tuning.reduce((sum, row) => sum + row.variants.length, 0),
     string: strings.bytes.length,
     nic: plan.hosts.reduce((sum, { nics }) => sum + nics.length, 0),
+    aggregator: strings.aggregators.length,
   });
   const bytes = new Uint8Array(end - PLAN_HEADER_BYTES);
   const view = new DataView(bytes.buffer);
   const start = (name: SharedName): number => section(name).at - PLAN_HEADER_BYTES;
   writeHosts(view, start('host'), strings.hosts, channels);
   writeNics(view, start('nic'), strings.hosts);
+  writeAggregators(view, start('aggregator'), strings.aggregators);
   writePeers(view, start('peer'), plan, channels.localIndex);
   writeChannels(bytes, start, channels);
   writeTuning(view, start('tuning'), start('variant'), plan.tuning);
@@ -90,6 +101,7 @@ interface PackedStrings {
   readonly bytes: Uint8Array;
   readonly hosts: readonly PackedHost[];
   readonly network: StringRange;
+  readonly aggregators: readonly { readonly address: StringRange; readonly port: number }[];
 }
 
 interface PackedHost {
@@ -113,7 +125,9 @@ function packStrings(plan: CommPlan): PackedStrings {
     nics: nics.map((nic) => ({ nic, name: add(nic.name), address: add(nic.address) })),
   }));
   const network = add(plan.network?.name ?? '');
-  return { bytes: Buffer.concat(parts, length), hosts, network };
+  const servers = plan.aggregators?.servers ?? [];
+  const aggregators = servers.map(({ address, port }) => ({ address: add(address), port }));
+  return { bytes: Buffer.concat(parts, length), hosts, network, aggregators };
 }
 
 function writeHosts(
@@ -149,6 +163,14 @@ function writeNics(view: DataView, start: number, hosts: PackedStrings['hosts'])
     view.setUint32(at + NIC_RECORD.speedMbps, nic.speedMbps, true);
     view.setUint32(at + NIC_RECORD.port, nic.port, true);
     view.setUint8(at + NIC_RECORD.gpuDirect, nic.gpuDirect ? 1 : 0);
+  }
+}
+
+function writeAggregators(view: DataView, start: number, aggregators: PackedStrings['aggregators']): void {
+  for (const [index, { address, port }] of aggregators.entries()) {
+    const at = start + index * STRIDE.aggregator;
+    writeString(view, at + AGGREGATOR_RECORD.addressOffset, address);
+    view.setUint32(at + AGGREGATOR_RECORD.port, port, true);
   }
 }
 

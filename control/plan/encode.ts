@@ -140,8 +140,9 @@ function writeHeader(view: DataView, plan: CommPlan, hostIndex: number, localRan
   view.setUint8(HEADER.sockets, plan.network?.sockets ?? 1);
   view.setUint8(HEADER.socketThreads, plan.network?.socketThreads ?? 0);
   writeU64(view, HEADER.spinNanoseconds, plan.spinNanoseconds);
-  const token = Buffer.from(plan.token, 'hex');
-  new Uint8Array(view.buffer, view.byteOffset).set(token, HEADER.token);
+  const bytes = new Uint8Array(view.buffer, view.byteOffset);
+  bytes.set(Buffer.from(plan.token, 'hex'), HEADER.token);
+  bytes.set(Buffer.from(plan.aggregators?.token ?? '', 'hex'), HEADER.aggregatorToken);
 }
 
 function writeSection(view: DataView, at: number, offset: number, count: number, stride: number): void {

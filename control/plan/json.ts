@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import { gpuNic, network, nic } from './network-json.ts';
 import { ALGORITHMS, COLLECTIVES, DEVICES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from './layout.ts';
 import { COPY_TIMEOUTS } from './types.ts';
-import type { WrittenPlan } from './types.ts';
+import type { CommPlan, WrittenPlan } from './types.ts';
 import { PlanError, validatePlan } from './validate.ts';
 import { messageOf } from '../message-of.ts';
 
@@ -88,8 +88,9 @@ export function planFromJson(text: string, source: string): WrittenPlan {
 const MAX_COLUMNS = 200;
 
 /** Lists of numbers and small records on a line of their own. */
-export function planToJson(plan: WrittenPlan): string {
-  const lists = JSON.stringify(plan, null, 2).replaceAll(/\[[^{}[\]]*\]/gu, onOneLine);
+export function planToJson(plan: WrittenPlan & Partial<Pick<CommPlan, 'aggregators'>>): string {
+  const { aggregators: _ofJob, ...written } = plan;
+  const lists = JSON.stringify(written, null, 2).replaceAll(/\[[^{}[\]]*\]/gu, onOneLine);
   return `${lists.replaceAll(/\{[^{}]*\}/gu, onOneLine)}\n`;
 }
 

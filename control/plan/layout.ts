@@ -67,8 +67,10 @@ export const HEADER = {
   networkOffset: 424,
   networkBytes: 428,
   gpuNicTable: 432,
+  aggregatorTable: 448,
+  aggregatorToken: 464,
 } as const;
-export const PLAN_HEADER_BYTES = 448;
+export const PLAN_HEADER_BYTES = 480;
 export const SEGMENT_TOKEN_BYTES = 16;
 
 /** A section in the header: u64 offset, u32 count, u32 stride. */
@@ -104,6 +106,7 @@ export const GPU_NIC_RECORD = {
   path: 16,
   reserved2: 20,
 } as const;
+export const AGGREGATOR_RECORD = { addressOffset: 0, addressBytes: 4, port: 8, reserved: 12 } as const;
 export const CHANNEL_RECORD = { ring: 0, hostRing: 4, tree: 8, hostTree: 12, rail: 16 } as const;
 export const SHAPE_RECORD = { ranks: 0, firstRing: 4, firstTree: 8, reserved: 12 } as const;
 export const HOST_RING_RECORD = { host: 0, firstPosition: 4 } as const;
@@ -147,6 +150,7 @@ export const STRIDE = {
   host: 32,
   nic: 32,
   gpuNic: 24,
+  aggregator: 16,
   peer: 16,
   local: 16,
   member: 4,

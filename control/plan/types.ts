@@ -157,7 +157,17 @@ export interface CommPlan {
   readonly spinNanoseconds: number;
   /** 32 hex digits, random per communicator: what a data connection must show to be let in. */
   readonly token: string;
+  /** What reduces in place of the network for variants that require `networkReduction`; null: the network's own groups, if it has any. */
+  readonly aggregators: PlanAggregators | null;
+}
+
+/** The aggregators of a job (native/aggregator). */
+export interface PlanAggregators {
+  /** 32 hex digits, random per job: what a member must show to be let in. */
+  readonly token: string;
+  /** At least one. */
+  readonly servers: readonly { readonly address: string; readonly port: number }[];
 }
 
 /** What `--plan FILE` holds. */
-export type WrittenPlan = Omit<CommPlan, 'channels'> & { readonly channels: readonly GivenChannel[] };
+export type WrittenPlan = Omit<CommPlan, 'channels' | 'aggregators'> & { readonly channels: readonly GivenChannel[] };

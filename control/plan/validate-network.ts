@@ -1,9 +1,10 @@
 /** What the network of a plan must keep. */
+import { MAX_AGGREGATORS } from '../messages/aggregator.ts';
 import { familyOf } from './address-family.ts';
 import { MAX_SOCKET_THREADS, MAX_SOCKETS, usesNetwork } from './network.ts';
 import type { PlanNic } from './network.ts';
 import { check, checkWhole } from './plan-error.ts';
-import type { WrittenPlan } from './types.ts';
+import type { PlanAggregators, WrittenPlan } from './types.ts';
 
 const MAX_SPEED_MBPS = 0xffff_ffff;
 const MAX_RAILS = 0xfffe;
@@ -31,6 +32,16 @@ export function validateNetwork(plan: WrittenPlan, isBound: boolean): void {
   for (const [rank, { pairNic }] of peers.entries()) {
     if (rails > 0) checkWhole(`peers[${rank}].pairNic`, pairNic ?? MAX_RAILS, 0, rails - 1);
     else check(pairNic === null, `peers[${rank}].pairNic: ${pairNic}, and its host has no NIC`);
+  }
+}
+
+export function validateAggregators({ token, servers }: PlanAggregators): void {
+  check(/^[0-9a-f]{32}$/.test(token), 'aggregators.token: expected 32 hexadecimal digits');
+  checkWhole('aggregators.servers', servers.length, 1, MAX_AGGREGATORS);
+  for (const [index, { address, port }] of servers.entries()) {
+    const at = `aggregators.servers[${index}]`;
+    check(familyOf(address) !== 0, `${at}.address: '${address}' is no numeric IPv4 or IPv6 address`);
+    checkWhole(`${at}.port`, port, 1, 0xffff);
   }
 }
 

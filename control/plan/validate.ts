@@ -1,10 +1,10 @@
 /** What a CommPlan must keep beyond its types. The engine checks the same of the bytes it is given (native/plan/plan_view.cc). */
 import { MAX_GPUS, MAX_STEPS } from './layout.ts';
 import { familyOf } from './address-family.ts';
-import { validateNetwork } from './validate-network.ts';
+import { validateAggregators, validateNetwork } from './validate-network.ts';
 import { validateRing, validateTree } from './validate-channels.ts';
 import { canBeMessages, countByHost, hasCollnet, hasRails, isVariantOf, TRANSPORTS_OF } from './possible.ts';
-import type { ConnectionBuffer, DeviceName, TuningRow, Variant, WrittenPlan } from './types.ts';
+import type { CommPlan, ConnectionBuffer, DeviceName, TuningRow, Variant, WrittenPlan } from './types.ts';
 import { check, checkWhole } from './plan-error.ts';
 export { PlanError } from './plan-error.ts';
 
@@ -21,8 +21,8 @@ const STEP_ALIGNMENT = 64;
 const MAX_THREADS = 4096;
 
 /** Throws a PlanError for the first thing that is wrong. A ring that a person wrote may come to a host twice: bindPlan mends it. */
-export function validatePlan(plan: WrittenPlan, isBound = true): void {
-  const { peers, hosts, channels, spinNanoseconds, token } = plan;
+export function validatePlan(plan: WrittenPlan & Partial<Pick<CommPlan, 'aggregators'>>, isBound = true): void {
+  const { peers, hosts, channels, spinNanoseconds, token, aggregators } = plan;
   check(peers.length > 0, 'peers: a communicator has at least one rank');
   check(hosts.length > 0, 'hosts: a communicator has at least one host');
   validateHosts(plan);
@@ -51,6 +51,7 @@ export function validatePlan(plan: WrittenPlan, isBound = true): void {
   if (!isBound) return;
   validateRails(plan);
   validateCollnet(plan);
+  if (aggregators != null) validateAggregators(aggregators);
 }
 
 function validateTransports({ device, transports }: WrittenPlan): void {

@@ -2,7 +2,7 @@
 import { startOfHost } from '../plan/channel-tables.ts';
 import { COPY_TIMEOUTS } from '../plan/types.ts';
 import { pairNicOf } from '../plan/network.ts';
-import type { CommPlan, GivenChannel, TransportName, UnboundChannel } from '../plan/types.ts';
+import type { CommPlan, GivenChannel, TransportName, TuningRow, UnboundChannel } from '../plan/types.ts';
 import { checkGpuCount } from './input/check.ts';
 import { withMessages } from './device/gpu-tuning.ts';
 import { decideOnGpus } from './device/gpus.ts';
@@ -59,7 +59,12 @@ export function bindPlan(input: PlanInput, decisions: Decisions, { network, nics
     copyTimeouts: decisions.copyTimeouts ?? COPY_TIMEOUTS,
     spinNanoseconds: decisions.spinNanoseconds,
     token: input.token,
+    aggregators: decisions.tuning.some(usesNetworkReduction) ? (input.aggregators ?? null) : null,
   };
+}
+
+function usesNetworkReduction({ variants }: TuningRow): boolean {
+  return variants.some(({ requires }) => requires.includes('networkReduction'));
 }
 
 /** Decisions say where a network is used; which one it is depends on the hosts. */

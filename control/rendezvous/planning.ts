@@ -5,7 +5,7 @@ import type { Frame } from '../messages/frame.ts';
 import type { Key } from '../messages/key.ts';
 import { decodePeerInfo } from '../messages/peer-info.ts';
 import { encodeHostPlanPart, encodePlanBody } from '../messages/rendezvous-codec.ts';
-import type { DeviceName } from '../plan/types.ts';
+import type { DeviceName, PlanAggregators } from '../plan/types.ts';
 import { encodePlan } from '../plan/encode.ts';
 import type { EncodedPlan } from '../plan/encode.ts';
 import { validatePlan } from '../plan/validate.ts';
@@ -26,6 +26,7 @@ export function planJoined(
   hostAt: (host: number, device: DeviceName) => PlannedHost,
   planner: Planner,
   wholeJob: boolean,
+  aggregators: PlanAggregators | null = null,
 ): PlannedCommunicator {
   const used = [...gather.hosts].sort((a, b) => a - b);
   const planIndex = new Map(used.map((host, index) => [host, index]));
@@ -40,6 +41,7 @@ export function planJoined(
     hosts: used.map((host) => hostAt(host, peers[0]?.device ?? 'host')),
     peers,
     token: randomBytes(16).toString('hex'),
+    aggregators,
   };
   const plan = planner.plan(input, wholeJob);
   validatePlan(plan);

@@ -5,6 +5,7 @@ import { perhapsPortsText } from '../allocation/slots/perhaps-ports.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import type { Allocation, HostSlots, JobRequest } from '../model/types.ts';
 import { bindRanks, needsTopology } from '../mapping/bind.ts';
+import { aggregatorHosts, namedAggregatorHosts } from '../mapping/aggregator-hosts.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
 import { allocateJob } from '../mapping/program-hosts.ts';
 import { localHostFacts } from '../local/host.ts';
@@ -22,6 +23,8 @@ export interface DryRun {
   readonly leftOut: readonly LeftOutHost[];
   /** null: depends on what only the hosts know. */
   readonly ranks: readonly DryRank[] | null;
+  /** Of --collnet; left out where there are none, or where only the hosts know. */
+  readonly aggregators?: readonly { readonly host: string; readonly count: number }[];
 }
 
 interface DryRank {
@@ -48,11 +51,15 @@ export function dryRun(request: JobRequest, command: readonly string[]): DryRun 
     const bound = cpus.length > 0 ? cpus : null;
     return { rank, host: map.hosts[host]?.name ?? '', program, localRank, localSize, cpus: bound, numa, gpu };
   });
+  const named = namedAggregatorHosts(request, allocation);
+  const serving = map === null ? [] : aggregatorHosts(request, allocation, named, map);
+  const aggregators = serving.map(({ slots, count }) => ({ host: slots.name, count }));
   const hosts = map?.hosts ?? allocation.hosts;
-  const names = new Set(hosts.map(({ name }) => name));
+  const names = new Set([...hosts, ...serving.map(({ slots }) => slots)].map(({ name }) => name));
   const idle = allocation.hosts.filter(({ name }) => !names.has(name));
   const leftOut = [...allocation.leftOut, ...idle.map(({ name }) => ({ name, reason: 'no rank is left for it' }))];
-  return { schemaVersion: 1, command, hosts, leftOut, ranks: ranks ?? null };
+  const base = { schemaVersion: 1, command, hosts, leftOut, ranks: ranks ?? null } as const;
+  return aggregators.length === 0 ? base : { ...base, aggregators };
 }
 
 /** What this machine has is known without starting anything. */
@@ -82,6 +89,9 @@ export function dryRunText(dry: DryRun, explain: boolean): string {
     const why = explain ? '' : ` (${host.origin.text})`;
     lines.push(`host     ${host.name.padEnd(width)}   ${shown}${slotText(host)}${why}`);
     if (explain) lines.push(...whyLines(host, ''.padEnd(width)));
+  }
+  for (const { host, count } of dry.aggregators ?? []) {
+    lines.push(`host     ${host.padEnd(width)}   ${count === 1 ? 'an aggregator' : `${count} aggregators`}`);
   }
   const ports = perhapsPortsText(dry.hosts);
   if (ports !== null) lines.push(`note     ${ports}`);

@@ -73,7 +73,17 @@ export function jobRequest(
     planFile: settings.text('plan'),
     engine: oneOf(['none', 'ncclrun'], settings.text('engine')) ?? 'none',
     pmi: oneOf(['none', 'pmi1'], settings.text('pmi')) ?? 'pmi1',
+    aggregators: aggregatorRequest(settings),
   };
+}
+
+/** --collnet-hosts alone wants one on each; --collnet=0 none, whatever the other says. */
+function aggregatorRequest(settings: Settings<JobOptionName>): JobRequest['aggregators'] {
+  const hosts = settings.list('collnet-hosts');
+  const text = settings.text('collnet');
+  const count = settings.integer('collnet');
+  if (count === 0 || (text === null && hosts.length === 0)) return null;
+  return { count, hostList: hosts.length === 0 ? null : hosts.join(',') };
 }
 
 /** Every simulated host has as many ranks as the others, but for the last. */

@@ -34,7 +34,7 @@ function optionWords<Name extends string>(
     if (setting === null || flag === undefined || setting.source === 'default' || left.has(option.name)) continue;
     if (option.kind.type === 'flag') {
       if (settings.flag(option.name)) words.push(flag);
-    } else if (option.kind.type === 'optional-choice') {
+    } else if ('implied' in option.kind) {
       words.push(`${flag}=${settings.text(option.name) ?? ''}`);
     } else {
       for (const value of setting.values) words.push(flag, value);

@@ -24,7 +24,7 @@ export function groupsOf(
 /** ` N`, `[=rank|host|none]`, or nothing. */
 export function argumentText({ argument, kind }: Option): string {
   if (argument === '') return '';
-  return kind.type === 'optional-choice' ? `[=${argument}]` : ` ${argument}`;
+  return 'implied' in kind ? `[=${argument}]` : ` ${argument}`;
 }
 
 /** ` (default: 5)` if the help lacks it. */

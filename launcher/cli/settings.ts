@@ -114,7 +114,7 @@ export function layerOfFlags(given: readonly GivenOption[]): SettingsLayer {
   for (const { option, flag, value } of given) {
     const before = layer.get(option.name);
     const earlier = option.kind.type === 'list' ? (before?.values ?? []) : [];
-    const isOverride = ['list', 'flag', 'optional-choice'].includes(option.kind.type);
+    const isOverride = ['list', 'flag'].includes(option.kind.type) || 'implied' in option.kind;
     if (before !== undefined && !isOverride && bareFlag(before.source) !== bareFlag(flag)) {
       const [first = ''] = before.values;
       if (first !== value) throw twoSpellings(option, `${before.source} ${first}`, `${flag} ${value}`);

@@ -238,5 +238,5 @@ function readPair(
 /** What the option means without a value; null if it must have one. */
 export function impliedValue(option: Option): string | null {
   if (option.kind.type === 'flag') return 'true';
-  return option.kind.type === 'optional-choice' ? option.kind.implied : null;
+  return 'implied' in option.kind ? option.kind.implied : null;
 }

@@ -7,13 +7,16 @@ import { UNKNOWN_HARDWARE } from '../../control/messages/hardware.ts';
 import type { OrderedProgram, Placement } from '../../control/messages/link.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import { type Binding, bindRanks, reportedBinding } from '../mapping/bind.ts';
+import { aggregatorHosts } from '../mapping/aggregator-hosts.ts';
 import { mapRanks, type Topologies } from '../mapping/map-ranks.ts';
 import type { HostsOfProgram } from '../mapping/program-hosts.ts';
 import type { StartAgent } from '../remote/shell/connection.ts';
 import { installationRoot, installedVersion, localTables } from '../local/host.ts';
 import { FailureError } from '../model/failure-error.ts';
+import type { PlanAggregators } from '../../control/plan/types.ts';
 import type { GivenPlan } from '../../control/planner/input/input.ts';
 import type { Tables } from '../../control/planner/measured/tables.ts';
+import { aggregatorsText, startAggregators } from './aggregators.ts';
 import { planMisfit } from './given-plan.ts';
 import { tooFewPorts } from './port-need.ts';
 import type { GpuMemoryCheck } from './gpu-memory.ts';
@@ -49,6 +52,8 @@ export interface AttemptParts {
   readonly clock: JobClock;
   readonly allocation: Allocation;
   readonly hostsOf: readonly HostsOfProgram[];
+  /** Of aggregators, where the user says so. */
+  readonly namedAggregatorHosts: readonly HostSlots[] | null;
   readonly startAgent: StartAgent;
   readonly plan: GivenPlan | null;
   readonly readsStdin: (rank: number) => boolean;
@@ -72,8 +77,8 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   const { request, job, epoch, early, asked, spares, startAgent, plan } = attempt;
   const common = orderOf(attempt);
   const facts = placementFacts(attempt);
-  const known = common.topology ? null : early; // nothing that the hosts have to say changes it
-  const placements = known === null ? [] : placementsOf(known, facts);
+  const mapped = common.topology ? null : early; // nothing that the hosts have to say changes it
+  const placements = mapped === null ? [] : placementsOf(mapped, facts);
   const handler = { ...job.handler, step: (host: Host, step: string) => stepped(attempt, hosts, host, step) };
   const host = (slots: HostSlots, placement: Placement | null): Host =>
     new Host(slots, { ...common, hostName: slots.name, placement }, handler);
@@ -82,9 +87,11 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   if (epoch === 0) reportPorts(attempt);
   if (epoch === 0) reportMissingExports(attempt);
   job.enter('connect');
+  const helpers = helpersOf(attempt).map((slots) => host(slots, null));
+  const helping = new Set(helpers.map(({ name }) => name));
   job.connect(
-    hosts,
-    spares.map((slots) => host(slots, null)),
+    [...hosts, ...helpers],
+    spares.filter(({ name }) => !helping.has(name)).map((slots) => host(slots, null)),
     startAgent,
   );
   await allUp(attempt, hosts);
@@ -102,16 +109,24 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   if (bindings === null) return null;
   const byName = new Map(hosts.map((one) => [one.slots.name, one]));
   const used = map.hosts.flatMap(({ name }) => byName.get(name) ?? []);
+  const serving = servingHosts(attempt, map, [...hosts, ...helpers]);
+  const reaching = [...new Set([...used, ...serving.map((one) => one.host)])];
   const [reached, tables] = await Promise.all([
-    reachEachOther(reachHosts(used), map.ranks[0]?.host ?? 0),
+    reachEachOther(reachHosts(reaching), map.ranks[0]?.host ?? 0),
     tablesBetween(attempt, used, facts.programs[0]),
   ]);
   const { addresses, unreached, problems } = reached;
   if (job.state.name !== 'connecting') return map;
   for (const message of problems) job.emit({ type: 'notice', message });
+  const aggregators = await startAggregators(
+    serving.map((one) => ({ ...one, address: addresses[reaching.indexOf(one.host)] ?? '127.0.0.1' })),
+    (message) => job.emit({ type: 'notice', message }),
+  );
+  if (job.state.name !== 'connecting') return map;
+  if (aggregators !== null) job.emit({ type: 'network', message: aggregatorsText(aggregators) });
   job.enter('spawn');
   const master = masterEnvironment(map, addresses, used);
-  const late = known === null ? placementsOf(map, facts, bindings) : [];
+  const late = mapped === null ? placementsOf(map, facts, bindings) : [];
   if (epoch === 0) attempt.memory.expect(hostsWithGpus(used));
   const counts = mappedRanksByHost(map).map((ranks) => ranks.length);
   const locals = localRanksOf(used, (index) => counts[index] ?? 0);
@@ -120,8 +135,36 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
     environment: { ...master, ...listenerEnvironment(addresses, index) },
     ...(locals[index] == null ? {} : { localRanks: locals[index] }),
   }));
-  job.spawn(map, used, starts, () => hubOf(attempt, map, used, { addresses, unreached, tables }, facts.programs[0]));
+  const known = { addresses, unreached, tables, aggregators };
+  job.spawn(map, { ranks: used, others: serving.map((one) => one.host) }, starts, () =>
+    hubOf(attempt, map, used, known, facts.programs[0]),
+  );
   return map;
+}
+
+/** Hosts that have no ranks and are asked for their aggregators' sake; where ranks may run on any host, all are asked anyway. */
+function helpersOf({ request, allocation, namedAggregatorHosts, early, asked }: Attempt): HostSlots[] {
+  const wanted =
+    early === null
+      ? (namedAggregatorHosts ?? [])
+      : aggregatorHosts(request, allocation, namedAggregatorHosts, early).map(({ slots }) => slots);
+  return wanted.filter(({ name }) => asked.every((one) => one.name !== name));
+}
+
+/** Of the job's hosts those whose aggregators it uses. */
+function servingHosts(
+  { request, allocation, namedAggregatorHosts, job, epoch }: Attempt,
+  map: RankMap,
+  hosts: readonly Host[],
+): { readonly host: Host; readonly count: number }[] {
+  if (request.aggregators !== null && map.hosts.length === 1 && epoch === 0) {
+    const message = `--collnet: all ranks are on ${map.hosts[0]?.name}, so there is nothing to reduce between hosts`;
+    job.emit({ type: 'notice', message });
+  }
+  return aggregatorHosts(request, allocation, namedAggregatorHosts, map).flatMap(({ slots, count }) => {
+    const host = hosts.find(({ name }) => name === slots.name);
+    return host === undefined ? [] : [{ host, count }];
+  });
 }
 
 function orderOf({ request, jobId, epoch, asked }: Attempt): ReturnType<typeof commonOrder> {
@@ -165,12 +208,18 @@ async function allUp({ job, clock }: Attempt, hosts: readonly Host[]): Promise<v
   clearInterval(reminder);
 }
 
+/** What is known of the hosts once they have been asked. */
+interface Known extends Pick<Reached, 'addresses' | 'unreached'> {
+  readonly tables: Tables | null;
+  readonly aggregators: PlanAggregators | null;
+}
+
 /** The meeting point of communicators that span hosts; few jobs need it at once. `first`: the job's first program. */
 function hubOf(
   { request, job, jobId, epoch, plan, clock }: Attempt,
   map: RankMap,
   used: readonly Host[],
-  { addresses, unreached, tables }: Pick<Reached, 'addresses' | 'unreached'> & { readonly tables: Tables | null },
+  { addresses, unreached, tables, aggregators }: Known,
   first: OrderedProgram | undefined,
 ): RendezvousHub {
   const { initTimeoutSeconds: limit } = request;
@@ -188,7 +237,8 @@ function hubOf(
     })),
     rankHosts: map.ranks.map((rank) => rank.host),
     plan,
-    environment: environmentOf(first),
+    aggregators,
+    environment: { ...(aggregators === null ? {} : { NCCL_COLLNET_ENABLE: '1' }), ...environmentOf(first) },
     send: (index, frame) => used[index]?.send(frame),
     onEvent: (event) => job.emit(event),
     onMissing: (rank, message) => job.failures.missing(rank, message),

@@ -11,6 +11,7 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { FreeGpuMemory, Xid } from '../../control/messages/gpu.ts';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../../control/messages/link.ts';
+import type { AggregateAnswer, AggregateOrder } from '../../control/messages/aggregator.ts';
 import type { ReachAnswer, ReachQuestion } from '../../control/messages/reach.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { TableUse } from '../../control/planner/measured/tables.ts';
@@ -80,6 +81,7 @@ export class Host {
   #clockAheadMs = 0;
   #suspended: PromiseWithResolvers<void> | null = null;
   #asked: PromiseWithResolvers<ReachAnswer | null> | null = null;
+  #aggregators: PromiseWithResolvers<AggregateAnswer | null> | null = null;
 
   constructor(slots: HostSlots, order: AgentOrder, handler: HostHandler) {
     this.slots = slots;
@@ -152,10 +154,19 @@ export class Host {
     return this.#asked.promise;
   }
 
+  /** Starts aggregators there. Resolves to null where no answer can come any more. */
+  aggregate(order: AggregateOrder): Promise<AggregateAnswer | null> {
+    if (this.#state.name !== 'up') return Promise.resolve(null);
+    this.#aggregators = Promise.withResolvers();
+    this.send(makeFrame(FrameKind.aggregate, { payload: encodeJson(order) }));
+    return this.#aggregators.promise;
+  }
+
   /** Nobody waits for it any more. */
   #settle(): void {
     this.#suspensionDone();
     this.#answered(null);
+    this.#aggregators?.resolve(null);
     this.#endBounds?.close();
   }
 
@@ -301,6 +312,8 @@ export class Host {
       case 'listening':
       case 'reached':
         return this.#answered(report);
+      case 'aggregating':
+        return this.#aggregators?.resolve(report);
       case 'asked-to-end':
         return this.#handler.askedToEnd(this, report.signal);
       case 'refusal':

@@ -139,10 +139,10 @@ export class Job {
     this.#hosts.connect(hosts, spares, startAgent, ({ name }) => this.emit({ type: 'host-connecting', host: name }));
   }
 
-  /** Starts the ranks; `hosts` are the map's, in its order. Others that were asked for their slots are let go. */
+  /** Starts the ranks; `hosts.ranks` are the map's, in its order. Others that were asked for their slots are let go, but for `hosts.others`. */
   spawn(
     map: RankMap,
-    hosts: readonly Host[],
+    { ranks: hosts, others }: { readonly ranks: readonly Host[]; readonly others: readonly Host[] },
     starts: readonly Parameters<Host['start']>[0][],
     rendezvous: () => Rendezvous,
   ): void {
@@ -154,7 +154,7 @@ export class Job {
       const stdinHost = hosts[host];
       if (stdinHost !== undefined && this.#parts.readsStdin(rank)) this.#stdin.expect(rank, stdinHost);
     }
-    for (const host of this.#hosts.needed) if (this.#ranks.indexOf(host) === -1) host.end();
+    for (const host of this.#hosts.needed) if (this.#ranks.indexOf(host) === -1 && !others.includes(host)) host.end();
     for (const [index, host] of hosts.entries()) {
       const start = starts[index];
       if (start !== undefined) host.start(start);

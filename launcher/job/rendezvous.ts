@@ -3,6 +3,7 @@ import type { Clock } from '../../control/clock.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { MachineXml } from '../../control/messages/machine.ts';
 import type { GivenPlan, HostMachine, PlannedHost } from '../../control/planner/input/input.ts';
+import type { PlanAggregators } from '../../control/plan/types.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Environment } from '../../control/planner/input/variables.ts';
 import type { PendingGather } from '../../control/rendezvous/collector.ts';
@@ -21,6 +22,8 @@ export interface RendezvousHubOptions {
   readonly rankHosts: readonly number[];
   /** Decides instead of the planner (--plan; readGivenPlan), or null. */
   readonly plan: GivenPlan | null;
+  /** Those of the job; absent or null: it has none. */
+  readonly aggregators?: PlanAggregators | null;
   /** The ranks', as far as the planner looks at it. */
   readonly environment?: Environment;
   send(hostIndex: number, frame: Frame): void;
@@ -129,13 +132,13 @@ export class RendezvousHub {
   }
 
   #join(gather: PendingGather): void {
-    const { hosts, rankHosts } = this.#options;
+    const { hosts, rankHosts, aggregators = null } = this.#options;
     const { key, size } = gather;
     const hostAt = (host: number): PlannedHost => ({
       ...(hosts[host] ?? { name: `host ${host}`, address: '', cores: 1 }),
       machine: this.#machines.of(host),
     });
-    const planned = planJoined(gather, hostAt, this.#planner, size === rankHosts.length);
+    const planned = planJoined(gather, hostAt, this.#planner, size === rankHosts.length, aggregators);
     deliverPlan(key, planned, (host, frame) => this.#options.send(host, frame));
     this.#options.onEvent({ type: 'communicator', time: Date.now(), ranks: size, hosts: planned.hosts.length });
   }

@@ -1,6 +1,7 @@
 /** A job: allocation → mapping → attempts → result. */
 import type { Countdown } from '../../control/clock.ts';
 import { randomBytes } from '../../control/random-bytes.ts';
+import { aggregatorHosts, namedAggregatorHosts } from '../mapping/aggregator-hosts.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
 import { allocateJob } from '../mapping/program-hosts.ts';
 import type { StartAgent } from '../remote/shell/connection.ts';
@@ -44,7 +45,10 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
   if (misfit !== null) throw new FailureError(misfit);
   const restarts = new Restarts(request);
   const pool = early === null ? null : new HostPool(request, allocation.hosts, early);
-  const spares = restarts.left > 0 ? (pool?.spares ?? []) : [];
+  const namedHosts = namedAggregatorHosts(request, allocation);
+  const serving = early === null ? [] : aggregatorHosts(request, allocation, namedHosts, early);
+  const helping = early === null ? (namedHosts ?? []) : serving.map(({ slots }) => slots);
+  const spares = [...(restarts.left > 0 ? (pool?.spares ?? []) : []), ...helping];
   const startAgent = given.startAgent ?? (await agentStarter(request, early?.hosts ?? allocation.hosts, spares));
   const agents = new KeptAgents(startAgent);
   if (early !== null) await reporter.prepare?.(early);
@@ -56,6 +60,7 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
     clock,
     allocation,
     hostsOf,
+    namedAggregatorHosts: namedHosts,
     startAgent: agents.start,
     plan,
     readsStdin: stdinReader(request, hasStdin()),

@@ -14,6 +14,7 @@ export type OptionKind =
   | { readonly type: 'choice'; readonly choices: readonly string[] }
   /** May be left out (then it means `implied`); given only as --option=value, never as the next word. */
   | { readonly type: 'optional-choice'; readonly choices: readonly string[]; readonly implied: string }
+  | { readonly type: 'optional-integer'; readonly minimum: number; readonly maximum: number; readonly implied: string }
   /** May be given several times; the values add up. */
   | { readonly type: 'list' };
 

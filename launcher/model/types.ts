@@ -181,6 +181,15 @@ export interface JobRequest {
   readonly engine: 'none' | 'ncclrun';
   /** How MPI programs find the other ranks. */
   readonly pmi: 'none' | 'pmi1';
+  /** --collnet and --collnet-hosts; null: the job has no aggregators. */
+  readonly aggregators: AggregatorRequest | null;
+}
+
+interface AggregatorRequest {
+  /** null: one on each of their hosts. */
+  readonly count: number | null;
+  /** Where they run, as -H has it; null: the launcher decides. */
+  readonly hostList: string | null;
 }
 
 export interface HostResult {

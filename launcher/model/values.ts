@@ -11,6 +11,10 @@ export function wanted(kind: OptionKind, text: string): string | null {
       return parseInteger(text, kind) === null && kind.words?.includes(text) !== true
         ? [`a whole number from ${kind.minimum} to ${kind.maximum}`, ...(kind.words ?? [])].join(' or ')
         : null;
+    case 'optional-integer':
+      return parseInteger(text, kind) === null && text !== kind.implied
+        ? `a whole number from ${kind.minimum} to ${kind.maximum}`
+        : null;
     case 'seconds':
       return parseSeconds(text) === null
         ? `a number of seconds greater than 0 and at most ${MAX_SECONDS}, such as 30 or 0.5, or a duration such as 10m or 1h30m`

@@ -2,6 +2,7 @@
 
 #include <sys/eventfd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -11,6 +12,17 @@
 #include "base/thread.h"
 
 namespace ncclrun::aggregator {
+namespace {
+
+uint64_t listenerOf(const net::Token& token) {
+  return net::derivedNumber(token, std::array<uint8_t, 4>{'a', 'g', 'g', 'r'});
+}
+
+}  // namespace
+
+net::Handle handleOf(const net::Address& address, const net::Token& token) {
+  return net::encodeHandle({address, listenerOf(token)});
+}
 
 Status Aggregator::make(const AggregatorConfig& config, std::unique_ptr<Aggregator>& out) {
   std::unique_ptr<Aggregator> made(new Aggregator);
@@ -20,7 +32,8 @@ Status Aggregator::make(const AggregatorConfig& config, std::unique_ptr<Aggregat
   Status why;
   made->acceptor_ = net::Acceptor::of(*address, why);
   if (made->acceptor_ == nullptr) return why;
-  made->listener_ = made->acceptor_->open(config.token, [] {});
+  made->listener_ = listenerOf(config.token);
+  made->acceptor_->open(made->listener_, config.token, [] {});
   NCCLRUN_TRY(Server::make(config.limits, made->server_));
   made->stop_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->stop_.valid()) return {ncclSystemError, std::string("the aggregator: eventfd: ") + std::strerror(errno)};
@@ -45,6 +58,8 @@ Aggregator::~Aggregator() {
 }
 
 net::Handle Aggregator::handle() const { return net::encodeHandle({acceptor_->address(), listener_}); }
+
+uint16_t Aggregator::port() const { return acceptor_->address().port(); }
 
 void Aggregator::acceptAll() {
   std::vector<net::AcceptedSocket> arrived;

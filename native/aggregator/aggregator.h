@@ -18,6 +18,9 @@ struct AggregatorConfig {
   ServerLimits limits = {};
 };
 
+// Of the aggregator at an address with its port, for whoever knows the token.
+net::Handle handleOf(const net::Address& address, const net::Token& token);
+
 // Serves in a thread of its own until it is destroyed.
 class Aggregator {
  public:
@@ -26,8 +29,9 @@ class Aggregator {
   Aggregator(const Aggregator&) = delete;
   Aggregator& operator=(const Aggregator&) = delete;
 
-  // Where members find it.
+  // Where members find it: handleOf() its address with the port and the token says the same.
   net::Handle handle() const;
+  uint16_t port() const;
   Server::Figures figures() const { return server_->figures(); }
 
  private:
@@ -36,7 +40,7 @@ class Aggregator {
   void acceptAll();
 
   std::shared_ptr<net::Acceptor> acceptor_;
-  uint64_t listener_ = 0;
+  uint64_t listener_ = 0;  // a number that follows from the token
   std::unique_ptr<Server> server_;
   Descriptor stop_;
   std::thread thread_;

@@ -42,6 +42,9 @@ enum class FrameKind : uint8_t {
   rankPositions = 0x37,
   childAgent = 0x38,
   reach = 0x39,
+  aggregate = 0x3a,
+  aggregatorOrder = 0x3b,
+  aggregatorUp = 0x3c,
 
   engineHello = 0x50,
   welcome = 0x51,

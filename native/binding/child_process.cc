@@ -83,7 +83,7 @@ bool makePipe(Descriptor& reader, Descriptor& writer) {
 
 }  // namespace
 
-int startGuardian(const std::vector<std::string>& words, ChildProcess& out) {
+int startChild(const std::vector<std::string>& words, ChildProcess& out) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) return errno;
   Descriptor ours(pair[0]);

@@ -1,5 +1,6 @@
-// Starts the processes of ours that are no ranks: the guardian, and tools such as ssh. Node's own child_process would
-// do it too, but costs several milliseconds of each start to load, and copies Node's page tables for each child.
+// Starts the processes of ours that are no ranks: guardian, aggregators, and tools such as ssh. Node's own
+// child_process would do it too, but costs several milliseconds of each start to load, and copies Node's page tables
+// for each child.
 #pragma once
 #include <sys/types.h>
 
@@ -17,9 +18,9 @@ struct ChildProcess {
   pid_t pid = 0;             // a child of ours, to be reaped
 };
 
-// In a session of its own (a terminal's ^C and hang-up are ours to judge) and in /, with stderr inherited and nothing
-// else. 0 or errno.
-int startGuardian(const std::vector<std::string>& words, ChildProcess& out);
+// A program of ours, whose descriptor 3 is a socket to us, in a session of its own (a terminal's ^C and hang-up are
+// ours to judge) and in /, with stderr inherited and nothing else. 0 or errno.
+int startChild(const std::vector<std::string>& words, ChildProcess& out);
 
 // A program that the PATH has, in a session of its own, its three standard streams piped to us; `changes` (NAME=value)
 // to our environment are its alone. 0 or errno.

@@ -196,12 +196,12 @@ Napi::Value localServerAdopt(const Napi::CallbackInfo& call) {
                  [descriptor](ServerThread& thread) { return thread.listen(Descriptor(descriptor)); });
 }
 
-Napi::Value guardianStart(const Napi::CallbackInfo& call) {
+Napi::Value childStart(const Napi::CallbackInfo& call) {
   const std::vector<std::string> words = wordsArgument(call[0], "words");
   return openNew(call.Env(), kMaxPayloadBytes, call[1], true, "cannot start " + words.front(),
                  [&](ServerThread& thread) {
                    ChildProcess child;
-                   const int error = startGuardian(words, child);
+                   const int error = startChild(words, child);
                    return error != 0 ? error : thread.serveChild(std::move(child));
                  });
 }

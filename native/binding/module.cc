@@ -27,7 +27,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
 
   EXPORT(localServerOpen);
   EXPORT(localServerAdopt);
-  EXPORT(guardianStart);
+  EXPORT(childStart);
   EXPORT(toolStart);
   EXPORT(localServerWrite);
   EXPORT(streamsServe);

@@ -21,7 +21,7 @@ Napi::Value widenPipe(const Napi::CallbackInfo& call);
 // local_server.cc
 Napi::Value localServerOpen(const Napi::CallbackInfo& call);
 Napi::Value localServerAdopt(const Napi::CallbackInfo& call);
-Napi::Value guardianStart(const Napi::CallbackInfo& call);
+Napi::Value childStart(const Napi::CallbackInfo& call);
 Napi::Value toolStart(const Napi::CallbackInfo& call);
 Napi::Value localServerWrite(const Napi::CallbackInfo& call);
 Napi::Value streamsServe(const Napi::CallbackInfo& call);

@@ -162,6 +162,11 @@ typedef struct {
 ncclResult_t ncclrunMeasureNetwork(const uint64_t* sizes, size_t count, int allNics,
                                    const ncclrunNetListener* listener);
 
+/* ---- Aggregators ---- */
+/* What the program ncclrun-aggregator does: serves as an aggregator of a job until the agent, which is at the other end
+ * of the socket, closes it. Returns the exit status. */
+int ncclrunServeAggregator(int socket);
+
 /* ---- A communicator from a plan given by hand, without an agent (tests, tools). ----
  * plan: a HostPlan (native/plan/plan_format.h), copied. segmentFd: memory of at least the plan's segmentBytes, zeroed,
  * shared by the local ranks; not closed. listenFd: a listening TCP socket that serves this rank's connections from

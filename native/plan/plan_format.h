@@ -134,7 +134,9 @@ struct Header {
                            // rail (of equal local index) have them on all
   uint32_t networkOffset;  // name of the backend, into stringTable: "Socket"; no bytes: no connection uses a network
   uint32_t networkBytes;
-  Section gpuNicTable;  // GpuNicRecord, on GPUs of several hosts: this host's
+  Section gpuNicTable;          // GpuNicRecord, on GPUs of several hosts: this host's
+  Section aggregatorTable;      // AggregatorRecord: what reduces in place of the network; empty: its own groups do
+  uint8_t aggregatorToken[16];  // of the job
 };
 
 // A connection with helper threads has one socket more, which the caller moves: 64 in all.
@@ -185,6 +187,14 @@ struct GpuNicRecord {
   uint32_t reserved2;
 };
 inline constexpr uint64_t kAnyCard = ~uint64_t(0);
+
+// An aggregator of the job (aggregator/aggregator.h).
+struct AggregatorRecord {
+  uint32_t addressOffset;  // into stringTable: numeric IPv4 or IPv6 address, as text
+  uint32_t addressBytes;
+  uint32_t port;
+  uint32_t reserved;
+};
 
 // A ring goes through the hosts in the order of a ring of hosts, and through each as its shape says; a tree likewise.
 struct ChannelRecord {
@@ -272,7 +282,7 @@ static_assert(sizeof(Section) == 16 && sizeof(HostRecord) == 32 && sizeof(PeerRe
               sizeof(LocalRecord) == 16 && sizeof(ChannelRecord) == 20 && sizeof(ShapeRecord) == 16 &&
               sizeof(HostRingRecord) == 8 && sizeof(HostTreeRecord) == 8);
 static_assert(sizeof(EdgeRecord) == 32 && sizeof(NicRecord) == 32 && sizeof(GpuNicRecord) == 24 &&
-              sizeof(TuningRecord) == 24 && sizeof(VariantRecord) == 32);
-static_assert(sizeof(Header) == 448);
+              sizeof(TuningRecord) == 24 && sizeof(VariantRecord) == 32 && sizeof(AggregatorRecord) == 16);
+static_assert(sizeof(Header) == 480);
 
 }  // namespace ncclrun::plan

@@ -34,9 +34,9 @@ Status PlanView::open(std::span<const std::byte> blob) {
   for (auto check :
        {&PlanView::checkHeader, &PlanView::checkTransports, &PlanView::checkSlots, &PlanView::checkSections,
         &PlanView::checkSegment, &PlanView::checkHosts, &PlanView::checkNetwork, &PlanView::checkNics,
-        &PlanView::checkGpuNics, &PlanView::checkPeers, &PlanView::checkPairNics, &PlanView::checkShapes,
-        &PlanView::checkMembers, &PlanView::checkHostRings, &PlanView::checkHostTrees, &PlanView::checkChannels,
-        &PlanView::checkEdges, &PlanView::checkTuning}) {
+        &PlanView::checkGpuNics, &PlanView::checkAggregators, &PlanView::checkPeers, &PlanView::checkPairNics,
+        &PlanView::checkShapes, &PlanView::checkMembers, &PlanView::checkHostRings, &PlanView::checkHostTrees,
+        &PlanView::checkChannels, &PlanView::checkEdges, &PlanView::checkTuning}) {
     NCCLRUN_TRY((this->*check)());
   }
   indexTuning();
@@ -180,6 +180,7 @@ Status PlanView::checkSections() const {
       {"stringTable", h.stringTable, 1, ~0ull},
       {"nicTable", h.nicTable, sizeof(plan::NicRecord), ~0ull},
       {"gpuNicTable", h.gpuNicTable, sizeof(plan::GpuNicRecord), ~0ull},
+      {"aggregatorTable", h.aggregatorTable, sizeof(plan::AggregatorRecord), ~0ull},
   };
   for (const auto& [name, section, recordBytes, count] : all) {
     const uint64_t bytes = uint64_t(section.count) * section.stride;

@@ -77,6 +77,15 @@ class PlanView {
   // turn.
   uint32_t pairNic(uint32_t receiver, uint32_t channel) const;
 
+  // The job's aggregators, where this communicator may use them.
+  uint32_t aggregators() const { return header_.aggregatorTable.count; }
+  plan::AggregatorRecord aggregator(uint32_t index) const {
+    return record<plan::AggregatorRecord>(header_.aggregatorTable, index);
+  }
+  std::string_view aggregatorAddress(uint32_t index) const {
+    return text(aggregator(index).addressOffset, aggregator(index).addressBytes);
+  }
+
   // The rank with a local index on a host.
   uint32_t member(uint32_t host, uint32_t local) const {
     return record<uint32_t>(header_.memberTable, this->host(host).firstMember + local);
@@ -130,6 +139,7 @@ class PlanView {
   Status checkNics() const;
   Status checkGpuNics() const;
   Status checkPairNics() const;
+  Status checkAggregators() const;
   Status checkPeers() const;
   Status checkMembers() const;
   Status checkShapes() const;

@@ -63,6 +63,20 @@ Status PlanView::checkNics() const {
   return {};
 }
 
+Status PlanView::checkAggregators() const {
+  constexpr uint32_t kMost = 1024;
+  if (aggregators() > kMost)
+    return wrongPlan("has " + number(aggregators()) + " aggregators; up to " + number(kMost) + " can be");
+  for (uint32_t index = 0; index < aggregators(); index++) {
+    const auto record = aggregator(index);
+    const std::string which = " of aggregator " + number(index);
+    if (!hasText(record.addressOffset, record.addressBytes))
+      return wrongPlan("has the address" + which + " outside its strings");
+    if (record.port == 0 || record.port > 0xffff) return wrongPlan("has port " + number(record.port) + which);
+  }
+  return {};
+}
+
 Status PlanView::checkGpuNics() const {
   constexpr auto kLast = uint8_t(plan::GpuDirect::noReads);
   for (uint32_t index = 0; index < header_.gpuNicTable.count; index++) {

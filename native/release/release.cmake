@@ -73,7 +73,7 @@ finish_release(binding_release nccl_release)
 # Node itself exports the Node-API functions.
 target_link_options(binding_release PRIVATE -Wl,--unresolved-symbols=ignore-all)
 
-foreach(PROGRAM dial unpack perf)
+foreach(PROGRAM aggregator dial unpack perf)
   add_executable(${PROGRAM}_release EXCLUDE_FROM_ALL $<TARGET_OBJECTS:ncclrun-${PROGRAM}> $<TARGET_OBJECTS:compat> $<TARGET_OBJECTS:start>)
   target_link_options(${PROGRAM}_release PRIVATE -Wl,--entry=ncclrunStart)
   set_target_properties(${PROGRAM}_release PROPERTIES OUTPUT_NAME ncclrun-${PROGRAM})
@@ -81,6 +81,7 @@ endforeach()
 finish_release(dial_release)
 finish_release(unpack_release)
 finish_release(perf_release nccl_release)
+finish_release(aggregator_release nccl_release)
 foreach(PROGRAM guardian watchdog)  # statically linked
   add_dependencies(release ncclrun-${PROGRAM})
 endforeach()

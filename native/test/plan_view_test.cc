@@ -31,6 +31,7 @@ PlanSpec specimen() {
   spec.ports = {1, 2, 3, 4, 5};
   spec.nics = 2;
   spec.gpuNics = {gpuNic(plan::kAnyCard, 0, plan::GpuDirect::tooFar)};
+  spec.aggregators = {4000, 4001};
   return spec;
 }
 
@@ -182,6 +183,12 @@ TEST(the_error_names_what_is_wrong_with_the_network) {
   EXPECT(says(card([](auto& r) { r.local = 3; }), "local rank 3 in GPU NIC 0"));
   EXPECT(says(card([](auto& r) { r.sends = 4; }), "GPUDirect 4 in GPU NIC 0"));
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.gpuNicTable.stride = 16; }), "gpuNicTable with records of 16 bytes"));
+  const auto aggregator = [](auto change) {
+    return sentenceAfter<plan::AggregatorRecord>(&H::aggregatorTable, 1, change);
+  };
+  EXPECT(says(aggregator([](auto& r) { r.port = 0; }), "port 0 of aggregator 1"));
+  EXPECT(says(aggregator([](auto& r) { r.port = 0x10000; }), "port 65536 of aggregator 1"));
+  EXPECT(says(aggregator([](auto& r) { r.addressBytes = ~0u; }), "address of aggregator 1 outside its strings"));
   EXPECT(says(sentenceAfter<plan::PeerRecord>(&H::peerTable, 3, [](auto& r) { r.pairNic = 2; }), "pairs of rank 3"));
   EXPECT(says(sentenceAfter<plan::PeerRecord>(&H::peerTable, 3, [](auto& r) { r.pairNic = 0xffff; }), "NIC 65535"));
   EXPECT(says(sentenceAfter<plan::LocalRecord>(&H::localTable, 0, [](auto& r) { r.pairNic = 1; }), "two different"));

@@ -8,7 +8,14 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync
 import { dirname, join, relative } from 'node:path';
 import { end } from '../end.mjs';
 
-const BINARIES = ['libnccl.so.2', 'ncclrun.node', 'ncclrun-dial', 'ncclrun-perf', 'ncclrun-unpack'];
+const BINARIES = [
+  'libnccl.so.2',
+  'ncclrun.node',
+  'ncclrun-aggregator',
+  'ncclrun-dial',
+  'ncclrun-perf',
+  'ncclrun-unpack',
+];
 /** Statically linked: the build's own files run on every system. */
 const STATIC = ['ncclrun-guardian', 'ncclrun-watchdog'];
 const DOCUMENTS = [

@@ -82,6 +82,8 @@ const jobs: Readonly<Record<string, Job | readonly Job[]>> = {
     script: 'echo $NCCLRUN_PORT_RANGE; [ $MASTER_PORT -ge 21000 ] && [ $MASTER_PORT -le 21999 ] && echo within',
     prints: ['21000-21999', 'within'],
   },
+  collnet: { value: null, beside: ['--simulate-hosts', '2', '-n', '2'], prints: ranks(2) },
+  'collnet-hosts': { value: 'simulated-2', beside: ['--simulate-hosts', '2', '-n', '2'], prints: ranks(2) },
   stage: { value: 'never', beside: ['--rsh', shell, '-H', 'elsewhere:2'], prints: ranks(2) },
   'timestamp-output': {
     value: null,

@@ -48,6 +48,8 @@ const samples: Readonly<Record<string, Sample>> = {
   pmi: { value: 'none' },
   'port-range': { value: '20000-20999' },
   stage: { value: 'never' },
+  collnet: { value: '2', beside: ['--simulate-hosts', '2', '-n', '4'] },
+  'collnet-hosts': { value: 'simulated-2', beside: ['--simulate-hosts', '2', '-n', '4'] },
   'tag-output': { value: 'host' },
   'timestamp-output': { value: null },
   output: { value: 'dir=out' },
@@ -100,7 +102,7 @@ function places(option: Option, value: string | null): Place[] {
   const flags = option.flags.flatMap((flag): Place[] => {
     if (value === null) return [{ name: flag, argv: [flag] }];
     const joined = { name: `${flag}=`, argv: [`${flag}=${value}`] };
-    return option.kind.type === 'optional-choice' ? [joined] : [{ name: flag, argv: [flag, value] }, joined];
+    return 'implied' in option.kind ? [joined] : [{ name: flag, argv: [flag, value] }, joined];
   });
   const pairs = (option.pairFlags ?? []).map((flag) => ({ name: flag, argv: [flag, ...(value ?? '').split('=')] }));
   const variables = option.environment.map((name) => ({ name, argv: [], environment: { [name]: value ?? '1' } }));
@@ -142,7 +144,7 @@ describe('every spelling of an option', () => {
       const [first, ...others] = await Promise.all(
         places(option, value).map(async (place) => ({ place: place.name, dry: await dryRun(place, beside) })),
       );
-      const words = option.kind.type === 'optional-choice' ? [`${option.flags[0]}=${value}`] : [option.flags[0], value];
+      const words = 'implied' in option.kind ? [`${option.flags[0]}=${value}`] : [option.flags[0], value];
       const text = JSON.stringify(words.filter((word) => word !== null)).slice(1, -1);
       expect(JSON.stringify(first?.dry)).toContain(text);
       expect(JSON.stringify(first?.dry)).toContain(`${JSON.stringify(program).slice(1, -1)}]`);

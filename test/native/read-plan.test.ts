@@ -133,6 +133,7 @@ function factsOf(bytes: Uint8Array): string[] {
       const verdicts = [receives, sends].map((verdict) => GPU_DIRECT_VERDICTS.indexOf(verdict));
       return `gpu-nic ${local} ${card === null ? 2n ** 64n - 1n : cardNumber(card)} ${path} ${verdicts.join(' ')}`;
     }),
+    ...(plan.aggregators?.servers ?? []).map(({ address, port }) => `aggregator ${address} ${port}`),
     `network ${plan.network?.name ?? ''}`,
     ...peers.map(({ host, listenPort, pairNic }) => {
       const localIndex = seen[host] ?? 0;

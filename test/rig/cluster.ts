@@ -148,6 +148,12 @@ export class ClusterHost {
     this.#undelay = null;
   }
 
+  /** What it has sent over its cable so far. */
+  async sentBytes(): Promise<number> {
+    const [, fields = ''] = /^\s*eth0:(.*)$/mu.exec(await this.exec('cat', '/proc/net/dev')) ?? [];
+    return Number(fields.trim().split(/\s+/u)[8]);
+  }
+
   /** Limits the cable both ways; `rate` as tc says it ("1gbit"). */
   async rate(rate: string): Promise<void> {
     const bucket = ['root', 'tbf', 'rate', rate, 'burst', '256kb', 'latency', '50ms'];

@@ -101,6 +101,13 @@ export function samplePlan(): CommPlan {
     ],
     spinNanoseconds: 20_000,
     token: '00112233445566778899aabbccddeeff',
+    aggregators: {
+      token: 'ffeeddccbbaa99887766554433221100',
+      servers: [
+        { address: '10.77.0.10', port: 4200 },
+        { address: 'fd00::1', port: 65_535 },
+      ],
+    },
   };
 }
 

@@ -46,7 +46,7 @@ export function playedAgent({
   const server: LocalServer = Object.create(null);
   const native: Native = Object.assign(Object.create(null), {
     freePorts: () => [4001, 4002],
-    guardianStart(words: readonly string[], onEvent: (event: LocalServerEvent) => void): LocalServer {
+    childStart(words: readonly string[], onEvent: (event: LocalServerEvent) => void): LocalServer {
       guardian.push(`start for ${words[3]}, lease ${words[2]}`);
       directory = words[1] ?? '';
       listener = onEvent;

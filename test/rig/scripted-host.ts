@@ -203,7 +203,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     const rendezvous = { receive() {}, rankEnded() {}, hostLost() {}, close() {} };
     job.spawn(
       map,
-      hosts,
+      { ranks: hosts, others: [] },
       hosts.map(() => ({ placement: null, environment: {} })),
       () => rendezvous,
     );

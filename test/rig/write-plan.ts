@@ -28,7 +28,7 @@ if (import.meta.main) {
       ...channel,
       rail: channel.rail ?? 0,
     }));
-    const plan = { ...written, channels };
+    const plan = { ...written, channels, aggregators: null };
     for (const path of writeHostPlans(plan, directory)) {
       process.stdout.write(`${path}\n`);
     }

@@ -205,6 +205,7 @@ describe('the spellings of options', () => {
       planFile: null,
       engine: 'none',
       pmi: 'pmi1',
+      aggregators: null,
     });
   });
 

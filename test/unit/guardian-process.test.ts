@@ -21,7 +21,7 @@ function playedNative(fails = false) {
   const calls: string[] = [];
   const listeners: ((event: LocalServerEvent) => void)[] = [];
   const native: Native = Object.assign(Object.create(null), {
-    guardianStart(words: readonly string[], onEvent: (event: LocalServerEvent) => void): LocalServer {
+    childStart(words: readonly string[], onEvent: (event: LocalServerEvent) => void): LocalServer {
       calls.push(`start ${words.join(' ')}`);
       if (fails) throw new Error('no more processes');
       listeners.push(onEvent);

@@ -9,7 +9,7 @@ const native = join(import.meta.dirname, '../../native');
 const mayInclude: Readonly<Record<string, readonly string[]>> = {
   perf: [],
   binding: ['plan', 'dl', 'base'],
-  abi: ['communicator', 'agent', 'dl', 'base'],
+  abi: ['aggregator', 'communicator', 'agent', 'dl', 'base'],
   communicator: ['cuda', 'host', 'net/measure', 'net/plugin', 'datapath', 'agent', 'plan', 'dl', 'base'],
   cuda: ['cuda/net', 'cuda/p2p', 'net/proxy', 'datapath', 'algorithm', 'plan', 'dl', 'base'],
   'cuda/net': ['net', 'net/proxy', 'plan', 'dl', 'base'],
@@ -19,7 +19,7 @@ const mayInclude: Readonly<Record<string, readonly string[]>> = {
   host: ['host/shm', 'net', 'net/proxy', 'datapath', 'algorithm', 'plan', 'base'],
   'host/shm': ['net', 'datapath', 'plan'],
   'net/measure': ['net/proxy', 'net', 'plan', 'base'],
-  'net/proxy': ['net', 'net/oob', 'net/plugin', 'net/socket', 'net/verbs', 'datapath', 'plan', 'base'],
+  'net/proxy': ['aggregator', 'net', 'net/oob', 'net/plugin', 'net/socket', 'net/verbs', 'datapath', 'plan', 'base'],
   aggregator: ['net', 'net/socket', 'datapath', 'base'],
   'net/oob': ['net', 'net/socket', 'base'],
   'net/plugin': ['net', 'base'],

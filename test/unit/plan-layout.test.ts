@@ -39,6 +39,7 @@ test.each([
   ['HostRecord', layout.HOST_RECORD, layout.STRIDE.host],
   ['NicRecord', layout.NIC_RECORD, layout.STRIDE.nic],
   ['GpuNicRecord', layout.GPU_NIC_RECORD, layout.STRIDE.gpuNic],
+  ['AggregatorRecord', layout.AGGREGATOR_RECORD, layout.STRIDE.aggregator],
   ['PeerRecord', layout.PEER_RECORD, layout.STRIDE.peer],
   ['ChannelRecord', layout.CHANNEL_RECORD, layout.STRIDE.channel],
   ['ShapeRecord', layout.SHAPE_RECORD, layout.STRIDE.shape],

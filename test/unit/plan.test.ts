@@ -106,7 +106,8 @@ describe('HostPlan', () => {
 
 describe('a CommPlan as JSON', () => {
   test('a CommPlan survives JSON', () => {
-    expect(planFromJson(planToJson(samplePlan()), 'plan.json')).toEqual(samplePlan());
+    const { aggregators: _ofJob, ...written } = samplePlan();
+    expect(planFromJson(planToJson(samplePlan()), 'plan.json')).toEqual(written);
   });
 
   const cases: readonly (readonly [string, (text: string) => string, RegExp])[] = [
@@ -157,9 +158,10 @@ test('readPlanFile reads JSON or a host plan, or fails with the name of the file
     expect(() => readPlanFile(file('few.json', planToJson({ ...sample, tuning: sample.tuning.slice(0, 3) })))).toThrow(
       /few\.json: tuning: has no row for barrier and sendRecv; every plan needs rows for allReduce, barrier and sendRecv$/,
     );
-    expect(readPlanFile(file('a.json', planToJson(plan)))).toEqual(plan);
+    const { aggregators: _ofJob, ...written } = plan;
+    expect(readPlanFile(file('a.json', planToJson(plan)))).toEqual(written);
     expect(readPlanFile(file('b.plan', encodeHostPlan(plan, 1)))).toEqual(asEncoded(plan, 1));
-    const cut = file('c.plan', encodeHostPlan(plan, 1).subarray(0, 456));
+    const cut = file('c.plan', encodeHostPlan(plan, 1).subarray(0, 488));
     expect(() => readPlanFile(cut)).toThrow(`${cut}: totalBytes: `);
     expect(() => readPlanFile(join(directory, 'none'))).toThrow(`${join(directory, 'none')}: cannot be read: ENOENT`);
     expect(() => readPlanFile(file('d.json', ''))).toThrow(/d\.json: no JSON: /);

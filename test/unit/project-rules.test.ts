@@ -36,6 +36,7 @@ describe('a project file', () => {
   it('the project file may set every option except those that run programs, write files or read shared files', () => {
     const names = options.filter(isSetting).filter((option) => option.project !== 'any');
     expect([...new Set(names.map(({ name }) => name))].toSorted()).toEqual([
+      'collnet-hosts',
       'events',
       'export',
       'host',

@@ -10,7 +10,13 @@
  */
 import { Lease } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
-import { parseRankPositionsQuery, parseReachQuestion, parseStart } from '../../control/link/validate.ts';
+import {
+  parseAggregateOrder,
+  parseRankPositionsQuery,
+  parseReachQuestion,
+  parseStart,
+} from '../../control/link/validate.ts';
+import type { AggregateOrder } from '../../control/messages/aggregator.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -27,6 +33,7 @@ import type { ReachQuestion } from '../../control/messages/reach.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { Native } from '../engine/native.ts';
 import type { BootstrapService, OpenBootstrap, OwnMachine } from './bootstrap-service.ts';
+import { Aggregators } from './aggregators.ts';
 import { takeDistrust } from './distrust.ts';
 import { removeByGuardian, startGuardian, type Guardian, type GuardianOptions } from './guardian.ts';
 import { HangReporter } from './hang-reporter.ts';
@@ -96,6 +103,7 @@ export class Agent {
   #memoryKills: MemoryKills | null = null;
   #hangs: HangReporter | null = null;
   #reach: ReachProbe | null = null;
+  #aggregators: Aggregators | null = null;
   #mpi: MpiPrograms | null = null;
   #state: State = { name: 'ready' };
   #hasLostLauncher = false;
@@ -170,6 +178,9 @@ export class Agent {
       }
       case FrameKind.reach:
         void this.#answerReach(parseReachQuestion(frame.payload));
+        return undefined;
+      case FrameKind.aggregate:
+        void this.#aggregate(parseAggregateOrder(frame.payload));
         return undefined;
       case FrameKind.suspend:
         return this.#suspend(frame.flags === 1);
@@ -282,6 +293,14 @@ export class Agent {
       const reason = messageOf(error);
       this.#report({ type: 'notice', message: `does not know by which addresses hosts reach each other: ${reason}` });
     }
+  }
+
+  async #aggregate(order: AggregateOrder): Promise<void> {
+    if (this.#state.name !== 'ready') return;
+    this.#aggregators ??= new Aggregators(this.#options.native, this.#order.portRange, (message) =>
+      this.#report({ type: 'notice', message }),
+    );
+    this.#report(await this.#aggregators.start(order));
   }
 
   get #socketPath(): string {
@@ -448,11 +467,13 @@ export class Agent {
     this.#mpi?.close();
     this.#bootstrap?.close();
     this.#reach?.close();
+    this.#aggregators?.close();
     return goodbye;
   }
 
   async #leave(goodbye: NodeJS.Timeout): Promise<void> {
     clearTimeout(goodbye);
+    await this.#aggregators?.ended();
     await removeByGuardian(this.#options.native, this.#keeper); // our own attempt may have failed for want of resources, such as a descriptor
     this.#guardian.release();
     this.#options.onEnded();

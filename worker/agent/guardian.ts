@@ -36,7 +36,7 @@ export class Guardian {
     handler: GuardianHandler,
   ) {
     const words = [path, runtimeDirectory, String(leaseMs), endsAgent ? 'agent' : 'launcher'];
-    this.#link = new NativeLink(native, (onEvent) => native.guardianStart(words, onEvent));
+    this.#link = new NativeLink(native, (onEvent) => native.childStart(words, onEvent));
     this.#link.open({
       frame: (frame) => handler.frame(frame),
       closed: (problem) => this.#closed(problem),

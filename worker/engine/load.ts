@@ -19,7 +19,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'widenPipe',
   'localServerOpen',
   'localServerAdopt',
-  'guardianStart',
+  'childStart',
   'toolStart',
   'localServerWrite',
   'streamsServe',

@@ -212,10 +212,10 @@ export interface Native {
     onEvent: (event: LocalServerEvent) => void,
   ): LocalServer;
   /**
-   * Starts a guardian (`words`: its path and arguments) and serves its socket (descriptor 3) as connection 1 of a server of its own. Its
-   * `died` comes with the wait status.
+   * Starts a guardian or an aggregator (`words`: its path and arguments) and serves its socket (descriptor 3) as connection 1 of a server of its
+   * own. Its `died` comes with the wait status.
    */
-  guardianStart(words: readonly string[], onEvent: (event: LocalServerEvent) => void): LocalServer;
+  childStart(words: readonly string[], onEvent: (event: LocalServerEvent) => void): LocalServer;
   /**
    * Starts a program of the PATH in a session of its own and serves the frames on its stdin and stdout as connection 1 of a server of its
    * own; `changes` (NAME=value) to our environment are its alone. Its `died` carries the wait status and the last part of its

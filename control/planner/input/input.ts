@@ -2,7 +2,7 @@
 import type { HostNic, HostVerbs } from '../../messages/nic.ts';
 import type { HostHardware } from '../../messages/hardware.ts';
 import type { GpuNic } from '../../plan/gpu-nics.ts';
-import type { DeviceName, WrittenPlan } from '../../plan/types.ts';
+import type { DeviceName, PlanAggregators, WrittenPlan } from '../../plan/types.ts';
 import type { HostShape } from '../cluster/host-shape.ts';
 import type { Decisions } from '../plan.ts';
 import type { Preferences } from './preferences.ts';
@@ -87,6 +87,8 @@ export interface PlanInput {
   readonly aggregatorPlaces?: readonly Aggregator[];
   /** 32 hexadecimal digits, random. */
   readonly token: string;
+  /** Those of the job (--collnet); absent or null: it has none. */
+  readonly aggregators?: PlanAggregators | null;
 }
 
 /** By host: its ranks, ascending. */

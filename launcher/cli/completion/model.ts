@@ -22,7 +22,7 @@ export function entryOf(name: 'run' | CommandName): CommandEntry {
 
 export function takes({ kind }: Option): Takes {
   if (kind.type === 'flag') return 'nothing';
-  return kind.type === 'optional-choice' ? 'attached' : 'word';
+  return 'implied' in kind ? 'attached' : 'word';
 }
 
 export function valueKind({ kind, argument, name }: Option): ValueKind {

@@ -5,6 +5,7 @@ export const neededFiles: readonly string[] = [
   'bin/ncclrun',
   'bin/ncclrun-agent',
   'bin/start-node.sh',
+  'build/ncclrun-aggregator',
   'build/ncclrun-guardian',
   'build/ncclrun-dial',
   'build/ncclrun-perf',

@@ -15,7 +15,7 @@ namespace ncclrun::net::plugin {
 namespace {
 
 constexpr const char* kDefaultLibrary = "libnccl-net.so";
-constexpr TableName kTables{"ncclNetPlugin", abi::kOldest, abi::kNewest};
+constexpr TableName kNetTables{"ncclNetPlugin", abi::kOldest, abi::kNewest};
 constexpr const char* kRemedy = "Correct NCCL_NET_PLUGIN, or set it to none to use no plugin";
 
 // All plugins of this process, by dlopen()'s handle: two words may mean one library.
@@ -70,9 +70,9 @@ Status openPlugin(const std::string& word, Plugin*& out) {
   if (library == nullptr) return {ncclSystemError, why};
   auto& plugin = opened().plugins[library];
   if (plugin == nullptr) {
-    const ExportedTable exported = newestTable(library, kTables);
+    const ExportedTable exported = newestTable(library, kNetTables);
     auto calls = adapt(exported.version, exported.table);
-    if (calls == nullptr) return {ncclSystemError, word + ": " + noTable(library, kTables)};
+    if (calls == nullptr) return {ncclSystemError, word + ": " + noTable(library, kNetTables)};
     if (const std::string missing = calls->missing(); !missing.empty())
       return {ncclSystemError,
               formatSentence("%s: its table of version %d has no %s", word.c_str(), calls->version(), missing.c_str())};

@@ -1,20 +1,51 @@
 // NetTransport: the group of this rank's rail, which the network reduces.
+#include <cstring>
 #include <utility>
 
+#include "aggregator/aggregator.h"
 #include "base/debug.h"
+#include "net/proxy/choose_network.h"
 #include "net/proxy/net_transport.h"
 #include "plan/rail_shape.h"
 #include "plan/variants.h"
 
 namespace ncclrun {
+namespace {
+
+// Those of the job, if the plan has any.
+Status aggregatorsOf(const PlanView& plan, uint32_t nic, uint64_t timeout,
+                     std::optional<aggregator::NetworkConfig>& out) {
+  if (plan.aggregators() == 0) return {};
+  aggregator::NetworkConfig config;
+  std::memcpy(config.token.data(), plan.header().aggregatorToken, config.token.size());
+  const bool isReachedByNic = plan.networkName() == net::kSocketNetwork;
+  if (isReachedByNic) config.interface = std::string(plan.nicName(nic));
+  config.address = std::string(isReachedByNic ? plan.nicAddress(nic) : plan.hostAddress(plan.header().hostIndex));
+  config.timeout = timeout;
+  for (uint32_t index = 0; index < plan.aggregators(); index++) {
+    const std::string text(plan.aggregatorAddress(index));
+    std::optional<net::Address> address = net::parseAddress(text);
+    if (!address.has_value()) return {ncclInvalidArgument, "the plan has an aggregator at " + text};
+    address->setPort(uint16_t(plan.aggregator(index).port));
+    config.servers.push_back(aggregator::handleOf(*address, config.token));
+  }
+  out = std::move(config);
+  return {};
+}
+
+}  // namespace
 
 Status NetTransport::makeGroup() {
   if (device_ != nullptr || !choosesCollnet(plan_)) return {};
   const auto& header = plan_.header();
   const RailPosition place = railPosition(plan_, rank_);
   for (uint32_t host = 0; host < place.hosts; host++) groupRanks_.push_back(plan_.member(host, place.local));
+  const uint32_t nic = plan_.pairNic(rank_) == plan::kNoNic ? 0 : plan_.pairNic(rank_);
+  std::optional<aggregator::NetworkConfig> aggregators;
+  NCCLRUN_TRY(aggregatorsOf(plan_, nic, timeoutNanoseconds_, aggregators));
   return RailGroup::make({.network = *network_,
-                          .device = plan_.pairNic(rank_) == plan::kNoNic ? 0 : plan_.pairNic(rank_),
+                          .aggregators = std::move(aggregators),
+                          .device = nic,
                           .index = place.host,
                           .members = place.hosts,
                           .steps = header.pairSteps,

@@ -139,7 +139,9 @@ bool RailGroup::begin() {
     setup_.offer(nullptr);
     return endWithout(why);
   };
-  if (const Status status = setup_.network.makeCollective(network_); !status.ok()) return refuse(status.sentence);
+  const Status made = setup_.aggregators.has_value() ? makeAggregatorNetwork(*setup_.aggregators, network_)
+                                                     : setup_.network.makeCollective(network_);
+  if (!made.ok()) return refuse(made.sentence);
   if (network_ == nullptr || network_->devices().empty()) {
     return refuse("network " + setup_.network.name() + " cannot reduce");
   }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "aggregator/aggregator_network.h"
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "datapath/step_call.h"
@@ -34,8 +35,9 @@ class RailGroup {
  public:
   struct Setup {
     net::Network& network;
-    uint32_t device;  // of the group's network, modulo their number
-    uint32_t index;   // of this rank among the members
+    std::optional<aggregator::NetworkConfig> aggregators;  // that reduce instead
+    uint32_t device;                                       // of the group's network, modulo their number
+    uint32_t index;                                        // of this rank among the members
     uint32_t members;
     uint32_t steps;
     uint32_t stepBytes;

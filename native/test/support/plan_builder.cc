@@ -249,6 +249,13 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
     }
   }
   if (nics > 0) std::tie(h.networkOffset, h.networkBytes) = strings.add("Socket");
+  std::vector<plan::AggregatorRecord> aggregators;
+  for (const uint32_t port : spec.aggregators) {
+    plan::AggregatorRecord record{};
+    record.port = port;
+    std::tie(record.addressOffset, record.addressBytes) = strings.add(spec.nicAddress);
+    aggregators.push_back(record);
+  }
 
   std::vector<std::byte> blob(sizeof h);
   h.hostTable = append(blob, hostRecords);
@@ -267,6 +274,7 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   h.stringTable = append(blob, strings.bytes());
   h.nicTable = append(blob, nicRecords);
   h.gpuNicTable = append(blob, spec.gpuNics);
+  h.aggregatorTable = append(blob, aggregators);
   h.totalBytes = blob.size();
   memcpy(blob.data(), &h, sizeof h);
   return blob;

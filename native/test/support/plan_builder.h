@@ -42,6 +42,7 @@ struct PlanSpec {
   std::string nicAddress = "127.0.0.1";
   std::vector<MoreEdge> more;
   std::vector<plan::GpuNicRecord> gpuNics;
+  std::vector<uint32_t> aggregators;  // their ports
 };
 
 // The plan of one host.

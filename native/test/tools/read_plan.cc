@@ -51,6 +51,9 @@ static void printTables(const PlanView& view) {
     std::printf("gpu-nic %u %llu %.4s %u %u\n", record.local, ull(record.card), record.path, record.receives,
                 record.sends);
   }
+  for (uint32_t i = 0; i < view.aggregators(); ++i) {
+    std::printf("aggregator %s %u\n", std::string(view.aggregatorAddress(i)).c_str(), view.aggregator(i).port);
+  }
   std::printf("network %s\n", std::string(view.networkName()).c_str());
   for (uint32_t rank = 0; rank < h.ranks; ++rank) {
     const plan::PeerRecord peer = view.peer(rank);

@@ -1,0 +1,37 @@
+/** Starts the aggregators of a job (--collnet) on their hosts. */
+import type { PlanAggregators } from '../../control/plan/types.ts';
+import { randomBytes } from '../../control/random-bytes.ts';
+import type { Host } from './host.ts';
+
+const TOKEN_BYTES = 16;
+
+interface HostToServe {
+  readonly host: Host;
+  /** Where other hosts reach it. */
+  readonly address: string;
+  /** Aggregators on it. */
+  readonly count: number;
+}
+
+/** Null: there is none. `problem` receives a sentence about each host on which not all have started. */
+export async function startAggregators(
+  hosts: readonly HostToServe[],
+  problem: (message: string) => void,
+): Promise<PlanAggregators | null> {
+  const token = randomBytes(TOKEN_BYTES).toString('hex');
+  const servers = await Promise.all(
+    hosts.map(async ({ host, address, count }) => {
+      const answer = await host.aggregate({ count, address, token });
+      if (answer !== null && answer.problem !== null) problem(`${host.name}: no aggregator: ${answer.problem}`);
+      return (answer?.ports ?? []).map((port) => ({ address, port }));
+    }),
+  );
+  const found = servers.flat();
+  return found.length === 0 ? null : { token, servers: found };
+}
+
+/** "2 aggregators: 10.0.0.5 port 4000, 10.0.0.6 port 4000" */
+export function aggregatorsText({ servers }: PlanAggregators): string {
+  const places = servers.map(({ address, port }) => `${address} port ${port}`);
+  return `${servers.length} ${servers.length === 1 ? 'aggregator' : 'aggregators'}: ${places.join(', ')}`;
+}
