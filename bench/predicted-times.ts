@@ -70,12 +70,17 @@ export function compared(times: readonly TimeBetweenHosts[]): ComparedTime[] {
     const { device, layout, cores, isOneMachine, speedMbps, collective, algorithm, bytes, microseconds } = time;
     const extent = countByLayout(layout);
     const { budget } = gpuBudget({ extent, limit: Infinity, isLater: false }, NO_PREFERENCES);
-    const terms = termsOf(device, isOneMachine || speedMbps === 0 ? null : speedMbps / 8, {
-      network: null,
-      corrections: {},
-      ...(device === 'cuda' ? budget : { channels: 1, pairChannels: 1 }),
-      load: device === 'cuda' ? 1 : (isOneMachine ? extent.ranks : extent.maxRanks) / cores,
-    });
+    const nicRate = isOneMachine || speedMbps === 0 ? null : speedMbps / 8;
+    const terms = termsOf(
+      device,
+      { nicRate, linkRate: nicRate },
+      {
+        network: null,
+        corrections: {},
+        ...(device === 'cuda' ? budget : { channels: 1, pairChannels: 1 }),
+        load: device === 'cuda' ? 1 : (isOneMachine ? extent.ranks : extent.maxRanks) / cores,
+      },
+    );
     const prediction = predictBetween(collective, algorithm, extent, terms);
     return prediction === null ? [] : [{ ...time, ratio: timeOf({ prediction }, bytes) / microseconds }];
   });

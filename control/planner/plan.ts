@@ -59,8 +59,13 @@ export function bindPlan(input: PlanInput, decisions: Decisions, { network, nics
     copyTimeouts: decisions.copyTimeouts ?? COPY_TIMEOUTS,
     spinNanoseconds: decisions.spinNanoseconds,
     token: input.token,
-    aggregators: decisions.tuning.some(usesNetworkReduction) ? (input.aggregators ?? null) : null,
+    aggregators: decisions.tuning.some(usesNetworkReduction) ? reachedBy(input) : null,
   };
+}
+
+function reachedBy({ aggregators }: PlanInput): CommPlan['aggregators'] {
+  if (aggregators == null) return null;
+  return { ...aggregators, servers: aggregators.servers.map(({ address, port }) => ({ address, port })) };
 }
 
 function usesNetworkReduction({ variants }: TuningRow): boolean {

@@ -5,11 +5,13 @@ import type { Frame } from '../messages/frame.ts';
 import type { Key } from '../messages/key.ts';
 import { decodePeerInfo } from '../messages/peer-info.ts';
 import { encodeHostPlanPart, encodePlanBody } from '../messages/rendezvous-codec.ts';
-import type { DeviceName, PlanAggregators } from '../plan/types.ts';
+import type { DeviceName } from '../plan/types.ts';
 import { encodePlan } from '../plan/encode.ts';
 import type { EncodedPlan } from '../plan/encode.ts';
 import { validatePlan } from '../plan/validate.ts';
 import type { PlanInput, PlannedHost, PlannedPeer } from '../planner/input/input.ts';
+import { aggregatorsFor } from '../planner/input/network-reduction.ts';
+import type { JobAggregators } from '../planner/input/network-reduction.ts';
 import type { Planner } from '../planner/planner.ts';
 import { randomBytes } from '../random-bytes.ts';
 import type { PendingGather } from './collector.ts';
@@ -26,7 +28,7 @@ export function planJoined(
   hostAt: (host: number, device: DeviceName) => PlannedHost,
   planner: Planner,
   wholeJob: boolean,
-  aggregators: PlanAggregators | null = null,
+  aggregators: JobAggregators | null = null,
 ): PlannedCommunicator {
   const used = [...gather.hosts].sort((a, b) => a - b);
   const planIndex = new Map(used.map((host, index) => [host, index]));
@@ -41,7 +43,7 @@ export function planJoined(
     hosts: used.map((host) => hostAt(host, peers[0]?.device ?? 'host')),
     peers,
     token: randomBytes(16).toString('hex'),
-    aggregators,
+    aggregators: aggregators === null ? null : aggregatorsFor(aggregators, planIndex),
   };
   const plan = planner.plan(input, wholeJob);
   validatePlan(plan);

@@ -1,5 +1,5 @@
 /** Starts the aggregators of a job (--collnet) on their hosts. */
-import type { PlanAggregators } from '../../control/plan/types.ts';
+import type { JobAggregators } from '../../control/planner/input/network-reduction.ts';
 import { randomBytes } from '../../control/random-bytes.ts';
 import type { Host } from './host.ts';
 
@@ -9,6 +9,8 @@ interface HostToServe {
   readonly host: Host;
   /** Where other hosts reach it. */
   readonly address: string;
+  /** Among those with ranks; null: it has none. */
+  readonly index: number | null;
   /** Aggregators on it. */
   readonly count: number;
 }
@@ -17,21 +19,27 @@ interface HostToServe {
 export async function startAggregators(
   hosts: readonly HostToServe[],
   problem: (message: string) => void,
-): Promise<PlanAggregators | null> {
+): Promise<JobAggregators | null> {
   const token = randomBytes(TOKEN_BYTES).toString('hex');
   const servers = await Promise.all(
-    hosts.map(async ({ host, address, count }) => {
+    hosts.map(async ({ host, address, index, count }) => {
       const answer = await host.aggregate({ count, address, token });
       if (answer !== null && answer.problem !== null) problem(`${host.name}: no aggregator: ${answer.problem}`);
-      return (answer?.ports ?? []).map((port) => ({ address, port }));
+      const runsOn = { index, name: host.name, speedMbps: speedAt(host, address) };
+      return (answer?.ports ?? []).map((port) => ({ address, port, runsOn }));
     }),
   );
   const found = servers.flat();
   return found.length === 0 ? null : { token, servers: found };
 }
 
+/** Of the NIC with that address; 0: unknown. */
+function speedAt({ hello }: Host, address: string): number {
+  return hello?.nics.find((nic) => nic.address === address)?.speedMbps ?? 0;
+}
+
 /** "2 aggregators: 10.0.0.5 port 4000, 10.0.0.6 port 4000" */
-export function aggregatorsText({ servers }: PlanAggregators): string {
+export function aggregatorsText({ servers }: JobAggregators): string {
   const places = servers.map(({ address, port }) => `${address} port ${port}`);
   return `${servers.length} ${servers.length === 1 ? 'aggregator' : 'aggregators'}: ${places.join(', ')}`;
 }

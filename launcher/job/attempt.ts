@@ -13,7 +13,7 @@ import type { HostsOfProgram } from '../mapping/program-hosts.ts';
 import type { StartAgent } from '../remote/shell/connection.ts';
 import { installationRoot, installedVersion, localTables } from '../local/host.ts';
 import { FailureError } from '../model/failure-error.ts';
-import type { PlanAggregators } from '../../control/plan/types.ts';
+import type { JobAggregators } from '../../control/planner/input/network-reduction.ts';
 import type { GivenPlan } from '../../control/planner/input/input.ts';
 import type { Tables } from '../../control/planner/measured/tables.ts';
 import { aggregatorsText, startAggregators } from './aggregators.ts';
@@ -119,7 +119,11 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   if (job.state.name !== 'connecting') return map;
   for (const message of problems) job.emit({ type: 'notice', message });
   const aggregators = await startAggregators(
-    serving.map((one) => ({ ...one, address: addresses[reaching.indexOf(one.host)] ?? '127.0.0.1' })),
+    serving.map((one) => ({
+      ...one,
+      address: addresses[reaching.indexOf(one.host)] ?? '127.0.0.1',
+      index: used.includes(one.host) ? used.indexOf(one.host) : null,
+    })),
     (message) => job.emit({ type: 'notice', message }),
   );
   if (job.state.name !== 'connecting') return map;
@@ -211,7 +215,7 @@ async function allUp({ job, clock }: Attempt, hosts: readonly Host[]): Promise<v
 /** What is known of the hosts once they have been asked. */
 interface Known extends Pick<Reached, 'addresses' | 'unreached'> {
   readonly tables: Tables | null;
-  readonly aggregators: PlanAggregators | null;
+  readonly aggregators: JobAggregators | null;
 }
 
 /** The meeting point of communicators that span hosts; few jobs need it at once. `first`: the job's first program. */

@@ -3,7 +3,7 @@ import type { Clock } from '../../control/clock.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { MachineXml } from '../../control/messages/machine.ts';
 import type { GivenPlan, HostMachine, PlannedHost } from '../../control/planner/input/input.ts';
-import type { PlanAggregators } from '../../control/plan/types.ts';
+import type { JobAggregators } from '../../control/planner/input/network-reduction.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Environment } from '../../control/planner/input/variables.ts';
 import type { PendingGather } from '../../control/rendezvous/collector.ts';
@@ -23,7 +23,7 @@ export interface RendezvousHubOptions {
   /** Decides instead of the planner (--plan; readGivenPlan), or null. */
   readonly plan: GivenPlan | null;
   /** Those of the job; absent or null: it has none. */
-  readonly aggregators?: PlanAggregators | null;
+  readonly aggregators?: JobAggregators | null;
   /** The ranks', as far as the planner looks at it. */
   readonly environment?: Environment;
   send(hostIndex: number, frame: Frame): void;
@@ -80,7 +80,11 @@ export class RendezvousHub {
       if (!known.has(sentence)) options.onEvent({ type, time: Date.now(), message: sentence });
       known.add(sentence);
     };
-    this.#planner = new Planner(options.plan, options.environment, onNics);
+    const onIdle = (sentence: string): void => {
+      if (!known.has(sentence)) notice(sentence);
+      known.add(sentence);
+    };
+    this.#planner = new Planner(options.plan, options.environment, onNics, onIdle);
     this.#machines = new Machines({
       read: (machine) => readMachine(machine, options.environment ?? {}, notice),
       send: (host, frame) => options.send(host, frame),

@@ -1,5 +1,5 @@
 /** From the words of `ncclrun plan` to the aggregators that a job would start. */
-import type { Aggregator } from '../../control/planner/input/network-reduction.ts';
+import type { AggregatorPlace } from '../../control/planner/input/network-reduction.ts';
 import { buildMachine } from '../../control/planner/machine/build.ts';
 import { usageError } from '../model/usage-error.ts';
 import { checked, readUserTopologyFile } from '../topology/file.ts';
@@ -14,10 +14,10 @@ interface WantedAggregators {
 }
 
 /** As the launcher places them: on the hosts that are named, else on those with ranks; evenly, the first ones have one more. Throws a FailureError (usage). */
-export function plannedAggregators({ count, words, hosts }: WantedAggregators): Aggregator[] {
+export function plannedAggregators({ count, words, hosts }: WantedAggregators): AggregatorPlace[] {
   if (count === 0 || (count === null && words.length === 0)) return [];
   const named = words.flatMap((word) => placesOf(word, hosts));
-  const ranked = Array.from({ length: hosts }, (_, host): Aggregator => ({ place: 'member', host }));
+  const ranked = Array.from({ length: hosts }, (_, host): AggregatorPlace => ({ place: 'member', host }));
   const places = named.length > 0 ? named : ranked.slice(0, typeof count === 'number' ? count : hosts);
   const all = typeof count === 'number' ? count : places.length;
   return places.flatMap((place, index) => {
@@ -27,10 +27,10 @@ export function plannedAggregators({ count, words, hosts }: WantedAggregators): 
 }
 
 /** `host0,node9`: hosts by their names; `server.xml:2`: two further hosts with that topology. */
-function placesOf(word: string, hosts: number): Aggregator[] {
+function placesOf(word: string, hosts: number): AggregatorPlace[] {
   const [, path = '', digits = '1'] = /^(.*\.xml|.*\/.*?)(?::([0-9]{1,3}))?$/u.exec(word) ?? [];
   if (path !== '') return furtherHosts(path, Number(digits));
-  return word.split(',').map((name): Aggregator => {
+  return word.split(',').map((name): AggregatorPlace => {
     if (name === '') throw usageError(`--collnet-hosts ${word}: a name is empty`, 'separate names by single commas');
     const [, number] = /^host([0-9]{1,7})$/u.exec(name) ?? [];
     if (number === undefined) return { place: 'other', name, speedMbps: 0 };
@@ -46,7 +46,7 @@ function placesOf(word: string, hosts: number): Aggregator[] {
 const BITS = 8;
 
 /** A connection uses one NIC: the fastest counts. */
-function furtherHosts(path: string, count: number): Aggregator[] {
+function furtherHosts(path: string, count: number): AggregatorPlace[] {
   const { root } = readUserTopologyFile(path);
   const { nets } = checked(() => buildMachine(root));
   const fastest = Math.max(0, ...nets.map(({ bandwidth }) => bandwidth));

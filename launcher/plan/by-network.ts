@@ -1,13 +1,13 @@
 /** All-reduces that the network can reduce (algorithm collnet): of which sizes it does, and why of the others it does not. */
 import type { TuningRow, Variant } from '../../control/plan/types.ts';
-import type { Aggregator, NetworkReduction } from '../../control/planner/input/network-reduction.ts';
+import type { AggregatorPlace, NetworkReduction } from '../../control/planner/input/network-reduction.ts';
 import { isPreferred } from '../../control/planner/input/preferences.ts';
 import type { Preferences } from '../../control/planner/input/preferences.ts';
 import type { MeasuredVariant } from '../../control/planner/measured/table.ts';
 import { fastestAt } from '../../control/planner/measured/times.ts';
 import { whyNotReduced } from '../../control/planner/tuning/idle-aggregators.ts';
 import { collnetLimit, hostOf } from '../../control/planner/tuning/collnet-limit.ts';
-import { linkRate } from '../../control/planner/tuning/aggregators.ts';
+import { rateToAggregator } from '../../control/planner/tuning/aggregators.ts';
 import { choicesFor, isReducedBetween, timeOf } from '../../control/planner/tuning/choices.ts';
 import type { Choice } from '../../control/planner/tuning/choices.ts';
 import type { BetweenTerms, Situation } from '../../control/planner/tuning/situation.ts';
@@ -107,9 +107,9 @@ function aggregatorViews(reduction: NetworkReduction, between: BetweenTerms): Ag
 
 const BITS = 8;
 
-function speedOf(aggregator: Aggregator, between: BetweenTerms): number | null {
+function speedOf(aggregator: AggregatorPlace, between: BetweenTerms): number | null {
   if (aggregator.place === 'other') return aggregator.speedMbps === 0 ? null : aggregator.speedMbps;
-  const rate = linkRate(between);
+  const rate = rateToAggregator(between);
   return Number.isFinite(rate) ? rate * BITS : null;
 }
 

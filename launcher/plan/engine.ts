@@ -8,7 +8,7 @@ import { planToJson } from '../../control/plan/json.ts';
 import type { CommPlan, TuningRow, WrittenPlan } from '../../control/plan/types.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
 import { NO_REDUCTION } from '../../control/planner/input/network-reduction.ts';
-import type { Aggregator } from '../../control/planner/input/network-reduction.ts';
+import type { AggregatorPlace, PlannedAggregators } from '../../control/planner/input/network-reduction.ts';
 import type { HostTables, PlanInput, PlannedHost, PlannedPeer } from '../../control/planner/input/input.ts';
 import type { Situation } from '../../control/planner/tuning/situation.ts';
 import { Planner } from '../../control/planner/planner.ts';
@@ -32,7 +32,7 @@ export interface MeasuredHere {
   readonly busIds: readonly string[];
   readonly host: KnownHost;
   /** Absent: none. */
-  readonly aggregatorPlaces?: readonly Aggregator[];
+  readonly aggregatorPlaces?: readonly AggregatorPlace[];
 }
 
 /** What every host has, as far as this machine tells. */
@@ -149,7 +149,13 @@ export function inputOf(
     busId: busIds[rank] ?? rank.toString(16),
     smCount,
   }));
-  return { hosts, peers, aggregatorPlaces, token: NO_TOKEN };
+  return { hosts, peers, aggregators: aggregatorsAt(aggregatorPlaces), token: NO_TOKEN };
+}
+
+/** Addresses, ports and the token are filled in when a job starts. */
+export function aggregatorsAt(places: readonly AggregatorPlace[]): PlannedAggregators | null {
+  if (places.length === 0) return null;
+  return { token: NO_TOKEN, servers: places.map((runsOn) => ({ address: '127.0.0.1', port: 1, runsOn })) };
 }
 
 /** Of ranks on processors of hosts like this machine, of which no topology says anything. The first hosts have one more where they do not come out even. */

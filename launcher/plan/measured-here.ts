@@ -5,7 +5,7 @@ import { channelSetOf } from '../../control/planner/channel-set.ts';
 import { situationOnGpus } from '../../control/planner/device/gpus.ts';
 import { situationOnHosts } from '../../control/planner/device/host.ts';
 import type { Situation } from '../../control/planner/tuning/situation.ts';
-import type { Aggregator } from '../../control/planner/input/network-reduction.ts';
+import type { AggregatorPlace } from '../../control/planner/input/network-reduction.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
 import type { Preferences } from '../../control/planner/input/preferences.ts';
 import type { FoundTable } from '../../control/planner/measured/store.ts';
@@ -37,7 +37,7 @@ interface PlannedFor {
   readonly isOneMachine: boolean;
   readonly preferences: Preferences;
   /** Absent: none. */
-  readonly aggregatorPlaces?: readonly Aggregator[];
+  readonly aggregatorPlaces?: readonly AggregatorPlace[];
 }
 
 export async function measuredHere(

@@ -5,12 +5,12 @@ import type { CommPlan } from '../../control/plan/types.ts';
 import { usageError } from '../model/usage-error.ts';
 import type { CollectiveName } from '../../control/plan/types.ts';
 import { Planner } from '../../control/planner/planner.ts';
-import type { Aggregator } from '../../control/planner/input/network-reduction.ts';
+import type { AggregatorPlace } from '../../control/planner/input/network-reduction.ts';
 import { columns } from '../text/columns.ts';
 import { byNetworkView } from './by-network.ts';
 import type { ByNetworkView } from './by-network.ts';
 import { byNetworkText } from './by-network-text.ts';
-import { processorsInput, UNKNOWN_HOST, withoutNetwork } from './engine.ts';
+import { aggregatorsAt, processorsInput, UNKNOWN_HOST, withoutNetwork } from './engine.ts';
 import { networkText, tablesHere, thisHost } from './measured-here.ts';
 import { modelOf, variantsText } from './variants.ts';
 import type { Model } from './variants.ts';
@@ -21,7 +21,7 @@ interface PlannedRanks {
   readonly hosts: number;
   /** One machine plays all hosts. */
   readonly isOneMachine: boolean;
-  readonly aggregatorPlaces: readonly Aggregator[];
+  readonly aggregatorPlaces: readonly AggregatorPlace[];
 }
 
 interface Shown {
@@ -44,7 +44,7 @@ export async function planOnProcessors(
   let table: string | null = null;
   const tables = await tablesHere((file) => (table = file));
   const known = hosts > 1 ? thisHost(isOneMachine) : { ...UNKNOWN_HOST, cores: availableParallelism() };
-  const input = { ...processorsInput(ranks, hosts, known, tables), aggregatorPlaces };
+  const input = { ...processorsInput(ranks, hosts, known, tables), aggregators: aggregatorsAt(aggregatorPlaces) };
   const plan = new Planner(null, process.env).plan(input, true);
   switch (format) {
     case 'text':

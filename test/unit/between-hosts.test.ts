@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import type { AlgorithmName, CollectiveName } from '../../control/plan/types.ts';
-import { termsOf } from '../../control/planner/device/between-terms.ts';
+import { termsOf, UNKNOWN_RATES } from '../../control/planner/device/between-terms.ts';
 import { NO_REDUCTION } from '../../control/planner/input/network-reduction.ts';
 import { predictBetween } from '../../control/planner/tuning/between.ts';
 import { trafficBetween } from '../../control/planner/tuning/traffic.ts';
@@ -122,15 +122,25 @@ describe('terms of the model', () => {
   const extent = { ranks: 4, hosts: 2 };
 
   it('the NICs limit what a host sends', () => {
-    expect(termsOf('cuda', 99, { ...options, network }).nicRate).toBe(6250);
-    expect(termsOf('cuda', 99, { ...options, network: { ...network, speedMbps: 0 } }).nicRate).toBe(99);
-    expect(termsOf('cuda', 99, { ...options, network: { ...network, isOneMachine: true } }).nicRate).toBeNull();
-    const slow = predictBetween('allReduce', 'rail', extent, termsOf('cuda', 100, { ...options, network: null }));
+    expect(termsOf('cuda', { nicRate: 99, linkRate: 99 }, { ...options, network }).nicRate).toBe(6250);
+    expect(
+      termsOf('cuda', { nicRate: 99, linkRate: 99 }, { ...options, network: { ...network, speedMbps: 0 } }).nicRate,
+    ).toBe(99);
+    expect(
+      termsOf('cuda', { nicRate: 99, linkRate: 99 }, { ...options, network: { ...network, isOneMachine: true } })
+        .nicRate,
+    ).toBeNull();
+    const slow = predictBetween(
+      'allReduce',
+      'rail',
+      extent,
+      termsOf('cuda', { nicRate: 100, linkRate: 100 }, { ...options, network: null }),
+    );
     expect(slow?.bytesPerMicrosecond).toBe(100);
   });
 
   it('corrections and shared cores change the predicted time', () => {
-    const terms = termsOf('host', null, { ...options, network: null });
+    const terms = termsOf('host', UNKNOWN_RATES, { ...options, network: null });
     const plain = predictBetween('allReduce', 'rail', extent, terms);
     const corrections = { rail: { latency: 2, bandwidth: 4 } };
     const other = predictBetween('allReduce', 'rail', extent, { ...terms, corrections });

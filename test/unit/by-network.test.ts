@@ -1,6 +1,6 @@
 /** What `ncclrun plan --explain` says of all-reduces that a network can reduce. */
 import { afterEach, describe, expect, it, test, vi } from 'vitest';
-import type { Aggregator } from '../../control/planner/input/network-reduction.ts';
+import type { AggregatorPlace } from '../../control/planner/input/network-reduction.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
 import type { MeasuredVariant } from '../../control/planner/measured/table.ts';
 import { Planner } from '../../control/planner/planner.ts';
@@ -8,7 +8,7 @@ import { byNetworkView } from '../../launcher/plan/by-network.ts';
 import type { ByNetworkView } from '../../launcher/plan/by-network.ts';
 import { byNetworkText } from '../../launcher/plan/by-network-text.ts';
 import { plannedAggregators } from '../../launcher/plan/aggregators.ts';
-import { processorsInput, UNKNOWN_HOST } from '../../launcher/plan/engine.ts';
+import { aggregatorsAt, processorsInput, UNKNOWN_HOST } from '../../launcher/plan/engine.ts';
 import { modelOf } from '../../launcher/plan/variants.ts';
 import { refusal } from '../rig/captured.ts';
 import { expectText } from '../rig/expected.ts';
@@ -16,10 +16,10 @@ import { expectText } from '../rig/expected.ts';
 afterEach(() => void vi.unstubAllEnvs());
 
 const MEBIBYTE = 2 ** 20;
-const other = (speedMbps: number, name = 'h5'): Aggregator => ({ place: 'other', name, speedMbps });
-const member = (host: number): Aggregator => ({ place: 'member', host });
+const other = (speedMbps: number, name = 'h5'): AggregatorPlace => ({ place: 'other', name, speedMbps });
+const member = (host: number): AggregatorPlace => ({ place: 'member', host });
 
-function input(ranks: number, hosts: number, aggregators: readonly Aggregator[], speedMbps = 300): PlanInput {
+function input(ranks: number, hosts: number, aggregators: readonly AggregatorPlace[], speedMbps = 300): PlanInput {
   const nic = {
     name: 'eth0',
     address: '192.0.2.1',
@@ -31,7 +31,7 @@ function input(ranks: number, hosts: number, aggregators: readonly Aggregator[],
   };
   return {
     ...processorsInput(ranks, hosts, { ...UNKNOWN_HOST, cores: 8, nics: [nic] }, null),
-    aggregatorPlaces: aggregators,
+    aggregators: aggregatorsAt(aggregators),
   };
 }
 
@@ -113,7 +113,7 @@ test('measured times stand beside the predicted ones', () => {
 });
 
 describe('the aggregators that ncclrun plan plans with', () => {
-  it.each<[string, Parameters<typeof plannedAggregators>[0], readonly Aggregator[]]>([
+  it.each<[string, Parameters<typeof plannedAggregators>[0], readonly AggregatorPlace[]]>([
     ['none without an option', { count: null, words: [], hosts: 2 }, []],
     ['none with --collnet=0', { count: 0, words: ['h5'], hosts: 2 }, []],
     ['one on each host with --collnet', { count: 'auto', words: [], hosts: 2 }, [member(0), member(1)]],

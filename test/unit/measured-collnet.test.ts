@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { validatePlan } from '../../control/plan/validate.ts';
 import type { CommPlan } from '../../control/plan/types.ts';
-import type { Aggregator } from '../../control/planner/input/network-reduction.ts';
+import type { AggregatorPlace } from '../../control/planner/input/network-reduction.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
 import type { Environment } from '../../control/planner/input/variables.ts';
 import { NUMBERED_FROM } from '../../control/planner/measured/candidates.ts';
@@ -16,16 +16,16 @@ import { parseTable, printTable } from '../../control/planner/measured/table.ts'
 import type { MeasuredVariant } from '../../control/planner/measured/table.ts';
 import { Tables } from '../../control/planner/measured/tables.ts';
 import { Planner } from '../../control/planner/planner.ts';
-import { processorsInput, UNKNOWN_HOST } from '../../launcher/plan/engine.ts';
+import { aggregatorsAt, processorsInput, UNKNOWN_HOST } from '../../launcher/plan/engine.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'ncclrun-measured-collnet-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
 
-const further: Aggregator = { place: 'other', name: 'h9', speedMbps: 10_000 };
-const onFirst: Aggregator = { place: 'member', host: 0 };
+const further: AggregatorPlace = { place: 'other', name: 'h9', speedMbps: 10_000 };
+const onFirst: AggregatorPlace = { place: 'member', host: 0 };
 
 /** Interfaces that say 10 Gb/s, whatever the way between them carries. */
-function input(hosts: number, aggregators: readonly Aggregator[]): PlanInput {
+function input(hosts: number, aggregators: readonly AggregatorPlace[]): PlanInput {
   const nic = {
     name: 'eth0',
     address: '192.0.2.1',
@@ -37,7 +37,7 @@ function input(hosts: number, aggregators: readonly Aggregator[]): PlanInput {
   };
   const hardware = { processor: 'Abacus 3', gpu: null, driver: null };
   const known = { ...UNKNOWN_HOST, cores: 8, hardware, nics: [nic] };
-  return { ...processorsInput(hosts, hosts, known, null), aggregatorPlaces: aggregators };
+  return { ...processorsInput(hosts, hosts, known, null), aggregators: aggregatorsAt(aggregators) };
 }
 
 let key = '';
@@ -129,7 +129,7 @@ describe('plans with measured times', () => {
   });
 
   it('take a ring where the network was slower, though the NICs promise the contrary', () => {
-    const fast: Aggregator = { ...further, speedMbps: 100_000 };
+    const fast: AggregatorPlace = { ...further, speedMbps: 100_000 };
     const from = input(4, [fast]);
     const environment = { NCCL_ALGO: 'ring,collnet' };
     expect(rows(planned(from, join(scratch, 'none'), environment))).toContainEqual(

@@ -15,7 +15,7 @@ import { findTable, storeTable } from '../../control/planner/measured/store.ts';
 import { parseTable, printTable } from '../../control/planner/measured/table.ts';
 import type { MeasuredVariant, Table } from '../../control/planner/measured/table.ts';
 import { Tables } from '../../control/planner/measured/tables.ts';
-import { termsOf } from '../../control/planner/device/between-terms.ts';
+import { termsOf, UNKNOWN_RATES } from '../../control/planner/device/between-terms.ts';
 import { predictBetween } from '../../control/planner/tuning/between.ts';
 import { algorithmsBetween, timeOf } from '../../control/planner/tuning/choices.ts';
 import type { TableUse } from '../../control/planner/measured/tables.ts';
@@ -333,7 +333,12 @@ describe('tables of several hosts', () => {
     const thrice = algorithmsBetween('allReduce', 'host', { ranks: 4, hosts: 2, ranksOfEachHost: 2 }).map(
       (algorithm) => {
         const terms = { network: null, corrections: {}, channels: 1, pairChannels: 1, load: 1 } as const;
-        const prediction = predictBetween('allReduce', algorithm, { ranks: 4, hosts: 2 }, termsOf('host', null, terms));
+        const prediction = predictBetween(
+          'allReduce',
+          algorithm,
+          { ranks: 4, hosts: 2 },
+          termsOf('host', UNKNOWN_RATES, terms),
+        );
         const time = (bytes: number): number => (prediction === null ? 0 : 3 * timeOf({ prediction }, bytes));
         return measured({ algorithm, protocol: 'simple' }, [8, time(8)], [2 ** 26, time(2 ** 26)]);
       },

@@ -2,27 +2,36 @@
 import { describe, expect, it } from 'vitest';
 import { validatePlan } from '../../control/plan/validate.ts';
 import { networkReductionOf, NO_REDUCTION, reductionKey } from '../../control/planner/input/network-reduction.ts';
-import type { Aggregator, Aggregators, NetworkReduction } from '../../control/planner/input/network-reduction.ts';
+import type {
+  AggregatorPlace,
+  AggregatorPlaces,
+  NetworkReduction,
+} from '../../control/planner/input/network-reduction.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
 import type { Environment } from '../../control/planner/input/variables.ts';
 import { Planner } from '../../control/planner/planner.ts';
-import { termsOf } from '../../control/planner/device/between-terms.ts';
+import { termsOf, UNKNOWN_RATES } from '../../control/planner/device/between-terms.ts';
 import { limitsOfAggregators } from '../../control/planner/tuning/aggregators.ts';
 import { predictBetween } from '../../control/planner/tuning/between.ts';
 import { AGGREGATOR_COSTS } from '../../control/planner/tuning/between-costs.ts';
 import { busiestShare } from '../../control/planner/tuning/busiest-share.ts';
-import { processorsInput, UNKNOWN_HOST } from '../../launcher/plan/engine.ts';
+import { aggregatorsAt, processorsInput, UNKNOWN_HOST } from '../../launcher/plan/engine.ts';
 
 /** 37.5 bytes per microsecond. */
 const SLOW_MBPS = 300;
-const member = (host: number): Aggregator => ({ place: 'member', host });
-const other = (speedMbps: number): Aggregator => ({ place: 'other', name: 'h5', speedMbps });
-const onEach = (hosts: number): Aggregators => [
+const member = (host: number): AggregatorPlace => ({ place: 'member', host });
+const other = (speedMbps: number): AggregatorPlace => ({ place: 'other', name: 'h5', speedMbps });
+const onEach = (hosts: number): AggregatorPlaces => [
   member(0),
   ...Array.from({ length: hosts - 1 }, (_, i) => member(i + 1)),
 ];
 
-function input(ranks: number, hosts: number, aggregators: readonly Aggregator[], speedMbps = SLOW_MBPS): PlanInput {
+function input(
+  ranks: number,
+  hosts: number,
+  aggregators: readonly AggregatorPlace[],
+  speedMbps = SLOW_MBPS,
+): PlanInput {
   const nic = {
     name: 'eth0',
     address: '192.0.2.1',
@@ -34,7 +43,7 @@ function input(ranks: number, hosts: number, aggregators: readonly Aggregator[],
   };
   return {
     ...processorsInput(ranks, hosts, { ...UNKNOWN_HOST, cores: 8, nics: [nic] }, null),
-    aggregatorPlaces: aggregators,
+    aggregators: aggregatorsAt(aggregators),
   };
 }
 
@@ -50,7 +59,7 @@ function rows(planned: PlanInput, environment: Environment = {}): string[] {
 const PLUGIN = { NCCL_COLLNET_ENABLE: '1' };
 
 describe('who reduces', () => {
-  it.each<[string, readonly Aggregator[], Environment, NetworkReduction]>([
+  it.each<[string, readonly AggregatorPlace[], Environment, NetworkReduction]>([
     ['nobody without a word of the user', [], {}, NO_REDUCTION],
     ["a plugin's network where the variable asks for it", [], PLUGIN, { by: 'plugin' }],
     ['the aggregators of the job', [other(0)], {}, { by: 'aggregators', aggregators: [other(0)] }],
@@ -96,15 +105,15 @@ describe('how many groups the busiest aggregator serves', () => {
 });
 
 /** Of an aggregator for 4 hosts with a rank each. */
-const threadSlowness = (aggregator: Aggregator, load: number): number =>
-  limitsOfAggregators([aggregator], { ranks: 4, hosts: 4 }, { nicRate: null, nics: 1, load }).find(
+const threadSlowness = (aggregator: AggregatorPlace, load: number): number =>
+  limitsOfAggregators([aggregator], { ranks: 4, hosts: 4 }, { linkRate: null, load }).find(
     ({ limit }) => limit.by === 'aggregatorThread',
   )?.slowness ?? 0;
 
 describe('what aggregators load', () => {
-  const terms = { nicRate: 37.5, nics: 1, load: 1 };
+  const terms = { linkRate: 37.5, load: 1 };
   /** Bytes that the busiest link of an aggregator's host carries for each byte of the operation. */
-  const carried = (aggregators: Aggregators, ranks: number, hosts: number, rate = 37.5): number => {
+  const carried = (aggregators: AggregatorPlaces, ranks: number, hosts: number, rate = 37.5): number => {
     const links = limitsOfAggregators(aggregators, { ranks, hosts }, terms).filter(
       ({ limit }) => limit.by === 'aggregatorLink',
     );
@@ -152,7 +161,7 @@ describe('what aggregators load', () => {
     };
     const bytes = (reduction: NetworkReduction): number | undefined => {
       const options = { corrections: {}, channels: 2, pairChannels: 1, load: 1 } as const;
-      const between = termsOf('host', null, { ...options, network: { ...network, reduction } });
+      const between = termsOf('host', UNKNOWN_RATES, { ...options, network: { ...network, reduction } });
       return predictBetween('allReduce', 'collnet', { ranks: 4, hosts: 4 }, between)?.bytesPerMicrosecond;
     };
     expect(bytes({ by: 'aggregators', aggregators: [other(40_000)] })).toBeCloseTo(37.5);
@@ -172,7 +181,7 @@ const ratio = (hosts: number, reduction: NetworkReduction): number => {
     speedMbps: SLOW_MBPS,
     isOneMachine: false,
   };
-  const between = termsOf('host', null, { ...options, network: { ...network, reduction } });
+  const between = termsOf('host', UNKNOWN_RATES, { ...options, network: { ...network, reduction } });
   const rate = (algorithm: 'collnet' | 'ring'): number =>
     predictBetween('allReduce', algorithm, { ranks: hosts, hosts }, between)?.bytesPerMicrosecond ?? 0;
   return rate('ring') / rate('collnet');

@@ -62,6 +62,18 @@ const bridged = file(
   ),
 );
 
+/** A host with a GPU and a NIC of 1 Gb/s, and one with a NIC of 100 Gb/s alone. */
+const SLOW_HOST = hostXml(
+  1000,
+  '<pci busid="0000:01:00.0" class="0x030200"><gpu dev="0" sm="90" rank="0" gdr="0"/></pci>',
+);
+const NIC = hostXml(100_000, '');
+function hostXml(speed: number, gpu: string): string {
+  const net = `<nic><net name="eth0" dev="0" speed="${speed}" port="1" guid="0x1" gdr="0"/></nic>`;
+  return `<system version="1"><cpu numaid="0" arch="x86_64" vendor="AuthenticAMD">${gpu}${net}</cpu></system>`;
+}
+const anyTimes = [expect.stringMatching(/^[0-9]+$/u), expect.stringMatching(/^[a-zA-Z]+ [0-9]+$/u)];
+
 describe('ncclrun plan', () => {
   it.each([
     ['two-hosts', ['--topo', switches, '--nodes', '2', '--bytes', '8..32']],
@@ -131,6 +143,33 @@ describe('ncclrun plan', () => {
   it('variables that cannot be meant are refused with their names', async () => {
     vi.stubEnv('NCCL_ALGO', 'magic');
     expect(await refusal(() => plan(['--topo', switches]))).toMatch(/NCCL_ALGO.*; correct the variable, or unset it/u);
+  });
+
+  it('aggregators count with the NICs of the topologies', async () => {
+    vi.stubEnv('NCCLRUN_DEVICE', 'host');
+    const nic = file('nic.xml', NIC);
+    const cluster = ['--topo', file('slow.xml', SLOW_HOST), '--nodes', '4', '--bytes', '1K..64M'];
+    const rows = async (...words: string[]): Promise<readonly string[][]> => {
+      const lines = (await printed([...cluster, ...words, '--explain'])).split('\n');
+      const from = lines.findIndex((line) => line.startsWith('all_reduce by the network: '));
+      const to = lines.indexOf('', from);
+      return lines.slice(from, to).map((line) => line.split(/ {2,}/u));
+    };
+    const slow = await rows('--collnet-hosts', 'h5');
+    expect(slow[0]).toEqual(['all_reduce by the network: an aggregator on h5']);
+    expect(slow.slice(2)).toEqual([
+      ['all', 'no', '67108864', ...anyTimes, 'the aggregator on h5: 4 hosts send it 64 MiB each over 1 Gb/s'],
+    ]);
+    const fast = await rows('--collnet-hosts', nic);
+    expect(fast[0]).toEqual([`all_reduce by the network: an aggregator on ${nic} (100 Gb/s)`]);
+    expect(fast.slice(2).map(([, isTaken]) => isTaken)).toEqual(['no', 'yes']);
+    expect(fast.at(-1)?.at(-1)).toBe('the link of each host: 64 MiB each way over 1 Gb/s');
+    expect((await rows('--collnet'))[0]).toEqual(['all_reduce by the network: aggregators on host[0-3] (1 Gb/s)']);
+    expect(await printed([...cluster, '--explain'])).not.toContain('by the network');
+    const document: unknown = JSON.parse(await printed([...cluster, '--collnet=1', '--json']));
+    expect(document).toMatchObject({
+      byNetwork: { by: 'aggregators', aggregators: [{ host: 'host0', speedMbps: 1000 }], ranges: [{ isTaken: false }] },
+    });
   });
 
   it.each(['text', 'json', 'engine'])('processors have a plan as %s', async (format) => {

@@ -193,6 +193,7 @@ it('all numbers of hosts have the recorded predictions on both devices', async (
         linkBandwidth: 100,
         blocks: 20,
         nicRate: hosts === 3 ? 3000 : null,
+        linkRate: null,
       };
       const options = { network: null, corrections: {}, channels: 16, pairChannels: 4, load: 1 } as const;
       return withTerms(situation, device, options);

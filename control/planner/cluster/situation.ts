@@ -21,6 +21,7 @@ export function situationOf({ shapes, ranks, hosts, ring, tree }: Cluster, block
     linkBandwidth: Math.min(...shapes.map(linksOf)),
     blocks,
     nicRate: Math.min(...machines.map(({ nets }) => portRate(nets))) || null,
+    linkRate: Math.min(...machines.map(({ nets }) => Math.max(0, ...nets.map(({ bandwidth }) => bandwidth)))) || null,
   };
 }
 

@@ -13,15 +13,18 @@ interface TermsOptions extends Pick<BetweenTerms, 'channels' | 'pairChannels' | 
   readonly corrections: Corrections;
 }
 
+/** Of hosts without topologies. */
+export const UNKNOWN_RATES = { nicRate: null, linkRate: null };
+
 /** Returns `situation` itself for one host. */
 export function withTerms(situation: Situation, device: DeviceName, options: TermsOptions): Situation {
-  return situation.hosts === 1 ? situation : { ...situation, between: termsOf(device, situation.nicRate, options) };
+  return situation.hosts === 1 ? situation : { ...situation, between: termsOf(device, situation, options) };
 }
 
-/** `nicRate`: of the NICs that the hosts' topologies have, which counts where those that the plan uses are not known; null: unknown. */
+/** `topology`: of the NICs that the hosts' topologies have, which count where those that the plan uses are not known. */
 export function termsOf(
   device: DeviceName,
-  nicRate: number | null,
+  topology: Pick<Situation, 'nicRate' | 'linkRate'>,
   { network, corrections, channels, pairChannels, load }: TermsOptions,
 ): BetweenTerms {
   return {
@@ -29,8 +32,8 @@ export function termsOf(
     costs: device === 'cuda' ? GPU_COSTS : HOST_COSTS,
     llCosts: device === 'cuda' && (network === null || network.name === SOCKETS) ? GPU_LL_COSTS : null,
     corrections,
-    nicRate: nicRateOf(nicRate, network),
-    nics: network?.rails ?? 1,
+    nicRate: rateOf(topology.nicRate, network?.rails ?? 1, network),
+    linkRate: rateOf(topology.linkRate, 1, network),
     reduction: network?.reduction ?? NO_REDUCTION,
     load: Math.max(1, load),
     channels,
@@ -41,8 +44,9 @@ export function termsOf(
 /** Bits of a byte: Mbit/s are so many times bytes per microsecond. */
 const BITS = 8;
 
-function nicRateOf(nicRate: number | null, network: NetworkFacts | null): number | null {
+/** Of so many NICs. */
+function rateOf(ofTopology: number | null, nics: number, network: NetworkFacts | null): number | null {
   if (network?.isOneMachine === true) return null;
-  if (network !== null && network.speedMbps > 0) return (network.rails * network.speedMbps) / BITS;
-  return nicRate;
+  if (network !== null && network.speedMbps > 0) return (nics * network.speedMbps) / BITS;
+  return ofTopology;
 }

@@ -146,5 +146,6 @@ function unknownMachines(ranks: number, hosts: number, blocks: number): Omit<Sit
     linkBandwidth: DEFAULT_LINK_BANDWIDTH,
     blocks,
     nicRate: null,
+    linkRate: null,
   };
 }

@@ -2,13 +2,13 @@
 import type { HostNic, HostVerbs } from '../../messages/nic.ts';
 import type { HostHardware } from '../../messages/hardware.ts';
 import type { GpuNic } from '../../plan/gpu-nics.ts';
-import type { DeviceName, PlanAggregators, WrittenPlan } from '../../plan/types.ts';
+import type { DeviceName, WrittenPlan } from '../../plan/types.ts';
 import type { HostShape } from '../cluster/host-shape.ts';
 import type { Decisions } from '../plan.ts';
 import type { Preferences } from './preferences.ts';
 import type { ChannelSet } from '../channel-set.ts';
 import type { NetworkFacts } from '../network/network.ts';
-import type { Aggregator } from './network-reduction.ts';
+import type { PlannedAggregators } from './network-reduction.ts';
 import type { Corrections } from '../tuning/between-costs.ts';
 
 /** A host whose topology is known (known-machine.ts). */
@@ -83,12 +83,10 @@ export interface PlanInput {
   readonly hosts: readonly PlannedHost[];
   /** In rank order. */
   readonly peers: readonly PlannedPeer[];
-  /** Where each of the job's aggregators runs; absent: there is none. */
-  readonly aggregatorPlaces?: readonly Aggregator[];
   /** 32 hexadecimal digits, random. */
   readonly token: string;
   /** Those of the job (--collnet); absent or null: it has none. */
-  readonly aggregators?: PlanAggregators | null;
+  readonly aggregators?: PlannedAggregators | null;
 }
 
 /** By host: its ranks, ascending. */

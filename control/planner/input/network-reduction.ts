@@ -2,21 +2,50 @@
 import { wholeNumber } from './variables.ts';
 import type { Environment } from './variables.ts';
 
-/** A process that reduces what the members of a group send to it (native/aggregator), and where it runs. */
-export type Aggregator =
+/** Where an aggregator runs, a process that reduces what the members of a group send to it (native/aggregator). */
+export type AggregatorPlace =
   /** On a host of the communicator (an index into its hosts), whose link it shares with the ranks there. */
   | { readonly place: 'member'; readonly host: number }
   /** On a host without ranks of the communicator. `speedMbps`: of the NIC that members reach it by; 0: unknown. */
   | { readonly place: 'other'; readonly name: string; readonly speedMbps: number };
 
 /** At least one. */
-export type Aggregators = readonly [Aggregator, ...Aggregator[]];
+export type AggregatorPlaces = readonly [AggregatorPlace, ...AggregatorPlace[]];
 
 export type NetworkReduction =
   | { readonly by: 'none' }
   /** The switches of a plugin's collective network: no link carries more than the hosts' own. */
   | { readonly by: 'plugin' }
-  | { readonly by: 'aggregators'; readonly aggregators: Aggregators };
+  | { readonly by: 'aggregators'; readonly aggregators: AggregatorPlaces };
+
+/** The aggregators of a job, as ranks reach them, and where they run. */
+interface Aggregators<Host> {
+  /** As PlanAggregators have it. */
+  readonly token: string;
+  readonly servers: readonly { readonly address: string; readonly port: number; readonly runsOn: Host }[];
+}
+
+/** A host of the job. */
+export interface JobHost {
+  /** Among those with ranks; null: it has none. */
+  readonly index: number | null;
+  readonly name: string;
+  /** Of the NIC at the aggregator's address; 0: unknown. */
+  readonly speedMbps: number;
+}
+
+export type JobAggregators = Aggregators<JobHost>;
+/** To a communicator. */
+export type PlannedAggregators = Aggregators<AggregatorPlace>;
+
+/** `hostOf`: from a host's index in the job to that among the hosts of the communicator. */
+export function aggregatorsFor(job: JobAggregators, hostOf: ReadonlyMap<number, number>): PlannedAggregators {
+  const placeOf = ({ index, name, speedMbps }: JobHost): AggregatorPlace => {
+    const host = index === null ? undefined : hostOf.get(index);
+    return host === undefined ? { place: 'other', name, speedMbps } : { place: 'member', host };
+  };
+  return { ...job, servers: job.servers.map((server) => ({ ...server, runsOn: placeOf(server.runsOn) })) };
+}
 
 export const NO_REDUCTION: NetworkReduction = { by: 'none' };
 
@@ -24,7 +53,10 @@ export const NO_REDUCTION: NetworkReduction = { by: 'none' };
  * `aggregators`: those that the job has started. NCCL_COLLNET_ENABLE=0 leaves them unused, 1 asks for a plugin's network where there are none; whether
  * the plugin has one is known to the engines alone. Throws UnplannableError for another value.
  */
-export function networkReductionOf(aggregators: readonly Aggregator[], environment: Environment): NetworkReduction {
+export function networkReductionOf(
+  aggregators: readonly AggregatorPlace[],
+  environment: Environment,
+): NetworkReduction {
   const enabled = wholeNumber(environment, 'NCCL_COLLNET_ENABLE', 0, 1);
   if (enabled === 0) return NO_REDUCTION;
   const [first, ...others] = aggregators;
@@ -46,6 +78,6 @@ export function reductionKey(reduction: NetworkReduction): string | undefined {
   }
 }
 
-function placeKey(aggregator: Aggregator): string {
+function placeKey(aggregator: AggregatorPlace): string {
   return aggregator.place === 'member' ? `host ${aggregator.host}` : `other ${aggregator.speedMbps}`;
 }

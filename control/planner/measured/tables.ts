@@ -12,7 +12,7 @@ import type { Decisions } from '../plan.ts';
 import type { Preferences } from '../input/preferences.ts';
 import type { NetworkFacts } from '../network/network.ts';
 import { isPossible, MAX_CHANNELS_ON_HOSTS, measuringRows } from './candidates.ts';
-import { termsOf } from '../device/between-terms.ts';
+import { termsOf, UNKNOWN_RATES } from '../device/between-terms.ts';
 import type { Corrections } from '../tuning/between-costs.ts';
 import { correctionsOf } from './corrections.ts';
 import { countByLayout, hashOf, inOrder, layoutOf, tablePath } from './key.ts';
@@ -132,7 +132,7 @@ export class Tables implements HostTables {
     const ranksOnCores = network.isOneMachine ? extent.ranks : extent.maxRanks;
     // What reduced there in another way says nothing of this way.
     const isAlike = between.reduction === reductionKey(network.reduction);
-    const terms = termsOf(device, null, {
+    const terms = termsOf(device, UNKNOWN_RATES, {
       network: isAlike ? network : { ...network, reduction: NO_REDUCTION },
       corrections: {},
       channels,
@@ -147,7 +147,8 @@ export class Tables implements HostTables {
     const { cluster } = channelSet;
     // However many channels the user lets it have, it is the same machine. Jobs on several hosts know a topology only if a file has it.
     const isKnown = cluster !== null && network === null;
-    const topology = isKnown ? hashOf(decisionSituation(channelSet, { hosts, peers }, 0)) : null;
+    const { linkRate: _, ...paths } = decisionSituation(channelSet, { hosts, peers }, 0);
+    const topology = isKnown ? hashOf(paths) : null;
     const onProcessors = device === 'host';
     const [gpu] = (isKnown ? cluster.shapes[0]?.routes.machine.gpus : undefined) ?? [];
     const names = network === null ? ownNames(this.#options.names, peers) : namesOfAll(hosts);

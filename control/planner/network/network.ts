@@ -8,7 +8,7 @@ import { rankNumbersByHost } from '../input/input.ts';
 import type { PlanInput } from '../input/input.ts';
 import { UnplannableError } from '../input/check.ts';
 import { networkReductionOf } from '../input/network-reduction.ts';
-import type { NetworkReduction } from '../input/network-reduction.ts';
+import type { AggregatorPlace, NetworkReduction } from '../input/network-reduction.ts';
 import type { Environment } from '../input/variables.ts';
 import { valueOf } from '../input/variables.ts';
 import { chooseNics } from './nics.ts';
@@ -84,8 +84,12 @@ export function networkFacts(input: PlanInput, { nics, backend }: NicsBetween, e
     rails: nics[0]?.length ?? 0,
     speedMbps: facts.speedMbps,
     isOneMachine: (nics[0] ?? []).every((first, rail) => nics.every((own) => own[rail]?.address === first.address)),
-    reduction: networkReductionOf(input.aggregatorPlaces ?? [], environment),
+    reduction: networkReductionOf(placesOf(input), environment),
   };
+}
+
+function placesOf({ aggregators }: PlanInput): AggregatorPlace[] {
+  return (aggregators?.servers ?? []).map(({ runsOn }) => runsOn);
 }
 
 /** A card whose ports are all down counts, too. */

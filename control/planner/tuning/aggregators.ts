@@ -1,5 +1,5 @@
 /** What aggregators put on links and on their own threads in an all-reduce, each of which may be what limits it. */
-import type { Aggregator, Aggregators } from '../input/network-reduction.ts';
+import type { AggregatorPlace, AggregatorPlaces } from '../input/network-reduction.ts';
 import { AGGREGATOR_COSTS } from './between-costs.ts';
 import { busiestShare } from './busiest-share.ts';
 import type { BetweenTerms } from './situation.ts';
@@ -14,7 +14,7 @@ export type Limit =
   /** The NIC of an aggregator's host, which receives contributions from `senders` hosts of `share` of the operation's bytes each. */
   | {
       readonly by: 'aggregatorLink';
-      readonly aggregator: Aggregator;
+      readonly aggregator: AggregatorPlace;
       readonly senders: number;
       readonly share: number;
       readonly rate: number;
@@ -22,7 +22,7 @@ export type Limit =
   /** The thread of an aggregator, which receives and sends `share` of the operation's bytes for each of `members`. */
   | {
       readonly by: 'aggregatorThread';
-      readonly aggregator: Aggregator;
+      readonly aggregator: AggregatorPlace;
       readonly members: number;
       readonly share: number;
     };
@@ -33,7 +33,7 @@ export interface Limited {
   readonly slowness: number;
 }
 
-type Terms = Pick<BetweenTerms, 'nicRate' | 'nics' | 'load'>;
+type Terms = Pick<BetweenTerms, 'linkRate' | 'load'>;
 
 /** A group has a rank of each host, and there is one for each local index. */
 interface Groups {
@@ -46,12 +46,12 @@ export function groupsOf({ ranks, hosts }: RanksOnHosts): Groups {
 }
 
 /** Bytes per microsecond of the one NIC by which a rank reaches an aggregator. */
-export function linkRate({ nicRate, nics }: Terms): number {
-  return nicRate === null ? Infinity : nicRate / nics;
+export function rateToAggregator({ linkRate }: Terms): number {
+  return linkRate ?? Infinity;
 }
 
 /** Of every host with an aggregator its link, and of every aggregator its thread. */
-export function limitsOfAggregators(aggregators: Aggregators, extent: RanksOnHosts, terms: Terms): Limited[] {
+export function limitsOfAggregators(aggregators: AggregatorPlaces, extent: RanksOnHosts, terms: Terms): Limited[] {
   const { hosts, groups } = groupsOf(extent);
   const share = busiestShare(groups, aggregators.length);
   const threads = aggregators.map((aggregator): Limited => {
@@ -71,11 +71,11 @@ export function limitsOfAggregators(aggregators: Aggregators, extent: RanksOnHos
 }
 
 /** What the ranks of the aggregator's own host contribute crosses no link, but the results of other aggregators do. */
-function linkOf(aggregator: Aggregator, share: number, { hosts }: Groups, terms: Terms): Limited {
+function linkOf(aggregator: AggregatorPlace, share: number, { hosts }: Groups, terms: Terms): Limited {
   const isMember = aggregator.place === 'member';
   const senders = isMember ? hosts - 1 : hosts;
   const isKnown = aggregator.place === 'other' && aggregator.speedMbps > 0;
-  const rate = isKnown ? aggregator.speedMbps / BITS : linkRate(terms);
+  const rate = isKnown ? aggregator.speedMbps / BITS : rateToAggregator(terms);
   const carried = senders * share + (isMember ? 1 - share : 0);
   return { limit: { by: 'aggregatorLink', aggregator, senders, share, rate }, slowness: carried / rate };
 }
@@ -83,12 +83,12 @@ function linkOf(aggregator: Aggregator, share: number, { hosts }: Groups, terms:
 /** Bits of a byte: Mbit/s are so many times bytes per microsecond. */
 const BITS = 8;
 
-function placeOf(aggregator: Aggregator): string {
+function placeOf(aggregator: AggregatorPlace): string {
   return aggregator.place === 'member' ? `host ${aggregator.host}` : aggregator.name;
 }
 
 /** Microseconds until an aggregator has received the last contribution of all its groups and sent all results. */
-export function aggregatorLatency(aggregators: Aggregators, extent: RanksOnHosts, { load }: Terms): number {
+export function aggregatorLatency(aggregators: AggregatorPlaces, extent: RanksOnHosts, { load }: Terms): number {
   const { hosts, groups } = groupsOf(extent);
   const slowest = aggregators.some(({ place }) => place === 'member') ? load : 1;
   const busiest = groups * busiestShare(groups, aggregators.length);

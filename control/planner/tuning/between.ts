@@ -2,7 +2,7 @@
 import type { AlgorithmName, CollectiveName } from '../../plan/types.ts';
 import type { BetweenCosts, Correction } from './between-costs.ts';
 import type { BetweenTerms, Prediction } from './situation.ts';
-import { aggregatorLatency, limitsOfAggregators, linkRate } from './aggregators.ts';
+import { aggregatorLatency, limitsOfAggregators, rateToAggregator } from './aggregators.ts';
 import type { Limited } from './aggregators.ts';
 import { trafficBetween } from './traffic.ts';
 import type { RanksOnHosts, Traffic } from './traffic.ts';
@@ -54,7 +54,7 @@ export function limitsOf(
   if (traffic === null) return [];
   const { reduction } = terms;
   const toAggregators = algorithm === 'collnet' && reduction.by === 'aggregators';
-  const rate = Math.min(terms.costs.perHost, toAggregators ? linkRate(terms) : (terms.nicRate ?? Infinity));
+  const rate = Math.min(terms.costs.perHost, toAggregators ? rateToAggregator(terms) : (terms.nicRate ?? Infinity));
   return [
     { limit: { by: 'rank' }, slowness: ofRank(traffic, channelsOf(collective, algorithm, terms), terms) },
     { limit: { by: 'link', share: traffic.ofHost, rate }, slowness: traffic.ofHost / rate },

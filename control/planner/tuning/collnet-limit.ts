@@ -1,6 +1,6 @@
 /** What limits an all-reduce by the network, in words. */
 import { networkSpeed } from '../../speed-text.ts';
-import type { Aggregator } from '../input/network-reduction.ts';
+import type { AggregatorPlace } from '../input/network-reduction.ts';
 import { groupsOf } from './aggregators.ts';
 import type { Limit } from './aggregators.ts';
 import { correctionOf, limitsOf, predictBetween } from './between.ts';
@@ -9,7 +9,7 @@ import type { BetweenTerms, Situation } from './situation.ts';
 /** Name of a host of the communicator. */
 type HostName = (host: number) => string;
 
-export function hostOf(aggregator: Aggregator, nameOf: HostName): string {
+export function hostOf(aggregator: AggregatorPlace, nameOf: HostName): string {
   return aggregator.place === 'member' ? nameOf(aggregator.host) : aggregator.name;
 }
 
@@ -30,7 +30,12 @@ function latencyText(microseconds: number, { hosts }: Situation, { reduction }: 
   return `latency: ${parts} take ${Number(microseconds.toPrecision(3))} µs`;
 }
 
-function limitText(limit: Limit, bytes: number, situation: Situation, who: (aggregator: Aggregator) => string): string {
+function limitText(
+  limit: Limit,
+  bytes: number,
+  situation: Situation,
+  who: (aggregator: AggregatorPlace) => string,
+): string {
   switch (limit.by) {
     case 'rank':
       return `the core of each rank, which sends and receives ${binarySize(bytes / groupsOf(situation).groups)}`;

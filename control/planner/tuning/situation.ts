@@ -19,6 +19,8 @@ export interface Situation {
   readonly blocks: number;
   /** Bytes per microsecond of each host's NICs together, by the hosts' topologies; null: unknown. */
   readonly nicRate: number | null;
+  /** The same of the fastest port. */
+  readonly linkRate: number | null;
   /** How the hosts reach each other; absent: there is one, or nobody asks. */
   readonly between?: BetweenTerms;
 }
@@ -33,8 +35,8 @@ export interface BetweenTerms {
   readonly corrections: Corrections;
   /** Bytes per microsecond of each host's NICs together; null: unknown, or one machine plays the hosts. */
   readonly nicRate: number | null;
-  /** NICs of each host. */
-  readonly nics: number;
+  /** The same of a single one of them. */
+  readonly linkRate: number | null;
   readonly reduction: NetworkReduction;
   /** Ranks that share a core; at least 1. */
   readonly load: number;

@@ -8,6 +8,8 @@ import { preferencesFrom } from '../../../control/planner/input/preferences.ts';
 import type { Preferences } from '../../../control/planner/input/preferences.ts';
 import { planCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import type { PlannedCluster } from '../../../control/planner/cluster/plan-cluster.ts';
+import type { AggregatorPlace } from '../../../control/planner/input/network-reduction.ts';
+import { plannedAggregators } from '../../plan/aggregators.ts';
 import { diffPlans } from '../../plan/diff.ts';
 import { engineMemory, enginePlanText, engineTuning } from '../../plan/engine.ts';
 import { measuredHere } from '../../plan/measured-here.ts';
@@ -54,9 +56,10 @@ export async function plan(argv: readonly string[]): Promise<number> {
       explain: settings.flag('explain'),
     };
     const hosts = simulated ?? nodes ?? 1;
+    const aggregatorPlaces = placesOf(settings, hosts);
     return print(
       await readingVariablesAsync(() =>
-        planOnProcessors({ ranks, hosts, isOneMachine, aggregatorPlaces: [] }, formatOf(settings), shown),
+        planOnProcessors({ ranks, hosts, isOneMachine, aggregatorPlaces }, formatOf(settings), shown),
       ),
       0,
     );
@@ -71,7 +74,9 @@ export async function plan(argv: readonly string[]): Promise<number> {
     return print(text, ok ? 0 : 1);
   }
   const { preferences } = variables;
-  const here = await readingVariablesAsync(() => measuredHere(planned, { system: own, isOneMachine, preferences }));
+  const aggregatorPlaces = placesOf(settings, planned.cluster.hosts.length);
+  const wantedHere = { system: own, isOneMachine, preferences, aggregatorPlaces };
+  const here = await readingVariablesAsync(() => measuredHere(planned, wantedHere));
   const gids = own === null ? NO_GIDS : await ownGids();
   return print(await rendered(planned, variables, settings, { ...here, gids }), 0);
 }
@@ -100,6 +105,11 @@ async function rendered(
   if (format === 'json') return `${JSON.stringify(view)}\n`;
   if (format === 'svg') return (await import('../../plan/svg.ts')).planSvg(view);
   return here.network + planText(view, settings.flag('explain'));
+}
+
+function placesOf(settings: Settings<PlanOptionName>, hosts: number): AggregatorPlace[] {
+  const count = settings.text('collnet') === null ? null : (settings.integer('collnet') ?? 'auto');
+  return plannedAggregators({ count, words: settings.list('collnet-hosts'), hosts });
 }
 
 const NO_GIDS: PortGids = new Map();
