@@ -8,7 +8,9 @@ import { noCompiler } from '../rig/gpu-programs.ts';
 import { descendants } from '../rig/processes.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
 
-const said = { ...process.env, NCCL_DEBUG: 'INFO', NCCL_DEBUG_SUBSYS: 'TUNING' };
+/** Without a word of the user, ranks that share a machine reduce faster themselves. */
+const ASKED = { NCCL_ALGO: 'allreduce:collnet' };
+const said = { ...process.env, ...ASKED, NCCL_DEBUG: 'INFO', NCCL_DEBUG_SUBSYS: 'TUNING' };
 const perf = ['perf', 'all_reduce', '-b', '64', '-e', '64', '-c', '1'];
 const hosts = (count: number, ranks = count): string[] => ['--simulate-hosts', `${count}`, '-n', `${ranks}`];
 
@@ -20,7 +22,11 @@ describeIf(noCompiler, 'all-reduces by aggregators', () => {
     [4, 2, '--collnet=1'],
     [6, 3, '--collnet=2'],
   ])('every type and operator is right on %i ranks of %i hosts with %s', (ranks, count, option) =>
-    runMatrix(ranks, [...hosts(count, ranks), option, '--tag-output=none'], { seed: ranks, part: 40 }),
+    runMatrix(ranks, [...hosts(count, ranks), option, '--tag-output=none'], {
+      seed: ranks,
+      part: 40,
+      environment: { ...process.env, ...ASKED },
+    }),
   );
 });
 
@@ -34,6 +40,19 @@ async function isChosen(value?: string): Promise<boolean> {
 
 it('ranks reduce by aggregators, and with NCCL_COLLNET_ENABLE=0 themselves', async () => {
   expect([await isChosen(), await isChosen('1'), await isChosen('0')]).toEqual([true, true, false]);
+});
+
+it('the launcher says why ranks reduce without their aggregators', async () => {
+  const { status, stdout, stderr } = await Command.run([...perf, ...hosts(4), '--collnet=1']);
+  expect({ status, right: stdout.includes(' 0 OK') }, stderr).toEqual({ status: 0, right: true });
+  const limit = 'the aggregator on simulated-1: its thread receives, reduces and sends 4 times 64 MiB';
+  expect(stderr).toMatch(
+    new RegExp(
+      `^ncclrun: --collnet: the ranks reduce without the aggregators: through them 64 MiB would take [0-9.]+ ms instead of [0-9.]+ \\(${limit}\\); ` +
+        'NCCL_ALGO=collnet uses them all the same$',
+      'mu',
+    ),
+  );
 });
 
 it('ranks on one host have no aggregator, and the launcher says so', async () => {
