@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Figure, type Judged, judge, line } from './figure.ts';
 import { collectives, collectivesBetweenHosts } from './figures/collectives.ts';
+import { collnet } from './figures/collnet.ts';
 import { crossing } from './figures/crossing.ts';
 import { idleAgents } from './figures/idle_agents.ts';
 import { launchLocal } from './figures/launch_local.ts';
@@ -42,6 +43,7 @@ const figures: readonly Figure[] = [
   verbs,
   ...collectivesBetweenHosts,
   slowLinks,
+  collnet,
   crossing,
   output,
   staging,

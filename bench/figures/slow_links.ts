@@ -1,13 +1,13 @@
 /** Four hosts whose cables carry 300 Mb/s each way, congestion control cubic: times beside the peers', and bytes on the wire beside theory. */
 import { join } from 'node:path';
 import { clusterUnavailable } from '../../test/rig/capability.ts';
-import { Cluster, repository } from '../../test/rig/cluster.ts';
+import { Cluster, type ClusterHost, repository } from '../../test/rig/cluster.ts';
 import type { Figure, FigureContext, Row } from '../figure.ts';
 import { median, runCommand } from '../measure.ts';
 import { compareAll } from './collectives.ts';
 
 const HOSTS = 4;
-const RATE = '300mbit';
+export const RATE = '300mbit';
 /** Of the ranks together, beside what the theory says, at most. */
 const WIRE_FACTOR = 1.05;
 const BYTES = 4 << 20;
@@ -16,6 +16,10 @@ const range = { begin: BYTES / 4, end: BYTES, warmup: 40, iterations: 100 };
 
 /** By the routes: a namespace may not choose what the machine's users may not. */
 const cubic = 'ip route show dev eth0 | while read -r route; do ip route change $route dev eth0 congctl cubic; done';
+
+export async function useCubic(host: ClusterHost): Promise<void> {
+  await host.exec('sh', '-ec', cubic);
+}
 
 interface Subject {
   readonly collective: string;
@@ -64,7 +68,7 @@ export const slowLinks: Figure = {
   async *run(context) {
     await using cluster = await Cluster.start(HOSTS);
     for (const host of cluster.hosts) {
-      await host.exec('sh', '-ec', cubic);
+      await useCubic(host);
       await host.rate(RATE);
     }
     for (const subject of subjects) {
