@@ -9,14 +9,14 @@ import type { Outcome } from '../rig/command.ts';
 const SERVER = 'h5';
 const ranks = ['h1', 'h2', 'h3', 'h4'];
 const words = ['-H', ranks.map((name) => `${name}:1`).join(','), '--collnet-hosts', SERVER, '--device', 'host'];
-const BYTES = 2 ** 21;
+const BYTES = 2 ** 20;
 const IDLE = '--collnet: the ranks reduce without the aggregators: ';
 
 describeIf(clusterUnavailable(), 'four hosts behind slow cables', () => {
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await Cluster.start(5);
-    for (const name of ranks) await cluster.host(name).rate('300mbit');
+    for (const name of ranks) await cluster.host(name).rate('500mbit');
   });
   afterAll(() => cluster[Symbol.asyncDispose]());
 
@@ -55,7 +55,7 @@ describeIf(clusterUnavailable(), 'four hosts behind slow cables', () => {
     expect(fast.isIdle).toBe(false);
     expect(fast.sent).toBeLessThan(1.1);
 
-    await cluster.host(SERVER).rate('300mbit');
+    await cluster.host(SERVER).rate('500mbit');
     await tune();
     const slow = await job();
     expect(slow.isIdle).toBe(true);
