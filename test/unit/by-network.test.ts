@@ -67,14 +67,14 @@ test('nothing is said where no network reduces', () => {
 });
 
 describe('what limits the network', () => {
-  it('is the latency of small operations, and the links of large ones', () => {
+  it('latency limits small operations, and links limit large ones', () => {
     expect(limits(input(4, 4, [other(40_000)]))).toEqual([
       "latency: the two transfers between hosts and the aggregator's messages for 4 members take 82 µs",
       'the link of each host: 64 MiB each way over 300 Mb/s',
     ]);
   });
 
-  it('is the link of the aggregator where it carries most', () => {
+  it('the link of the aggregator limits where it carries most', () => {
     expect(limits(input(4, 4, [other(300)]))).toEqual([
       'the aggregator on h5: 4 hosts send it 64 MiB each over 300 Mb/s',
     ]);
@@ -84,7 +84,7 @@ describe('what limits the network', () => {
     ]);
   });
 
-  it('is the thread of the aggregator, or the cores of the ranks, where links are fast', () => {
+  it('the thread of the aggregator or the cores of the ranks limit where links are fast', () => {
     expect(limits(input(8, 8, [other(400_000)], 100_000))).toEqual([
       'the aggregator on h5: its thread receives, reduces and sends 8 times 64 MiB',
     ]);
@@ -92,7 +92,7 @@ describe('what limits the network', () => {
     expect(limits(input(16, 8, [], 100_000)).at(-1)).toBe('the core of each rank, which sends and receives 32 MiB');
   });
 
-  it('is that of the busiest of several aggregators', () => {
+  it('the busiest of several aggregators limits', () => {
     expect(limits(input(4, 4, [other(300), other(300, 'h6')]))).toEqual([
       'the busiest of 2 aggregators, such as that on h5: 4 hosts send it 64 MiB each over 300 Mb/s',
     ]);
@@ -114,14 +114,14 @@ test('measured times stand beside the predicted ones', () => {
 
 describe('the aggregators that ncclrun plan plans with', () => {
   it.each<[string, Parameters<typeof plannedAggregators>[0], readonly AggregatorPlace[]]>([
-    ['none without an option', { count: null, words: [], hosts: 2 }, []],
-    ['none with --collnet=0', { count: 0, words: ['h5'], hosts: 2 }, []],
+    ['no aggregators without an option', { count: null, words: [], hosts: 2 }, []],
+    ['no aggregators with --collnet=0', { count: 0, words: ['h5'], hosts: 2 }, []],
     ['one on each host with --collnet', { count: 'auto', words: [], hosts: 2 }, [member(0), member(1)]],
     ['on the first hosts with a number', { count: 1, words: [], hosts: 2 }, [member(0)]],
     ['more on the first hosts', { count: 3, words: [], hosts: 2 }, [member(0), member(0), member(1)]],
     ['one on each that is named', { count: null, words: ['host1,h5'], hosts: 2 }, [member(1), other(0)]],
     ['as many as wanted there', { count: 3, words: ['h5', 'host0'], hosts: 2 }, [other(0), other(0), member(0)]],
-  ])('are %s', (_, wanted, expected) => {
+  ])('ncclrun plan plans with %s', (_, wanted, expected) => {
     expect(plannedAggregators(wanted)).toEqual(expected);
   });
 
@@ -129,7 +129,7 @@ describe('the aggregators that ncclrun plan plans with', () => {
     ['host2', 'there is no host2, the plan has host0 to host1'],
     ['h5,,h6', 'a name is empty'],
     ['/none.xml', 'there is no file /none.xml'],
-  ])('are refused on %s', async (word, message) => {
+  ])('ncclrun plan refuses aggregators on %s', async (word, message) => {
     const ask = (): Promise<number> =>
       Promise.resolve(plannedAggregators({ count: null, words: [word], hosts: 2 }).length);
     expect(await refusal(ask)).toContain(message);

@@ -97,7 +97,7 @@ const slow = [
 ];
 
 describe('ncclrun tune', () => {
-  it('measures the variant of the network, and what replaces it where the network does not reduce', () => {
+  it('ncclrun tune measures the variant of the network, and what replaces it where the network does not reduce', () => {
     const { tuning } = planned(input(4, [further]), scratch, {}, true);
     const numbered = tuning.filter(({ upToBytes }) => upToBytes !== null && upToBytes >= NUMBERED_FROM);
     const found = numbered.filter(({ variants }) => variants[0]?.algorithm === 'collnet');
@@ -106,19 +106,19 @@ describe('ncclrun tune', () => {
     ]);
   });
 
-  it('has none of it where no network reduces', () => {
+  it('ncclrun tune measures no such variant where no network reduces', () => {
     const { tuning } = planned(input(4, []), scratch, {}, true);
     expect(tuning.some(({ variants }) => variants.some(({ algorithm }) => algorithm === 'collnet'))).toBe(false);
   });
 
-  it('stores times for who reduced, and for nobody else', () => {
+  it('ncclrun tune stores times for who reduced, and for nobody else', () => {
     const names = [[], [further], [onFirst]].map((aggregators) => keyOf(input(4, aggregators)).between?.reduction);
     expect(names).toEqual([undefined, 'aggregators other 10000', 'aggregators host 0']);
   });
 });
 
 describe('plans with measured times', () => {
-  it('take the network where it was faster, though its link is no faster than those of the hosts by what NICs say', () => {
+  it('a plan takes the network where it was faster, though its link is no faster than those of the hosts by what NICs say', () => {
     const from = input(4, [further]);
     expect(rows(planned(from, join(scratch, 'none')))).not.toContainEqual(expect.stringContaining('collnet'));
     const directory = stored(from, ...slow);
@@ -128,7 +128,7 @@ describe('plans with measured times', () => {
     expect(rows(planned(from, directory, { NCCL_ALGO: 'ring' })).join()).not.toContain('collnet');
   });
 
-  it('take a ring where the network was slower, though the NICs promise the contrary', () => {
+  it('a plan takes a ring where the network was slower, though the NICs promise the contrary', () => {
     const fast: AggregatorPlace = { ...further, speedMbps: 100_000 };
     const from = input(4, [fast]);
     const environment = { NCCL_ALGO: 'ring,collnet' };
@@ -146,7 +146,7 @@ describe('plans with measured times', () => {
     ]);
   });
 
-  it('correct the model by what more hosts took, and by another way of reducing only what the ranks did there', () => {
+  it('a plan corrects the model by what more hosts took, and by another way of reducing only what the ranks did there', () => {
     // A ring of 8 hosts took ten times what the model says: 1.75 bytes of each, of which the NIC carries 1250 in a microsecond.
     const bytes = 2 ** 26;
     const times: [number, number][] = [[bytes, (10 * bytes * 1.75) / 1250]];

@@ -60,12 +60,12 @@ const PLUGIN = { NCCL_COLLNET_ENABLE: '1' };
 
 describe('who reduces', () => {
   it.each<[string, readonly AggregatorPlace[], Environment, NetworkReduction]>([
-    ['nobody without a word of the user', [], {}, NO_REDUCTION],
-    ["a plugin's network where the variable asks for it", [], PLUGIN, { by: 'plugin' }],
-    ['the aggregators of the job', [other(0)], {}, { by: 'aggregators', aggregators: [other(0)] }],
-    ['the aggregators rather than a plugin', [member(1)], PLUGIN, { by: 'aggregators', aggregators: [member(1)] }],
-    ['nobody where the variable forbids it', [other(0)], { NCCL_COLLNET_ENABLE: '0' }, NO_REDUCTION],
-  ])('it is %s', (_, aggregators, environment, expected) => {
+    ['nobody reduces without a word of the user', [], {}, NO_REDUCTION],
+    ["a plugin's network reduces where the variable asks for it", [], PLUGIN, { by: 'plugin' }],
+    ['the aggregators of the job reduce', [other(0)], {}, { by: 'aggregators', aggregators: [other(0)] }],
+    ['the aggregators come before a plugin', [member(1)], PLUGIN, { by: 'aggregators', aggregators: [member(1)] }],
+    ['nobody reduces where the variable forbids it', [other(0)], { NCCL_COLLNET_ENABLE: '0' }, NO_REDUCTION],
+  ])('the planner finds that %s', (_, aggregators, environment, expected) => {
     expect(networkReductionOf(aggregators, environment)).toEqual(expected);
   });
 
@@ -91,7 +91,7 @@ describe('how many groups the busiest aggregator serves', () => {
     [4, 1, 1],
     [2, 2, 3 / 4], // both of two groups at one, or one at each
     [4, 4, 2.125 / 4], // (24·1 + 180·2 + 48·3 + 4·4) ÷ 256
-  ])('of %i groups at %i aggregators it is the part %d', (groups, aggregators, share) => {
+  ])('%i groups at %i aggregators: the busiest one serves the part %d of them', (groups, aggregators, share) => {
     expect(busiestShare(groups, aggregators)).toBeCloseTo(share);
   });
 
@@ -120,17 +120,17 @@ describe('what aggregators load', () => {
     return Math.max(...links.map(({ slowness }) => slowness)) * rate;
   };
 
-  it('the link of a lone one on a further host carries what every host sends', () => {
+  it('the link of a lone aggregator on a further host carries what every host sends', () => {
     expect(carried([other(0)], 4, 4)).toBeCloseTo(4);
     expect(carried([other(0)], 16, 4)).toBeCloseTo(4);
     expect(carried([other(8000)], 4, 4, 1000)).toBeCloseTo(4);
   });
 
-  it('a lone one on a host with ranks spares that host its own contribution', () => {
+  it('a lone aggregator on a host with ranks spares that host its own contribution', () => {
     expect(carried([member(0)], 4, 4)).toBeCloseTo(3);
   });
 
-  it('with one on each host no link carries less than by a ring', () => {
+  it('no link carries less than by a ring with an aggregator on each host', () => {
     for (const hosts of [2, 3, 4, 8]) {
       for (const local of [1, 2, 4, 8, 32])
         expect(carried(onEach(hosts), hosts * local, hosts)).toBeGreaterThanOrEqual((2 * (hosts - 1)) / hosts);
@@ -139,12 +139,12 @@ describe('what aggregators load', () => {
     expect(carried(onEach(4), 40_000, 4)).toBeCloseTo(1.5, 1);
   });
 
-  it('several on one host share its link, and no more than everything goes there', () => {
+  it('several aggregators on one host share its link, and no more than everything goes there', () => {
     expect(carried([other(0), other(0)], 4, 4)).toBeCloseTo(4);
     expect(carried([other(0), other(0)], 16, 4)).toBeCloseTo(4);
   });
 
-  it('the thread of one moves the contributions of all hosts, in turn with the ranks of its host', () => {
+  it('the thread of an aggregator moves the contributions of all hosts, in turn with the ranks of its host', () => {
     const alone = 4 / AGGREGATOR_COSTS.bytesPerMicrosecond;
     expect(threadSlowness(other(0), 3)).toBeCloseTo(alone);
     expect(threadSlowness(member(0), 3)).toBeCloseTo(3 * alone);
@@ -193,12 +193,12 @@ describe('large operations', () => {
     [4, 0.667],
     [8, 0.571],
     [11, 0.55],
-  ])('of %i hosts take %d of the time by a ring: n ÷ (2(n-1))', (hosts, expected) => {
+  ])('%i hosts take %d of the time by a ring, which is n ÷ (2(n-1))', (hosts, expected) => {
     expect(ratio(hosts, { by: 'plugin' })).toBeCloseTo(expected, 3);
     expect(ratio(hosts, { by: 'aggregators', aggregators: [other(40_000)] })).toBeCloseTo(expected, 3);
   });
 
-  it('take longer through one aggregator whose link is like those of the hosts: n ÷ (2(n-1)/n)', () => {
+  it('one aggregator whose link is like those of the hosts takes n² ÷ (2(n-1)) of the time by a ring', () => {
     expect(ratio(4, { by: 'aggregators', aggregators: [other(SLOW_MBPS)] })).toBeCloseTo(4 / 1.5);
     expect(ratio(4, { by: 'aggregators', aggregators: [other(0)] })).toBeCloseTo(4 / 1.5);
   });
@@ -206,7 +206,7 @@ describe('large operations', () => {
 
 describe('the sizes of which a plan takes it', () => {
   // Links of 300 Mb/s: 37.5 bytes per microsecond. One-shot: 2 + 18 + 2·5 = 30 µs and 3 bytes of each; two-shot: 2 + 2·18 + 2·2·5 = 58 µs and 1.5.
-  it('begin where the bytes that it saves cost more than its messages', () => {
+  it('a plan takes the network from where the bytes that it saves cost more than its messages', () => {
     // 2 + 2·18 + 4·11 = 82 µs and 1 byte of each: (82 - 58) · 37.5 ÷ 0.5 = 1800.
     expect(rows(input(4, 4, [other(40_000)]))).toEqual([
       '700 directOneShot',
@@ -221,7 +221,7 @@ describe('the sizes of which a plan takes it', () => {
     ]);
   });
 
-  it('are none where the aggregator has to get everything over one slow link', () => {
+  it('a plan takes no aggregator that gets everything over one slow link', () => {
     const alone = rows(input(4, 4, []));
     expect(alone).toEqual(['700 directOneShot', 'null directTwoShot']);
     for (const aggregators of [[other(SLOW_MBPS)], [other(0)], [member(0)], onEach(4)])
@@ -229,13 +229,13 @@ describe('the sizes of which a plan takes it', () => {
     expect(rows(input(4, 4, [other(40_000)]), { NCCL_COLLNET_ENABLE: '0' })).toEqual(alone);
   });
 
-  it('are none where a fast aggregator is one of several, and groups might choose a slow one', () => {
+  it('a plan takes no fast aggregator beside a slow one that groups might choose', () => {
     expect(rows(input(4, 4, [other(40_000), { place: 'other', name: 'h6', speedMbps: SLOW_MBPS }]))).toEqual(
       rows(input(4, 4, [])),
     );
   });
 
-  it('are none between two hosts, which gain nothing, nor where the hosts have unlike numbers of ranks', () => {
+  it('a plan takes no network for two hosts, which gain nothing, nor for hosts with unlike numbers of ranks', () => {
     for (const [ranks, hosts] of [
       [2, 2],
       [5, 4],
@@ -243,43 +243,47 @@ describe('the sizes of which a plan takes it', () => {
       expect(rows(input(ranks, hosts, [other(40_000)]))).toEqual(rows(input(ranks, hosts, [])));
   });
 
-  it.each(['collnet', 'CollNetDirect', 'ring;allreduce:collnet'])('are all with NCCL_ALGO=%s', (wish) => {
-    expect(rows(input(4, 4, [other(SLOW_MBPS)]), { NCCL_ALGO: wish })).toEqual([
-      '700 collnet | directOneShot',
-      'null collnet | directTwoShot',
-    ]);
-  });
+  it.each(['collnet', 'CollNetDirect', 'ring;allreduce:collnet'])(
+    'a plan takes the network for all sizes with NCCL_ALGO=%s',
+    (wish) => {
+      expect(rows(input(4, 4, [other(SLOW_MBPS)]), { NCCL_ALGO: wish })).toEqual([
+        '700 collnet | directOneShot',
+        'null collnet | directTwoShot',
+      ]);
+    },
+  );
 
-  it('are compared with what NCCL_ALGO names beside it', () => {
+  it('a plan compares the network with what NCCL_ALGO names beside it', () => {
     // A ring: 2 + 6·18 = 110 µs and 1.5 bytes of each, so the network is faster always.
     expect(rows(input(4, 4, [other(40_000)]), { NCCL_ALGO: 'ring,collnet' })).toEqual(['null collnet | ring']);
     expect(rows(input(4, 4, [other(40_000)]), { NCCL_ALGO: '^collnet' })).toEqual(rows(input(4, 4, [])));
     expect(rows(input(4, 4, [other(40_000)]), { NCCL_ALGO: 'ring' })).toEqual(['null ring']);
   });
 
-  it('are none with a protocol that it does not have', () => {
+  it('a plan takes no network with a protocol that it does not have', () => {
     expect(rows(input(4, 4, [other(40_000)]), { NCCL_PROTO: 'LL' })).toEqual(
       rows(input(4, 4, []), { NCCL_PROTO: 'LL' }),
     );
   });
 
-  it('are of all-reduces alone', () => {
+  it('a plan takes the network for all-reduces alone', () => {
     const { tuning } = new Planner(null, PLUGIN).plan(input(8, 8, []), true);
     const reduced = tuning.filter(({ variants }) => variants.some(({ algorithm }) => algorithm === 'collnet'));
     expect(new Set(reduced.map(({ collective }) => collective))).toEqual(new Set(['allReduce']));
   });
 });
 
+/** What the planner says of idle aggregators. */
+function said(planned: PlanInput, environment: Environment = {}, wholeJob = true): string[] {
+  const sentences: string[] = [];
+  new Planner(null, environment, undefined, (sentence) => sentences.push(sentence)).plan(planned, wholeJob);
+  return sentences;
+}
+
 describe('a job whose aggregators stay idle', () => {
-  /** What the planner says of it. */
-  function said(planned: PlanInput, environment: Environment = {}, wholeJob = true): string[] {
-    const sentences: string[] = [];
-    new Planner(null, environment, undefined, (sentence) => sentences.push(sentence)).plan(planned, wholeJob);
-    return sentences;
-  }
   const IDLE = '--collnet: the ranks reduce without the aggregators: ';
 
-  it('learns what limits them', () => {
+  it('a job with idle aggregators learns what limits them', () => {
     expect(said(input(4, 4, [other(SLOW_MBPS)]))).toEqual([
       `${IDLE}through them 64 MiB would take 7160 ms instead of 2680 (the aggregator on h5: 4 hosts send it 64 MiB each over ` +
         '300 Mb/s); NCCL_ALGO=collnet uses them all the same',
@@ -289,14 +293,14 @@ describe('a job whose aggregators stay idle', () => {
     expect(said(input(4, 4, onEach(4)))).toEqual([expect.stringContaining(busiest)]);
   });
 
-  it('learns that it forbade them, or that they cannot serve it', () => {
+  it('a job with idle aggregators learns that it forbade them, or that they cannot serve it', () => {
     expect(said(input(4, 4, [other(40_000)]), { NCCL_ALGO: 'ring' })).toEqual([
       `${IDLE}NCCL_ALGO or NCCL_PROTO asks for others`,
     ]);
     expect(said(input(5, 4, [other(40_000)]))).toEqual([`${IDLE}the hosts have unlike numbers of ranks`]);
   });
 
-  it('learns nothing where they are used, where there are none, and of communicators of some ranks', () => {
+  it('a job learns nothing where its aggregators are used, where there are none, and of communicators of some ranks', () => {
     expect(said(input(4, 4, [other(40_000)]))).toEqual([]);
     expect(said(input(4, 4, []))).toEqual([]);
     expect(said(input(4, 4, [other(40_000)]), { NCCL_COLLNET_ENABLE: '0' })).toEqual([]);
