@@ -53,6 +53,16 @@ describeIf(slurmUnavailable(), 'a job in a Slurm allocation', () => {
     expect({ status, right: stdout.includes('every element is 6') }).toEqual({ status: 0, right: true });
   });
 
+  it('an aggregator runs on the host of the allocation that has no ranks', async () => {
+    const words = ['-n', '2', '-N', '1', '-v', '--collnet', join(repository, 'examples/all-reduce.ts')];
+    const { status, stdout, stderr } = await salloc(['--nodes=3'], ...words);
+    expect({ status, right: stdout.includes('every element is 3') }, stderr).toEqual({ status: 0, right: true });
+    expect(stderr).toMatch(/: 1 aggregator: 10\.77\.0\.13 port [0-9]+\n/u);
+    for (const name of ['h1', 'h2', 'h3']) await onlySlurm(name);
+    const other = await salloc(['--nodelist=h1,h2'], '--collnet-hosts', 'h3', 'true');
+    expect(other).toMatchObject({ status: 2, stderr: expect.stringContaining('h3 is not in the Slurm allocation') });
+  });
+
   it('-H selects hosts of the allocation and rejects others', async () => {
     const picked = await salloc(['--nodes=2', '--ntasks=4'], '-H', 'h2', '--tag-output=none', 'hostname');
     expect(picked).toMatchObject({ status: 0, stdout: 'h2\n' });
