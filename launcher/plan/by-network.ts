@@ -20,7 +20,7 @@ export interface ByNetworkView {
   readonly ranges: readonly RangeView[];
 }
 
-export interface AggregatorView {
+interface AggregatorView {
   readonly host: string;
   /** Of its NIC; null: unknown. */
   readonly speedMbps: number | null;

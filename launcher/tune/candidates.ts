@@ -7,17 +7,20 @@ import { Planner } from '../../control/planner/planner.ts';
 import { gpuElements } from '../../control/topology/used-gpus.ts';
 import { collectiveOfWord } from '../cli/collectives.ts';
 import type { CollectiveWord } from '../../control/collectives.ts';
-import { inputOf, processorsInput, UNKNOWN_HOST } from '../plan/engine.ts';
+import { aggregatorsAt, inputOf, processorsInput, UNKNOWN_HOST } from '../plan/engine.ts';
 import { localTables, localTopology, mostVisibleGpus } from '../local/host.ts';
 
-/** `hosts`: that this machine plays; `device`: --device. */
-export async function candidatesText(
-  ranks: number,
-  hosts: number,
-  device: string,
-  collectives: readonly CollectiveWord[],
-): Promise<string> {
-  const { tuning, device: found } = await measuringPlan(ranks, hosts, device);
+interface MeasuredRanks {
+  readonly ranks: number;
+  /** That this machine plays. */
+  readonly hosts: number;
+  readonly hasAggregators: boolean;
+  /** --device */
+  readonly device: string;
+}
+
+export async function candidatesText(measured: MeasuredRanks, collectives: readonly CollectiveWord[]): Promise<string> {
+  const { tuning, device: found } = await measuringPlan(measured);
   const counts = collectives.map((word) => {
     const name = collectiveOfWord(word);
     const variants = tuning.filter(
@@ -28,14 +31,16 @@ export async function candidatesText(
   return `variants device ${found}: ${counts.join(', ')}\n`;
 }
 
-async function measuringPlan(ranks: number, hosts: number, device: string): Promise<CommPlan> {
+async function measuringPlan({ ranks, hosts, hasAggregators, device }: MeasuredRanks): Promise<CommPlan> {
   const environment = { ...process.env, NCCLRUN_TUNE: 'measure' };
   const tables = await localTables(environment, { used: () => undefined, problem: () => undefined });
   const isOnHost = device === 'host' || (await mostVisibleGpus()) < ranks;
   const system = isOnHost ? null : (await localTopology()).system;
   if (system === null || gpuElements(system).length < ranks || ranks % hosts !== 0) {
     const known = { ...UNKNOWN_HOST, isOneMachine: hosts > 1, cores: availableParallelism() };
-    return new Planner(null, environment).plan(processorsInput(ranks, hosts, known, tables), true);
+    // What is measured does not depend on where they run.
+    const aggregators = aggregatorsAt(hasAggregators ? [{ place: 'member', host: 0 }] : []);
+    return new Planner(null, environment).plan({ ...processorsInput(ranks, hosts, known, tables), aggregators }, true);
   }
   const { cluster } = planCluster([{ system, hosts, ranksPerHost: ranks / hosts }]);
   const onGpus = { ...environment, NCCLRUN_DEVICE: 'cuda' };

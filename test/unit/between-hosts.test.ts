@@ -118,6 +118,7 @@ describe('terms of the model', () => {
     speedMbps: 25_000,
     isOneMachine: false,
     reduction: NO_REDUCTION,
+    socketMbps: 25_000,
   };
   const extent = { ranks: 4, hosts: 2 };
 
@@ -137,6 +138,17 @@ describe('terms of the model', () => {
       termsOf('cuda', { nicRate: 100, linkRate: 100 }, { ...options, network: null }),
     );
     expect(slow?.bytesPerMicrosecond).toBe(100);
+  });
+
+  it('ranks reach aggregators by a single NIC, over sockets', () => {
+    const linkRate = (facts: Partial<typeof network>): number | null =>
+      termsOf('host', { nicRate: 800, linkRate: 400 }, { ...options, network: { ...network, ...facts } }).linkRate;
+    expect(linkRate({})).toBe(3125);
+    expect(linkRate({ socketMbps: 0 })).toBe(400);
+    expect(linkRate({ name: 'IB', speedMbps: 400_000 })).toBe(3125);
+    expect(linkRate({ name: 'IB', speedMbps: 400_000, socketMbps: 0 })).toBe(1250); // a NIC of 10 Gb/s, as NCCL assumes
+    expect(linkRate({ isOneMachine: true })).toBeNull();
+    expect(termsOf('host', { nicRate: 800, linkRate: 400 }, { ...options, network: null }).linkRate).toBe(400);
   });
 
   it('corrections and shared cores change the predicted time', () => {

@@ -157,6 +157,7 @@ describe('what aggregators load', () => {
       socketThreads: 0,
       rails: 2,
       speedMbps: SLOW_MBPS,
+      socketMbps: SLOW_MBPS,
       isOneMachine: false,
     };
     const bytes = (reduction: NetworkReduction): number | undefined => {
@@ -179,6 +180,7 @@ const ratio = (hosts: number, reduction: NetworkReduction): number => {
     socketThreads: 0,
     rails: 1,
     speedMbps: SLOW_MBPS,
+    socketMbps: SLOW_MBPS,
     isOneMachine: false,
   };
   const between = termsOf('host', UNKNOWN_RATES, { ...options, network: { ...network, reduction } });

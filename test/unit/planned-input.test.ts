@@ -101,6 +101,8 @@ describe('the input of a plan', () => {
   });
 });
 
+const onProcessors = (hosts: number) => ({ ranks: 4, hosts, hasAggregators: false, device: 'host' });
+
 test('the variants of each collective are counted', async () => {
   vi.stubEnv('XDG_CACHE_HOME', directory);
   const environment = { ...process.env, NCCLRUN_TUNE: 'measure' };
@@ -111,12 +113,17 @@ test('the variants of each collective are counted', async () => {
     tuning.filter(({ collective, upToBytes }) => collective === name && (upToBytes ?? 0) >= 2 ** 40).length;
   const counts = ['allReduce', 'broadcast'].map(countOf);
   expect(Math.min(...counts)).toBeGreaterThan(1);
-  expect(await candidatesText(4, 1, 'host', ['all_reduce', 'broadcast'])).toBe(
+  expect(await candidatesText(onProcessors(1), ['all_reduce', 'broadcast'])).toBe(
     `variants device host: all_reduce ${counts[0]}, broadcast ${counts[1]}\n`,
   );
   // Between hosts there are rails too, and no protocol LL.
-  expect(await candidatesText(4, 2, 'host', ['all_reduce'])).toMatch(/^variants device host: all_reduce [1-9]\d*\n$/u);
-  expect(await candidatesText(100, 1, 'auto', ['all_reduce'])).toMatch(
+  const between = await candidatesText(onProcessors(2), ['all_reduce']);
+  const [, own = ''] = /^variants device host: all_reduce ([1-9]\d*)\n$/u.exec(between) ?? [];
+  // Aggregators are one more variant.
+  expect(await candidatesText({ ...onProcessors(2), hasAggregators: true }, ['all_reduce'])).toBe(
+    `variants device host: all_reduce ${Number(own) + 1}\n`,
+  );
+  expect(await candidatesText({ ...onProcessors(1), ranks: 100, device: 'auto' }, ['all_reduce'])).toMatch(
     /^variants device host: all_reduce [1-9]\d*\n$/u,
   );
 });

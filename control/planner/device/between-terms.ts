@@ -1,5 +1,6 @@
 /** How ranks of several hosts reach each other, for the model: what the network and the hosts are known to carry. */
 import type { DeviceName } from '../../plan/types.ts';
+import { UNKNOWN_NET_MEGABITS } from '../machine/constants.ts';
 import { SOCKETS } from '../network/network.ts';
 import type { NetworkFacts } from '../network/network.ts';
 import { NO_REDUCTION } from '../input/network-reduction.ts';
@@ -32,8 +33,8 @@ export function termsOf(
     costs: device === 'cuda' ? GPU_COSTS : HOST_COSTS,
     llCosts: device === 'cuda' && (network === null || network.name === SOCKETS) ? GPU_LL_COSTS : null,
     corrections,
-    nicRate: rateOf(topology.nicRate, network?.rails ?? 1, network),
-    linkRate: rateOf(topology.linkRate, 1, network),
+    nicRate: nicRateOf(topology.nicRate, network),
+    linkRate: linkRateOf(topology.linkRate, network),
     reduction: network?.reduction ?? NO_REDUCTION,
     load: Math.max(1, load),
     channels,
@@ -44,9 +45,16 @@ export function termsOf(
 /** Bits of a byte: Mbit/s are so many times bytes per microsecond. */
 const BITS = 8;
 
-/** Of so many NICs. */
-function rateOf(ofTopology: number | null, nics: number, network: NetworkFacts | null): number | null {
+function nicRateOf(nicRate: number | null, network: NetworkFacts | null): number | null {
   if (network?.isOneMachine === true) return null;
-  if (network !== null && network.speedMbps > 0) return (nics * network.speedMbps) / BITS;
-  return ofTopology;
+  if (network !== null && network.speedMbps > 0) return (network.rails * network.speedMbps) / BITS;
+  return nicRate;
+}
+
+/** Of a NIC that is unknown beside faster ones of another network, as little as NCCL takes it for. */
+function linkRateOf(linkRate: number | null, network: NetworkFacts | null): number | null {
+  if (network === null) return linkRate;
+  if (network.isOneMachine) return null;
+  if (network.socketMbps > 0) return network.socketMbps / BITS;
+  return network.name === SOCKETS ? linkRate : UNKNOWN_NET_MEGABITS / BITS;
 }

@@ -26,7 +26,7 @@ interface Aggregators<Host> {
 }
 
 /** A host of the job. */
-export interface JobHost {
+interface JobHost {
   /** Among those with ranks; null: it has none. */
   readonly index: number | null;
   readonly name: string;

@@ -11,6 +11,7 @@ import { networkReductionOf } from '../input/network-reduction.ts';
 import type { AggregatorPlace, NetworkReduction } from '../input/network-reduction.ts';
 import type { Environment } from '../input/variables.ts';
 import { valueOf } from '../input/variables.ts';
+import { withoutScope } from './addresses.ts';
 import { chooseNics } from './nics.ts';
 import { unknownGpuNics } from './unknown-gpu-nics.ts';
 import type { GpuNic } from '../../plan/gpu-nics.ts';
@@ -41,6 +42,8 @@ export interface NetworkFacts extends PlanNetwork {
   /** One machine plays all hosts. */
   readonly isOneMachine: boolean;
   readonly reduction: NetworkReduction;
+  /** Of the slowest NIC by which ranks reach aggregators: by sockets, whatever the network; 0: unknown. */
+  readonly socketMbps: number;
 }
 
 /** Of one host: ranks that reach each other by sockets do so by its loopback. */
@@ -85,7 +88,13 @@ export function networkFacts(input: PlanInput, { nics, backend }: NicsBetween, e
     speedMbps: facts.speedMbps,
     isOneMachine: (nics[0] ?? []).every((first, rail) => nics.every((own) => own[rail]?.address === first.address)),
     reduction: networkReductionOf(placesOf(input), environment),
+    socketMbps: Math.min(...input.hosts.map(socketSpeedOf)),
   };
+}
+
+/** Of the NIC that the host is reached by. */
+function socketSpeedOf({ address, nics = [] }: PlanInput['hosts'][number]): number {
+  return nics.find((nic) => withoutScope(nic.address) === withoutScope(address))?.speedMbps ?? 0;
 }
 
 function placesOf({ aggregators }: PlanInput): AggregatorPlace[] {

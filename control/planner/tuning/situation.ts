@@ -35,7 +35,7 @@ export interface BetweenTerms {
   readonly corrections: Corrections;
   /** Bytes per microsecond of each host's NICs together; null: unknown, or one machine plays the hosts. */
   readonly nicRate: number | null;
-  /** The same of a single one of them. */
+  /** The same of the one by which ranks reach aggregators. */
   readonly linkRate: number | null;
   readonly reduction: NetworkReduction;
   /** Ranks that share a core; at least 1. */

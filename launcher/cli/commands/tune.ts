@@ -78,11 +78,17 @@ function reporterFor(inner: Reporter, json: boolean, { output, ...limits }: Stor
 /** Who would run where and, of this machine, how many variants would be measured. */
 async function dryRun(settings: Settings<JobOptionName | TuneOptionName>, request: JobRequest): Promise<number> {
   const status = await (await import('./dry-run.ts')).printDryRun(settings, request);
-  const { hosts, ranks } = (await import('../dry-run.ts')).dryRun(request, []);
+  const { hosts, ranks, aggregators = [] } = (await import('../dry-run.ts')).dryRun(request, []);
   const isHere = (request.simulated ?? null) !== null || (hosts.length === 1 && hosts.every(({ local }) => local));
   if (settings.flag('json') || !isHere || ranks === null || ranks.length < 2) return status;
   const collectives = collectiveWords(settings.list('collective'));
-  const text = await candidatesText(ranks.length, hosts.length, settings.text('device'), collectives);
+  const measured = {
+    ranks: ranks.length,
+    hosts: hosts.length,
+    hasAggregators: aggregators.length > 0,
+    device: settings.text('device'),
+  };
+  const text = await candidatesText(measured, collectives);
   await standardStreams().stdout.print(text);
   return status;
 }
