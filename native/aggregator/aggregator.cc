@@ -9,8 +9,26 @@
 
 #include "base/debug.h"
 #include "base/thread.h"
+#include "net/socket/socket_connector.h"
 
 namespace ncclrun::aggregator {
+namespace {
+
+// Connects to other aggregators from the network's device.
+Dial dialFrom(const std::shared_ptr<net::SocketNetwork>& network) {
+  return [network](const net::ListenerAddress& where) -> Connecting {
+    return [network, connector = std::make_shared<net::SocketConnector>(*network, 0, where)](Descriptor& out) {
+      std::vector<Descriptor> sockets;
+      NCCLRUN_TRY(connector->connectSockets(sockets));
+      if (sockets.empty()) return Status{};
+      network->unwatch(sockets.front().get());
+      out = std::move(sockets.front());
+      return Status{};
+    };
+  };
+}
+
+}  // namespace
 
 Status Aggregator::make(const AggregatorConfig& config, std::unique_ptr<Aggregator>& out) {
   std::unique_ptr<Aggregator> made(new Aggregator);
@@ -21,11 +39,18 @@ Status Aggregator::make(const AggregatorConfig& config, std::unique_ptr<Aggregat
   made->acceptor_ = net::Acceptor::of(*address, why);
   if (made->acceptor_ == nullptr) return why;
   made->listener_ = made->acceptor_->open(config.token, [] {});
-  NCCLRUN_TRY(Server::make(config.limits, made->server_));
+  net::SocketConfig sockets;
+  sockets.devices = {{.interface = {}, .address = config.address}};
+  sockets.token = config.token;
+  std::unique_ptr<net::SocketNetwork> network;
+  NCCLRUN_TRY(net::SocketNetwork::make(std::move(sockets), network));
+  made->upwards_ = std::move(network);
+  NCCLRUN_TRY(Server::make(config.limits, dialFrom(made->upwards_), made->server_));
   made->stop_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->stop_.valid()) return {ncclSystemError, std::string("the aggregator: eventfd: ") + std::strerror(errno)};
   NCCLRUN_TRY(made->server_->watch(made->stop_.get()));
   NCCLRUN_TRY(made->server_->watch(made->acceptor_->eventDescriptor()));
+  NCCLRUN_TRY(made->server_->watch(made->upwards_->eventDescriptor()));
   try {
     made->thread_ = startThread("ncclrun-reduce", [aggregator = made.get()] { aggregator->serve(); });
   } catch (const std::system_error& refused) {
@@ -56,6 +81,7 @@ void Aggregator::serve() {
   uint64_t stops = 0;
   while (read(stop_.get(), &stops, sizeof stops) < 0) {
     acceptAll();
+    upwards_->clearEvents();
     if (const Status status = server_->poll(-1); !status.ok()) return logWarning(status.sentence);
   }
 }

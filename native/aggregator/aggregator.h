@@ -9,6 +9,7 @@
 #include "aggregator/server.h"
 #include "net/net.h"
 #include "net/socket/acceptor.h"
+#include "net/socket/socket_network.h"
 
 namespace ncclrun::aggregator {
 
@@ -37,6 +38,7 @@ class Aggregator {
 
   std::shared_ptr<net::Acceptor> acceptor_;
   uint64_t listener_ = 0;
+  std::shared_ptr<net::SocketNetwork> upwards_;  // to the parents in trees of aggregators
   std::unique_ptr<Server> server_;
   Descriptor stop_;
   std::thread thread_;

@@ -44,4 +44,9 @@ std::string FrameReader::whyClosed() const {
   return error_ == 0 ? "it has closed the connection, or its process has ended" : std::strerror(error_);
 }
 
+Status failureOf(const FrameHeader& header, std::span<const char> sentence) {
+  const bool isKnown = header.result > ncclSuccess && header.result < ncclInProgress;
+  return {isKnown ? ncclResult_t(header.result) : ncclInternalError, std::string(sentence.begin(), sentence.end())};
+}
+
 }  // namespace ncclrun::aggregator

@@ -1,8 +1,10 @@
 // Reads frames from a socket: of each its header, then its payload into the memory that the caller names.
 #pragma once
+#include <span>
 #include <string>
 
 #include "aggregator/wire.h"
+#include "base/error.h"
 
 namespace ncclrun::aggregator {
 
@@ -30,5 +32,8 @@ class FrameReader {
   size_t left_ = 0;
   int error_ = 0;  // errno; 0: the other side has closed the connection
 };
+
+// The error that a frame `failed` brings.
+Status failureOf(const FrameHeader& header, std::span<const char> sentence);
 
 }  // namespace ncclrun::aggregator

@@ -47,8 +47,9 @@ struct Raw {
   Raw& addJoin(uint32_t rank, uint32_t size, uint32_t version = ncclrun::aggregator::kProtocolVersion) {
     Join join;
     join.version = version;
-    join.rank = rank;
-    join.size = size;
+    join.child = rank;
+    join.members = size;
+    join.fanIn = ncclrun::aggregator::kMaxMembers;
     return add(frame(FrameKind::join, sizeof join), std::string(reinterpret_cast<const char*>(&join), sizeof join));
   }
   // All at once, and serves it.
@@ -96,7 +97,7 @@ struct Raw {
 struct Two {
   std::unique_ptr<Server> server = [] {
     std::unique_ptr<Server> made;
-    EXPECT(Server::make({}, made).ok());
+    EXPECT(Server::make({}, nullptr, made).ok());
     return made;
   }();
   Raw first{*server}, second{*server};
@@ -207,10 +208,12 @@ void joinsThatMakeNoSenseAreNotAnswered() {
     two.first.expectClosed();
     EXPECT(two.server->figures().groups == 0);
   };
-  refuse(2, 2, 1);
-  refuse(0, 0, 1);
-  refuse(0, 1025, 1);
-  refuse(0, 2, 2);
+  using ncclrun::aggregator::kMaxMembers, ncclrun::aggregator::kProtocolVersion;
+  refuse(2, 2, kProtocolVersion);
+  refuse(0, 0, kProtocolVersion);
+  refuse(0, kMaxMembers + 1, kProtocolVersion);
+  refuse(0, 2, kProtocolVersion - 1);
+  refuse(0, 2, kProtocolVersion + 1);
 }
 
 }  // namespace

@@ -98,16 +98,16 @@ class AdaptedCollective final : public AdaptedTable<V, abi::CollectiveTable<V>, 
 };
 
 template <int V>
-std::unique_ptr<CollectiveCalls> adaptFrom(int version, void* table) {
+std::unique_ptr<CollectiveCalls> adaptCollectiveFrom(int version, void* table) {
   if (version == V) return std::make_unique<AdaptedCollective<V>>(static_cast<abi::CollectiveTable<V>*>(table));
-  if constexpr (V < abi::kNewest) return adaptFrom<V + 1>(version, table);
+  if constexpr (V < abi::kNewest) return adaptCollectiveFrom<V + 1>(version, table);
   return nullptr;
 }
 
 }  // namespace
 
 std::unique_ptr<CollectiveCalls> adaptCollective(int version, void* table) {
-  return adaptFrom<abi::kOldest>(version, table);
+  return adaptCollectiveFrom<abi::kOldest>(version, table);
 }
 
 }  // namespace ncclrun::net::plugin
