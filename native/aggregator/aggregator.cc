@@ -38,7 +38,9 @@ Status Aggregator::make(const AggregatorConfig& config, std::unique_ptr<Aggregat
   Status why;
   made->acceptor_ = net::Acceptor::of(*address, why);
   if (made->acceptor_ == nullptr) return why;
-  made->listener_ = made->acceptor_->open(config.token, [] {});
+  made->wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made->wake_.valid()) return {ncclSystemError, std::string("the aggregator: eventfd: ") + std::strerror(errno)};
+  made->listener_ = made->acceptor_->open(config.token, [aggregator = made.get()] { aggregator->wake(); });
   net::SocketConfig sockets;
   sockets.devices = {{.interface = {}, .address = config.address}};
   sockets.token = config.token;
@@ -46,11 +48,11 @@ Status Aggregator::make(const AggregatorConfig& config, std::unique_ptr<Aggregat
   NCCLRUN_TRY(net::SocketNetwork::make(std::move(sockets), network));
   made->upwards_ = std::move(network);
   NCCLRUN_TRY(Server::make(config.limits, dialFrom(made->upwards_), made->server_));
-  made->stop_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!made->stop_.valid()) return {ncclSystemError, std::string("the aggregator: eventfd: ") + std::strerror(errno)};
-  NCCLRUN_TRY(made->server_->watch(made->stop_.get()));
-  NCCLRUN_TRY(made->server_->watch(made->acceptor_->eventDescriptor()));
-  NCCLRUN_TRY(made->server_->watch(made->upwards_->eventDescriptor()));
+  const auto accepts = [aggregator = made.get()] { aggregator->acceptAll(); };
+  NCCLRUN_TRY(made->server_->watch(made->wake_.get(), accepts));
+  NCCLRUN_TRY(made->server_->watch(made->acceptor_->eventDescriptor(), accepts));
+  NCCLRUN_TRY(made->server_->watch(made->upwards_->eventDescriptor(),
+                                   [network = made->upwards_.get()] { network->clearEvents(); }));
   try {
     made->thread_ = startThread("ncclrun-reduce", [aggregator = made.get()] { aggregator->serve(); });
   } catch (const std::system_error& refused) {
@@ -62,26 +64,30 @@ Status Aggregator::make(const AggregatorConfig& config, std::unique_ptr<Aggregat
 
 Aggregator::~Aggregator() {
   if (thread_.joinable()) {
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof one);
+    isStopped_ = true;
+    wake();
     thread_.join();
   }
   if (acceptor_ != nullptr) acceptor_->close(listener_);
 }
 
+void Aggregator::wake() const {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
+}
+
 net::Handle Aggregator::handle() const { return net::encodeHandle({acceptor_->address(), listener_}); }
 
 void Aggregator::acceptAll() {
+  uint64_t wakes = 0;
+  [[maybe_unused]] const ssize_t got = read(wake_.get(), &wakes, sizeof wakes);
   std::vector<net::AcceptedSocket> arrived;
   if (const Status status = acceptor_->poll(listener_, arrived); !status.ok()) logWarning(status.sentence);
   for (net::AcceptedSocket& socket : arrived) server_->adopt(std::move(socket.descriptor), std::move(socket.peer));
 }
 
 void Aggregator::serve() {
-  uint64_t stops = 0;
-  while (read(stop_.get(), &stops, sizeof stops) < 0) {
-    acceptAll();
-    upwards_->clearEvents();
+  while (!isStopped_) {
     if (const Status status = server_->poll(-1); !status.ok()) return logWarning(status.sentence);
   }
 }

@@ -35,12 +35,14 @@ class Aggregator {
   Aggregator() = default;
   void serve();
   void acceptAll();
+  void wake() const;
 
   std::shared_ptr<net::Acceptor> acceptor_;
   uint64_t listener_ = 0;
   std::shared_ptr<net::SocketNetwork> upwards_;  // to the parents in trees of aggregators
   std::unique_ptr<Server> server_;
-  Descriptor stop_;
+  Descriptor wake_;  // the thread, to accept what another listener's poll has found, or to end
+  std::atomic<bool> isStopped_{false};
   std::thread thread_;
 };
 

@@ -10,6 +10,8 @@
 namespace ncclrun::aggregator {
 namespace {
 
+// Smaller results wait for those that are made of the same read: one call of the system for all of them.
+constexpr uint32_t kSentAtOnce = 16 << 10;
 constexpr uint64_t kLaterByLevel = 250'000'000;  // ns
 
 // Whether the chunk of two members is the same one of the same collective.
@@ -63,7 +65,8 @@ std::string Group::missingRanks() const {
 
 void Group::queue(Member& member, const FrameHeader& header, const std::byte* payload,
                   std::shared_ptr<const void> owner) {
-  member.send(header, payload, std::move(owner));
+  member.writer.queue(header, payload, std::move(owner));
+  if (header.bytes >= kSentAtOnce) member.writer.flush(member.socket.get());
   changed_.push_back(&member);
 }
 

@@ -40,6 +40,11 @@ Status Server::make(const ServerLimits& limits, Dial dial, std::unique_ptr<Serve
 
 Server::~Server() = default;
 
+Status Server::watch(int descriptor, std::function<void()> isReadable) {
+  watched_[descriptor] = std::move(isReadable);
+  return watch(descriptor);
+}
+
 Status Server::watch(int descriptor) {
   epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
   return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0 ? Status{} : cannotServe("epoll_ctl");
@@ -70,7 +75,10 @@ void Server::setInterest(Member& member) {
 }
 
 void Server::settle(Group& group) {
-  for (Member* const member : group.takeChanged()) setInterest(*member);
+  for (Member* const member : group.takeChanged()) {
+    member->writer.flush(member->socket.get());  // that a connection has ended is seen when it is read
+    setInterest(*member);
+  }
   if (Parent* const parent = group.parent(); parent != nullptr && parent->socket.valid()) setInterest(*parent, EPOLLIN);
 }
 
@@ -115,7 +123,6 @@ void Server::join(Member& member) {
   }
   member.group = group;
   group->join(member);
-  settle(*group);
 }
 
 // Bytes that the payload of a frame may have; none for one that may not come.
@@ -159,7 +166,6 @@ void Server::handleHeader(Member& member) {
   } else if (header.kind == FrameKind::joined) {
     member.group->ready(member);
   }
-  if (member.group != nullptr) settle(*member.group);
 }
 
 void Server::handlePayload(Member& member) {
@@ -173,19 +179,16 @@ void Server::handlePayload(Member& member) {
   } else {
     member.group->complete(member);
   }
-  settle(*member.group);
 }
 
-// The member is gone afterwards if its connection has ended.
-void Server::read(Member& member) {
-  member.heardAt = nowNanoseconds();
-  for (int frames = 0;
-       (frames < kFramesPerTurn || member.reader.hasHeader()) && !member.isPaused && !member.isBroken;) {
-    switch (member.reader.step(member.socket.get())) {
+// False: the connection has ended.
+bool Server::readFrames(Member& member) {
+  for (int frames = 0; !member.isPaused && !member.isBroken;) {
+    switch (member.reader.step(member.socket.get(), frames < kFramesPerTurn)) {
       case FrameReader::Step::nothing:
-        return;
+        return true;
       case FrameReader::Step::closed:
-        return end(member, member.reader.whyClosed());
+        return false;
       case FrameReader::Step::header:
         handleHeader(member);
         if (!member.hasPayload) frames++;
@@ -196,19 +199,30 @@ void Server::read(Member& member) {
         break;
     }
   }
+  return true;
+}
+
+// The member is gone afterwards if its connection has ended.
+void Server::read(Member& member) {
+  member.heardAt = nowNanoseconds();
+  if (!readFrames(member)) return end(member, member.reader.whyClosed());
   if (member.isBroken && member.discardedSince == 0) return end(member, "it sends what this protocol does not have");
+  if (member.group != nullptr) settle(*member.group);
   setInterest(member);
 }
 
 void Server::resumePaused() {
   if (!std::exchange(hasPaused_, false)) return;
+  std::vector<Member*> resumed;
   for (const auto& [descriptor, member] : members_) {
     if (!member->isPaused) continue;
     member->isPaused = !member->group->begin(*member);
     hasPaused_ = hasPaused_ || member->isPaused;
-    setInterest(*member);
     settle(*member->group);
+    if (!member->isPaused) resumed.push_back(member.get());
   }
+  // What was read ahead, no event reports.
+  for (Member* const member : resumed) read(*member);
 }
 
 void Server::tick(uint64_t now) {
@@ -267,6 +281,8 @@ Status Server::poll(int milliseconds) {
       const std::shared_ptr<Group> group = found->second;
       group->parent()->writer.flush(descriptor);
       advanceParent(group);
+    } else if (const auto other = watched_.find(descriptor); other != watched_.end()) {
+      other->second();
     }
   }
   resumePaused();

@@ -2,6 +2,7 @@
 // them over.
 #pragma once
 #include <atomic>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -32,8 +33,8 @@ class Server {
 
   // Takes a connection. peer: "10.0.0.2 port 40000".
   void adopt(Descriptor socket, std::string peer);
-  // poll() returns when the descriptor is readable, too.
-  Status watch(int descriptor);
+  // poll() calls `isReadable` when the descriptor is.
+  Status watch(int descriptor, std::function<void()> isReadable);
   // Waits for events, at most this long and never longer than until the next tick, and serves them.
   Status poll(int milliseconds);
 
@@ -52,7 +53,9 @@ class Server {
   };
   Server(const ServerLimits& limits, Dial dial)
       : limits_(limits), dial_(std::move(dial)), memory_(limits.memoryBytes) {}
+  Status watch(int descriptor);
   void read(Member& member);
+  bool readFrames(Member& member);
   struct PayloadRange {
     uint32_t least = 0, most = 0;
   };
@@ -79,6 +82,7 @@ class Server {
   std::map<NodeKey, std::shared_ptr<Group>> groups_;
   std::map<int, std::unique_ptr<Member>> members_;  // by descriptor
   std::map<int, std::shared_ptr<Group>> parents_;   // by the descriptor of the connection to the parent
+  std::map<int, std::function<void()>> watched_;    // by descriptor
   std::vector<std::shared_ptr<Group>> connecting_;  // to their parents
   bool hasPaused_ = false;                          // some member may be
   uint64_t nextTick_ = 0, nextHeartbeat_ = 0;

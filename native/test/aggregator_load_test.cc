@@ -1,5 +1,5 @@
-// Many groups and reductions at one aggregator, or at a tree of them, at once: right results, bounded memory, and no group that waits for
-// another one.
+// Many groups and reductions at one aggregator, or at a tree of them, at once: right results, bounded memory, and no
+// group that waits for another one.
 #include <cstring>
 #include <random>
 
@@ -146,7 +146,8 @@ void runRandomReductions(Load& load) {
     std::vector<std::vector<Open>> open(kGroups, std::vector<Open>(8));
     for (uint32_t round = 0; round < 3; round++) {
       for (uint32_t group = 0; group < kGroups; group++) {
-        for (uint32_t i = 0; i < 8; i++) rank.begin(group, callOf(group, round * 8 + i, 15, load.isExact), open[group][i]);
+        for (uint32_t i = 0; i < 8; i++)
+          rank.begin(group, callOf(group, round * 8 + i, 15, load.isExact), open[group][i]);
       }
       rank.complete(open);
     }

@@ -12,7 +12,8 @@ using ncclrun::aggregator::ServerLimits;
 
 namespace {
 
-constexpr uint32_t kMembers = 7, kServers = 7;  // with a fan-in of two, three levels: every server has a node of its own
+constexpr uint32_t kMembers = 7,
+                   kServers = 7;  // with a fan-in of two, three levels: every server has a node of its own
 constexpr uint64_t kSecond = 1'000'000'000;
 
 struct Job {

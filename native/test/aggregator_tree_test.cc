@@ -1,9 +1,8 @@
 // Groups that a tree of aggregators serves: their results, and what members learn of each other across it.
-#include "aggregator/tree.h"
-
 #include <algorithm>
 #include <cstring>
 
+#include "aggregator/tree.h"
 #include "base/clock.h"
 #include "base/element.h"
 #include "net/aggregator_job.h"

@@ -67,7 +67,8 @@ inline Status reduceUntilFailure(Member& member, ncclDataType_t type, const std:
     fillContribution(type, from.bytes.data(), member.rank, count);
     net::Request* request = nullptr;
     beforeEachStep();
-    if (Status status = member.group->iallreduce(from.buffer(), to.buffer(), count, {type, ncclSum}, request); !status.ok())
+    if (Status status = member.group->iallreduce(from.buffer(), to.buffer(), count, {type, ncclSum}, request);
+        !status.ok())
       return status;
     for (bool done = false; !done;) {
       beforeEachStep();
