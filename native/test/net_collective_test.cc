@@ -1,7 +1,5 @@
 // Collective networks (ncclCollNet) of plugins: every version of the interface computes what ranks would have computed
 // one after the other, and failures and refusals are sentences.
-#include <signal.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -248,73 +246,6 @@ void versionsAreThoseOfTheCollectiveNetwork() {
   }
 }
 
-// Runs `body` in a process of its own, which the double ends because its caller has broken the rule.
-template <typename Body>
-void expectBroken(const std::string& rule, Body&& body) {
-  int ends[2];
-  EXPECT(pipe(ends) == 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDERR_FILENO);
-    close(ends[1]);
-    body();
-    std::_Exit(0);
-  }
-  close(ends[1]);
-  std::string said;
-  char piece[512];
-  for (ssize_t got = 0; (got = read(ends[0], piece, sizeof piece)) > 0;) said.append(piece, size_t(got));
-  int status = 0;
-  EXPECT(waitpid(child, &status, 0) == child);
-  EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-  EXPECT(said.find(rule) != std::string::npos);
-}
-
-void differentCallsAreNoticed() {
-  expectBroken("the members of a group make different calls", [] {
-    Members members("double-v11", 2);
-    members.connected([](Member& member) { reduceAndCompare(member, 1 + member.rank, ncclInt32, ncclSum); });
-  });
-}
-
-// A group of one member, through the calls of the plugin itself.
-struct BareGroup {
-  Members members{"double-v11", 1};
-  ncclrun::net::plugin::Plugin* plugin = nullptr;
-  void *listener = nullptr, *comm = nullptr, *registration = nullptr;
-  alignas(16) ncclrun::net::Handle handle{};
-  float values[2] = {1, 2};
-
-  BareGroup() {
-    OK(openPlugin(members.path, plugin));
-    void* handles[] = {handle.data()};
-    EXPECT(calls().listen(nullptr, 0, handle.data(), &listener) == 0);
-    EXPECT(calls().connect(handles, 1, 0, listener, &comm) == 0);
-    EXPECT(calls().regMr(comm, values, sizeof values, 1, &registration) == 0);
-  }
-  ncclrun::net::plugin::CollectiveCalls& calls() { return plugin->collective()->calls(); }
-  void* reduce() {
-    void* request = nullptr;
-    EXPECT(calls().iallreduce(comm, values, values + 1, 1, ncclFloat32, ncclSum, registration, registration,
-                              &request) == 0);
-    return request;
-  }
-};
-
-void aSecondTestIsNoticed() {
-  expectBroken("test of a request that is complete", [] {
-    BareGroup group;
-    void* const request = group.reduce();
-    for (int i = 0, done = 0, bytes = 0; i < 2; i++) EXPECT(group.calls().test(request, &done, &bytes) == 0);
-  });
-}
-void aNinthCollectiveIsNoticed() {
-  expectBroken("more than 8 collectives of a group are under way", [] {
-    BareGroup group;
-    for (int i = 0; i < 9; i++) EXPECT(group.reduce() != nullptr);
-  });
-}
-
 }  // namespace
 
 int main() {
@@ -340,8 +271,5 @@ int main() {
   }
   RUN(theExampleReduces);
   RUN(versionsAreThoseOfTheCollectiveNetwork);
-  RUN(differentCallsAreNoticed);
-  RUN(aSecondTestIsNoticed);
-  RUN(aNinthCollectiveIsNoticed);
   return isFine ? 0 : 1;
 }
