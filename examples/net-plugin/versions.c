@@ -20,9 +20,9 @@ static int initEach(void** context, uint64_t commId, netLog log) {
 }
 static int finalize(void* context) { return ncclCollNetPlugin_v11.finalize(context); }
 
-#define COMMON(from)                                                                                               \
-  .name = (from).name, .pciPath = (from).pciPath, .guid = (from).guid, .ptrSupport = (from).ptrSupport,            \
-  .speed = (from).speed, .port = (from).port, .latency = (from).latency, .maxComms = (from).maxComms,              \
+#define COMMON(from)                                                                                    \
+  .name = (from).name, .pciPath = (from).pciPath, .guid = (from).guid, .ptrSupport = (from).ptrSupport, \
+  .speed = (from).speed, .port = (from).port, .latency = (from).latency, .maxComms = (from).maxComms,   \
   .maxRecvs = (from).maxRecvs
 
 static int properties6(int device, netProperties6* properties) {
@@ -106,17 +106,17 @@ static int flush(void* comm, void* data, int bytes, void* registration, void** r
   return NET_INTERNAL_ERROR;
 }
 
-#define ALWAYS                                                                                                     \
+#define ALWAYS                                                                                                       \
   .name = "Example", .devices = devices, .connect = exampleJoin, .reduceSupport = reduceSupport, .deregMr = deregMr, \
   .iflush = flush, .test = exampleTestGroup, .closeColl = exampleLeave, .closeListen = exampleCloseListen
 #define ONE_CONTEXT .init = initOnce, .listen = listenOnce
 #define GATHERS .iallreduce = exampleAllReduce, .iallgather = exampleAllGather, .ireducescatter = exampleReduceScatter
 #define EXPORTED __attribute__((visibility("default")))
 
-EXPORTED collTable6 ncclCollNetPlugin_v6 = {
-    ALWAYS, ONE_CONTEXT, .getProperties = properties6, .regMr = regSmallMr, .iallreduce = allReduceFew};
-EXPORTED collTable7 ncclCollNetPlugin_v7 = {
-    ALWAYS, ONE_CONTEXT, .getProperties = properties7, .regMr = regSmallMr, .iallreduce = allReduceFew};
+EXPORTED collTable6 ncclCollNetPlugin_v6 = {ALWAYS, ONE_CONTEXT, .getProperties = properties6, .regMr = regSmallMr,
+                                            .iallreduce = allReduceFew};
+EXPORTED collTable7 ncclCollNetPlugin_v7 = {ALWAYS, ONE_CONTEXT, .getProperties = properties7, .regMr = regSmallMr,
+                                            .iallreduce = allReduceFew};
 EXPORTED collTable8 ncclCollNetPlugin_v8 = {ALWAYS,
                                             ONE_CONTEXT,
                                             .getProperties = properties8,
@@ -125,7 +125,8 @@ EXPORTED collTable8 ncclCollNetPlugin_v8 = {ALWAYS,
                                             .iallgather = allGather8,
                                             .ireducescatter = reduceScatter8};
 EXPORTED collTable9 ncclCollNetPlugin_v9 = {ALWAYS, ONE_CONTEXT, GATHERS, .getProperties = properties9, .regMr = regMr};
-EXPORTED collTable9 ncclCollNetPlugin_v10 = {ALWAYS, ONE_CONTEXT, GATHERS, .getProperties = properties9, .regMr = regMr};
+EXPORTED collTable9 ncclCollNetPlugin_v10 = {ALWAYS, ONE_CONTEXT, GATHERS, .getProperties = properties9,
+                                             .regMr = regMr};
 EXPORTED collTable12 ncclCollNetPlugin_v12 = {ALWAYS,
                                               GATHERS,
                                               .init = initEach,

@@ -73,8 +73,8 @@ struct Group {
   bool isDead = false;
   long nulls = 0;
   std::atomic<std::thread::id> owner{};
-  std::vector<std::unique_ptr<Request>> requests;  // also those that are done: nobody may test them again
-  std::deque<Request*> open;                       // collectives
+  std::vector<std::unique_ptr<Request>> requests;    // also those that are done: nobody may test them again
+  std::deque<Request*> open;                         // collectives
   std::map<void*, std::unique_ptr<Region>> regions;  // also those that have ended
   size_t openRegions = 0;
   std::map<void*, std::vector<char>> invisible;  // arrived in GPU memory and not flushed
