@@ -1,7 +1,6 @@
 // The aggregators of a job, for the program that is one.
-#include "aggregator/process.h"
-
 #include "abi/call.h"
+#include "aggregator/process.h"
 #include "ncclrun.h"
 
 using namespace ncclrun;

@@ -29,7 +29,6 @@ Dial dialFrom(const std::shared_ptr<net::SocketNetwork>& network) {
   };
 }
 
-
 }  // namespace
 
 uint64_t listenerOf(const net::Token& token) {

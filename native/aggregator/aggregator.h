@@ -16,7 +16,7 @@ namespace ncclrun::aggregator {
 struct AggregatorConfig {
   std::string address;  // to listen on
   net::Token token = {};
-  uint64_t listener = 0;     // its number at the address; 0: a random one
+  uint64_t listener = 0;  // its number at the address; 0: a random one
   ServerLimits limits = {};
 };
 

@@ -5,10 +5,8 @@
 #include <utility>
 
 #include "aggregator/aggregator_group.h"
-#include "aggregator/frame_writer.h"
-#include "base/clock.h"
-#include "net/socket/socket_connector.h"
-#include "net/socket/socket_network.h"
+#include "aggregator/stripe_listener.h"
+#include "aggregator/striped_group.h"
 
 namespace ncclrun::aggregator {
 namespace {
@@ -24,19 +22,6 @@ struct MemberHandle {
   net::Nonce number = {};
 };
 
-// A clock that ends what the aggregator does not end itself comes later than the aggregator's.
-constexpr uint64_t kBehindServer = 1'000'000'000;  // ns
-
-// The servers of one network, and the sockets to them.
-struct Servers {
-  std::unique_ptr<net::SocketNetwork> sockets;
-  std::vector<net::ListenerAddress> addresses;
-  net::Token token;
-  uint64_t timeout;
-  uint32_t fanIn;
-  std::unique_ptr<Heartbeats> heartbeats;
-};
-
 class AggregatorListener final : public net::CollectiveListener {
  public:
   AggregatorListener(const Servers& servers, net::Handle handle) : servers_(servers), handle_(handle) {}
@@ -44,36 +29,23 @@ class AggregatorListener final : public net::CollectiveListener {
   Status connect(std::span<const net::Handle> handles, uint32_t rank,
                  std::unique_ptr<net::CollectiveGroup>& out) override {
     out = nullptr;
-    if (connector_ == nullptr && !socket_.valid()) NCCLRUN_TRY(start(handles, rank));
-    if (connector_ != nullptr) {
-      std::vector<Descriptor> connected;
-      NCCLRUN_TRY(connector_->connectSockets(connected));
-      if (connected.empty()) return waits();
-      introduce(std::move(connected.front()));
+    if (stripes_.empty()) NCCLRUN_TRY(start(handles, rank));
+    bool areConnected = true;
+    for (size_t stripe = 0; stripe < stripes_.size(); stripe++) {
+      if (groups_[stripe] == nullptr) NCCLRUN_TRY(stripes_[stripe]->connect(groups_[stripe]));
+      areConnected = areConnected && groups_[stripe] != nullptr;
     }
-    return awaitOthers(out);
+    if (areConnected) out = makeStripedGroup(std::move(groups_));
+    return {};
   }
 
  private:
   Status start(std::span<const net::Handle> handles, uint32_t rank);
-  void introduce(Descriptor socket);
-  Status awaitOthers(std::unique_ptr<net::CollectiveGroup>& out);
-  Status waits() const {
-    if (nowNanoseconds() - since_ < servers_.timeout + kBehindServer) return {};
-    return {ncclRemoteError, formatSentence("%s has not answered for %.1f s", server_.c_str(),
-                                            double(servers_.timeout + kBehindServer) / 1e9)};
-  }
 
   const Servers& servers_;
   const net::Handle handle_;
-  uint64_t since_ = 0;  // nanoseconds
-  std::string server_;  // "the aggregator at 10.0.0.9 port 4000"
-  std::vector<std::byte> join_;
-  std::unique_ptr<net::SocketConnector> connector_;
-  Descriptor socket_;
-  FrameReader reader_;
-  FrameWriter writer_;
-  std::vector<char> sentence_;
+  std::vector<std::unique_ptr<StripeListener>> stripes_;
+  std::vector<std::unique_ptr<net::CollectiveGroup>> groups_;  // null: not connected yet
 };
 
 Status AggregatorListener::start(std::span<const net::Handle> handles, uint32_t rank) {
@@ -93,65 +65,13 @@ Status AggregatorListener::start(std::span<const net::Handle> handles, uint32_t 
   if (handles[rank] != handle_)
     return {ncclInvalidArgument, formatSentence("the collective network %s: member %u listens at another handle",
                                                 networkName().c_str(), rank)};
-  // All members, and nobody else, derive the same identifier; it also chooses the servers.
+  // All members, and nobody else, derive the same one.
   const Sha256Digest digest = hmacSha256(servers_.token, all);
-  const size_t count = servers_.addresses.size();
-  JoinRequest request;
-  std::copy_n(digest.begin(), request.join.group.size(), request.join.group.begin());
-  request.join.members = uint32_t(handles.size());
-  request.join.fanIn = count == 1 ? kMaxMembers : servers_.fanIn;
-  const Tree tree = request.tree();
-  const auto serverOf = [&](uint32_t level, uint32_t node) -> const net::ListenerAddress& {
-    return servers_.addresses[(digest.back() + tree.numberOf(level, node)) % count];
-  };
-  request.join.node = tree.parentOf(0, rank);
-  request.join.child = rank - request.children().first;
-  for (uint32_t level = 1, node = request.join.node; level < tree.levels(); level++) {
-    node = tree.parentOf(level, node);
-    request.above.push_back(net::encodeHandle(serverOf(level, node)));
-  }
-  join_ = encodeJoin(request);
-  const net::ListenerAddress& server = serverOf(0, request.join.node);
-  server_ = "the aggregator at " + server.address.textWithPort();
-  since_ = nowNanoseconds();
-  connector_ = std::make_unique<net::SocketConnector>(*servers_.sockets, 0, server);
+  const auto members = uint32_t(handles.size());
+  groups_.resize(stripesOf(members, servers_));
+  for (uint32_t stripe = 0; stripe < groups_.size(); stripe++)
+    stripes_.push_back(std::make_unique<StripeListener>(servers_, digest, stripe, rank, members));
   return {};
-}
-
-void AggregatorListener::introduce(Descriptor socket) {
-  connector_.reset();
-  socket_ = std::move(socket);
-  FrameHeader header;
-  header.kind = FrameKind::join;
-  header.bytes = uint32_t(join_.size());
-  writer_.queue(header, join_.data());
-}
-
-Status AggregatorListener::awaitOthers(std::unique_ptr<net::CollectiveGroup>& out) {
-  writer_.flush(socket_.get());  // that the connection has ended is seen when it is read
-  for (;;) {
-    const FrameReader::Step step = reader_.step(socket_.get());
-    if (step == FrameReader::Step::nothing) return waits();
-    if (step == FrameReader::Step::closed) return {ncclRemoteError, server_ + ": " + reader_.whyClosed()};
-    const FrameHeader& header = reader_.header();
-    if (step == FrameReader::Step::payload) {
-      const Status failure = failureOf(header, sentence_);
-      return {failure.code, server_ + ": " + failure.sentence};
-    }
-    if (header.magic != kFrameMagic) return {ncclInternalError, server_ + " sends what this protocol does not have"};
-    if (header.kind == FrameKind::heartbeat && header.bytes == 0) continue;
-    if (header.kind == FrameKind::joined && header.bytes == 0) {
-      return makeAggregatorGroup({.socket = std::move(socket_),
-                                  .server = server_,
-                                  .timeout = servers_.timeout,
-                                  .heartbeats = *servers_.heartbeats},
-                                 reader_, out);
-    }
-    if (header.kind != FrameKind::failed || header.bytes == 0 || header.bytes > kMaxSentenceBytes)
-      return {ncclInternalError, server_ + " sends what this protocol does not have"};
-    sentence_.resize(header.bytes);
-    reader_.expect(reinterpret_cast<std::byte*>(sentence_.data()));
-  }
 }
 
 class AggregatorNetwork final : public net::CollectiveNetwork {
@@ -192,7 +112,7 @@ Status makeAggregatorNetwork(const NetworkConfig& config, std::unique_ptr<net::C
                   .addresses = {},
                   .token = config.token,
                   .timeout = config.timeout,
-                  .fanIn = std::max(config.fanIn, 2u),
+                  .fanIn = config.servers.size() == 1 ? kMaxMembers : std::max(config.fanIn, 2u),
                   .heartbeats = std::make_unique<Heartbeats>(config.timeout / kHeartbeatsPerTimeout)};
   for (const net::Handle& handle : config.servers) {
     const std::optional<net::ListenerAddress> address = net::decodeHandle(handle);

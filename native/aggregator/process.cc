@@ -40,7 +40,8 @@ bool readAll(int link, void* to, size_t bytes) {
 bool readOrder(int link, Order& order) {
   ncclrun::FrameHeader header;
   if (!readAll(link, &header, sizeof header)) return false;
-  if (header.version != kFrameVersion || ncclrun::FrameKind(header.kind) != ncclrun::FrameKind::aggregatorOrder) return false;
+  if (header.version != kFrameVersion || ncclrun::FrameKind(header.kind) != ncclrun::FrameKind::aggregatorOrder)
+    return false;
   if (header.payloadBytes > kMaxOrderBytes) return false;
   Bytes payload(header.payloadBytes);
   if (!readAll(link, payload.data(), payload.size())) return false;
@@ -55,11 +56,11 @@ bool readOrder(int link, Order& order) {
 bool answer(int link, uint32_t port, const std::string& why) {
   const Bytes payload = ByteWriter().u32(port).text(why).take();
   const ncclrun::FrameHeader header{.payloadBytes = uint32_t(payload.size()),
-                           .version = kFrameVersion,
-                           .kind = uint8_t(ncclrun::FrameKind::aggregatorUp),
-                           .flags = 0,
-                           .subject = 0,
-                           .request = 0};
+                                    .version = kFrameVersion,
+                                    .kind = uint8_t(ncclrun::FrameKind::aggregatorUp),
+                                    .flags = 0,
+                                    .subject = 0,
+                                    .request = 0};
   const Bytes frame = ByteWriter().raw(&header, sizeof header).raw(payload.data(), payload.size()).take();
   return send(link, frame.data(), frame.size(), MSG_NOSIGNAL) == ssize_t(frame.size());
 }
@@ -73,7 +74,8 @@ int serveProcess(int link) {
   if (!readOrder(link, order)) return 2;
   setenv("NCCLRUN_PORT_RANGE", order.portRange.c_str(), 1);
   std::unique_ptr<Aggregator> aggregator;
-  const Status status = Aggregator::make({.address = order.address, .token = order.token, .listener = listenerOf(order.token), .limits = {}}, aggregator);
+  const Status status = Aggregator::make(
+      {.address = order.address, .token = order.token, .listener = listenerOf(order.token), .limits = {}}, aggregator);
   if (!answer(link, status.ok() ? aggregator->port() : 0, status.sentence) || !status.ok()) return 1;
   char nothing;
   while (readAll(link, &nothing, 1)) continue;

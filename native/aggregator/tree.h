@@ -26,6 +26,8 @@ class Tree {
   uint32_t parentOf(uint32_t level, uint32_t child) const;
   // Number of a node among those of all levels, leaves first.
   uint32_t numberOf(uint32_t level, uint32_t node) const;
+  // Nodes of all levels.
+  uint32_t size() const { return numberOf(levels() - 1, 0) + 1; }
 
  private:
   std::vector<uint32_t> sizes_;  // of the members, and of each level
