@@ -64,13 +64,15 @@ describe('who reduces', () => {
     ["a plugin's network reduces where the variable asks for it", [], PLUGIN, { by: 'plugin' }],
     ['the aggregators of the job reduce', [other(0)], {}, { by: 'aggregators', aggregators: [other(0)] }],
     ['the aggregators come before a plugin', [member(1)], PLUGIN, { by: 'aggregators', aggregators: [member(1)] }],
+    ['nobody reduces for too few hosts', [other(0)], { ...PLUGIN, NCCL_COLLNET_NODE_THRESHOLD: '5' }, NO_REDUCTION],
+    ['a plugin reduces for enough hosts', [], { ...PLUGIN, NCCL_COLLNET_NODE_THRESHOLD: '4' }, { by: 'plugin' }],
     ['nobody reduces where the variable forbids it', [other(0)], { NCCL_COLLNET_ENABLE: '0' }, NO_REDUCTION],
   ])('the planner finds that %s', (_, aggregators, environment, expected) => {
-    expect(networkReductionOf(aggregators, environment)).toEqual(expected);
+    expect(networkReductionOf(aggregators, 4, environment)).toEqual(expected);
   });
 
   it('another value of the variable is refused', () => {
-    expect(() => networkReductionOf([], { NCCL_COLLNET_ENABLE: '2' })).toThrow(
+    expect(() => networkReductionOf([], 4, { NCCL_COLLNET_ENABLE: '2' })).toThrow(
       'NCCL_COLLNET_ENABLE=2: a whole number from 0 to 1 is wanted',
     );
   });
