@@ -146,6 +146,23 @@ describe('what aggregators load', () => {
     expect(carried([other(0), other(0)], 16, 4)).toBeCloseTo(4);
   });
 
+  it('several aggregators make a tree for more than 32 hosts, whose leaves have a parent beside their hosts', () => {
+    // 2 leaves of 32 members, and a root.
+    expect(carried([other(0)], 64, 64)).toBeCloseTo(64);
+    const places = (count: number): AggregatorPlaces => [
+      other(0),
+      ...Array.from(
+        { length: count - 1 },
+        (_, index): AggregatorPlace => ({ place: 'other', name: `s${index}`, speedMbps: 0 }),
+      ),
+    ];
+    expect(carried(places(2), 32, 32)).toBeCloseTo(32);
+    expect(carried(places(3), 64, 64)).toBeCloseTo(33);
+    expect(carried(places(2), 64, 64)).toBeCloseTo(2 * 33); // one of the two is two of the three
+    expect(carried(places(12), 128, 64)).toBeCloseTo((5 / 8) * 33); // 2 groups, 4 trees: (1 · 12 + 2 · 4) ÷ 16 ÷ 2
+    expect(carried([other(0), other(0), other(0)], 64, 64)).toBeCloseTo(3 * 33); // all of it on one host
+  });
+
   it('the thread of an aggregator moves the contributions of all hosts, in turn with the ranks of its host', () => {
     const alone = 4 / AGGREGATOR_COSTS.bytesPerMicrosecond;
     expect(threadSlowness(other(0), 3)).toBeCloseTo(alone);
