@@ -10,15 +10,31 @@
 
 #include "base/debug.h"
 #include "base/thread.h"
+#include "net/socket/socket_connector.h"
 
 namespace ncclrun::aggregator {
 namespace {
 
+// Connects to other aggregators from the network's device.
+Dial dialFrom(const std::shared_ptr<net::SocketNetwork>& network) {
+  return [network](const net::ListenerAddress& where) -> Connecting {
+    return [network, connector = std::make_shared<net::SocketConnector>(*network, 0, where)](Descriptor& out) {
+      std::vector<Descriptor> sockets;
+      NCCLRUN_TRY(connector->connectSockets(sockets));
+      if (sockets.empty()) return Status{};
+      network->unwatch(sockets.front().get());
+      out = std::move(sockets.front());
+      return Status{};
+    };
+  };
+}
+
+
+}  // namespace
+
 uint64_t listenerOf(const net::Token& token) {
   return net::derivedNumber(token, std::array<uint8_t, 4>{'a', 'g', 'g', 'r'});
 }
-
-}  // namespace
 
 net::Handle handleOf(const net::Address& address, const net::Token& token) {
   return net::encodeHandle({address, listenerOf(token)});
@@ -32,13 +48,27 @@ Status Aggregator::make(const AggregatorConfig& config, std::unique_ptr<Aggregat
   Status why;
   made->acceptor_ = net::Acceptor::of(*address, why);
   if (made->acceptor_ == nullptr) return why;
-  made->listener_ = listenerOf(config.token);
-  made->acceptor_->open(made->listener_, config.token, [] {});
-  NCCLRUN_TRY(Server::make(config.limits, made->server_));
-  made->stop_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!made->stop_.valid()) return {ncclSystemError, std::string("the aggregator: eventfd: ") + std::strerror(errno)};
-  NCCLRUN_TRY(made->server_->watch(made->stop_.get()));
-  NCCLRUN_TRY(made->server_->watch(made->acceptor_->eventDescriptor()));
+  made->wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made->wake_.valid()) return {ncclSystemError, std::string("the aggregator: eventfd: ") + std::strerror(errno)};
+  const auto arrived = [aggregator = made.get()] { aggregator->wake(); };
+  made->listener_ = config.listener;
+  if (config.listener == 0) {
+    made->listener_ = made->acceptor_->open(config.token, arrived);
+  } else {
+    made->acceptor_->open(config.listener, config.token, arrived);
+  }
+  net::SocketConfig sockets;
+  sockets.devices = {{.interface = {}, .address = config.address}};
+  sockets.token = config.token;
+  std::unique_ptr<net::SocketNetwork> network;
+  NCCLRUN_TRY(net::SocketNetwork::make(std::move(sockets), network));
+  made->upwards_ = std::move(network);
+  NCCLRUN_TRY(Server::make(config.limits, dialFrom(made->upwards_), made->server_));
+  const auto accepts = [aggregator = made.get()] { aggregator->acceptAll(); };
+  NCCLRUN_TRY(made->server_->watch(made->wake_.get(), accepts));
+  NCCLRUN_TRY(made->server_->watch(made->acceptor_->eventDescriptor(), accepts));
+  NCCLRUN_TRY(made->server_->watch(made->upwards_->eventDescriptor(),
+                                   [network = made->upwards_.get()] { network->clearEvents(); }));
   try {
     made->thread_ = startThread("ncclrun-reduce", [aggregator = made.get()] { aggregator->serve(); });
   } catch (const std::system_error& refused) {
@@ -50,11 +80,16 @@ Status Aggregator::make(const AggregatorConfig& config, std::unique_ptr<Aggregat
 
 Aggregator::~Aggregator() {
   if (thread_.joinable()) {
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof one);
+    isStopped_ = true;
+    wake();
     thread_.join();
   }
   if (acceptor_ != nullptr) acceptor_->close(listener_);
+}
+
+void Aggregator::wake() const {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
 }
 
 net::Handle Aggregator::handle() const { return net::encodeHandle({acceptor_->address(), listener_}); }
@@ -62,15 +97,15 @@ net::Handle Aggregator::handle() const { return net::encodeHandle({acceptor_->ad
 uint16_t Aggregator::port() const { return acceptor_->address().port(); }
 
 void Aggregator::acceptAll() {
+  uint64_t wakes = 0;
+  [[maybe_unused]] const ssize_t got = read(wake_.get(), &wakes, sizeof wakes);
   std::vector<net::AcceptedSocket> arrived;
   if (const Status status = acceptor_->poll(listener_, arrived); !status.ok()) logWarning(status.sentence);
   for (net::AcceptedSocket& socket : arrived) server_->adopt(std::move(socket.descriptor), std::move(socket.peer));
 }
 
 void Aggregator::serve() {
-  uint64_t stops = 0;
-  while (read(stop_.get(), &stops, sizeof stops) < 0) {
-    acceptAll();
+  while (!isStopped_) {
     if (const Status status = server_->poll(-1); !status.ok()) return logWarning(status.sentence);
   }
 }

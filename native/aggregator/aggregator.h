@@ -9,16 +9,19 @@
 #include "aggregator/server.h"
 #include "net/net.h"
 #include "net/socket/acceptor.h"
+#include "net/socket/socket_network.h"
 
 namespace ncclrun::aggregator {
 
 struct AggregatorConfig {
   std::string address;  // to listen on
   net::Token token = {};
+  uint64_t listener = 0;     // its number at the address; 0: a random one
   ServerLimits limits = {};
 };
 
-// Of the aggregator at an address with its port, for whoever knows the token.
+// The number of the one aggregator of its process, and its handle, for whoever knows address, port and token.
+uint64_t listenerOf(const net::Token& token);
 net::Handle handleOf(const net::Address& address, const net::Token& token);
 
 // Serves in a thread of its own until it is destroyed.
@@ -29,7 +32,7 @@ class Aggregator {
   Aggregator(const Aggregator&) = delete;
   Aggregator& operator=(const Aggregator&) = delete;
 
-  // Where members find it: handleOf() its address with the port and the token says the same.
+  // Where members find it.
   net::Handle handle() const;
   uint16_t port() const;
   Server::Figures figures() const { return server_->figures(); }
@@ -38,11 +41,14 @@ class Aggregator {
   Aggregator() = default;
   void serve();
   void acceptAll();
+  void wake() const;
 
   std::shared_ptr<net::Acceptor> acceptor_;
-  uint64_t listener_ = 0;  // a number that follows from the token
+  uint64_t listener_ = 0;
+  std::shared_ptr<net::SocketNetwork> upwards_;  // to the parents in trees of aggregators
   std::unique_ptr<Server> server_;
-  Descriptor stop_;
+  Descriptor wake_;  // the thread, to accept what another listener's poll has found, or to end
+  std::atomic<bool> isStopped_{false};
   std::thread thread_;
 };
 

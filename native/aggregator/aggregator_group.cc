@@ -186,8 +186,10 @@ Status AggregatorGroup::receive() {
         NCCLRUN_TRY(expectPayload());
         break;
       case FrameReader::Step::payload:
-        if (reader_.header().kind == FrameKind::failed)
-          return dead(failureOf(reader_.header(), sentence_, connection_.server));
+        if (reader_.header().kind == FrameKind::failed) {
+          const Status failure = failureOf(reader_.header(), sentence_);
+          return dead(failure.code, failure.sentence);
+        }
         resultArrived();
         contribute();
         break;
@@ -238,12 +240,6 @@ Status makeAggregatorGroup(GroupConnection connection, const FrameReader& reader
 
 bool isReducible(net::Reduction reduction) {
   return elementBytes(reduction.type) != 0 && size_t(reduction.op) < size_t(ncclNumOps);
-}
-
-Status failureOf(const FrameHeader& header, const std::vector<char>& sentence, const std::string& server) {
-  const bool isKnown = header.result > ncclSuccess && header.result < ncclInProgress;
-  return {isKnown ? ncclResult_t(header.result) : ncclInternalError,
-          server + ": " + std::string(sentence.begin(), sentence.end())};
 }
 
 }  // namespace ncclrun::aggregator

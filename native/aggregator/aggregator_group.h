@@ -25,7 +25,4 @@ Status makeAggregatorGroup(GroupConnection connection, const FrameReader& reader
 // Whether aggregators reduce this.
 bool isReducible(net::Reduction reduction);
 
-// The error that the aggregator has sent.
-Status failureOf(const FrameHeader& header, const std::vector<char>& sentence, const std::string& server);
-
 }  // namespace ncclrun::aggregator

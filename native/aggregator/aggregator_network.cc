@@ -33,6 +33,7 @@ struct Servers {
   std::vector<net::ListenerAddress> addresses;
   net::Token token;
   uint64_t timeout;
+  uint32_t fanIn;
   std::unique_ptr<Heartbeats> heartbeats;
 };
 
@@ -67,7 +68,7 @@ class AggregatorListener final : public net::CollectiveListener {
   const net::Handle handle_;
   uint64_t since_ = 0;  // nanoseconds
   std::string server_;  // "the aggregator at 10.0.0.9 port 4000"
-  Join join_;
+  std::vector<std::byte> join_;
   std::unique_ptr<net::SocketConnector> connector_;
   Descriptor socket_;
   FrameReader reader_;
@@ -92,12 +93,25 @@ Status AggregatorListener::start(std::span<const net::Handle> handles, uint32_t 
   if (handles[rank] != handle_)
     return {ncclInvalidArgument, formatSentence("the collective network %s: member %u listens at another handle",
                                                 networkName().c_str(), rank)};
-  // All members, and nobody else, derive the same identifier; it also chooses the server.
+  // All members, and nobody else, derive the same identifier; it also chooses the servers.
   const Sha256Digest digest = hmacSha256(servers_.token, all);
-  join_.rank = rank;
-  join_.size = uint32_t(handles.size());
-  std::copy_n(digest.begin(), join_.group.size(), join_.group.begin());
-  const net::ListenerAddress& server = servers_.addresses[digest.back() % servers_.addresses.size()];
+  const size_t count = servers_.addresses.size();
+  JoinRequest request;
+  std::copy_n(digest.begin(), request.join.group.size(), request.join.group.begin());
+  request.join.members = uint32_t(handles.size());
+  request.join.fanIn = count == 1 ? kMaxMembers : servers_.fanIn;
+  const Tree tree = request.tree();
+  const auto serverOf = [&](uint32_t level, uint32_t node) -> const net::ListenerAddress& {
+    return servers_.addresses[(digest.back() + tree.numberOf(level, node)) % count];
+  };
+  request.join.node = tree.parentOf(0, rank);
+  request.join.child = rank - request.children().first;
+  for (uint32_t level = 1, node = request.join.node; level < tree.levels(); level++) {
+    node = tree.parentOf(level, node);
+    request.above.push_back(net::encodeHandle(serverOf(level, node)));
+  }
+  join_ = encodeJoin(request);
+  const net::ListenerAddress& server = serverOf(0, request.join.node);
   server_ = "the aggregator at " + server.address.textWithPort();
   since_ = nowNanoseconds();
   connector_ = std::make_unique<net::SocketConnector>(*servers_.sockets, 0, server);
@@ -109,8 +123,8 @@ void AggregatorListener::introduce(Descriptor socket) {
   socket_ = std::move(socket);
   FrameHeader header;
   header.kind = FrameKind::join;
-  header.bytes = sizeof join_;
-  writer_.queue(header, reinterpret_cast<const std::byte*>(&join_));
+  header.bytes = uint32_t(join_.size());
+  writer_.queue(header, join_.data());
 }
 
 Status AggregatorListener::awaitOthers(std::unique_ptr<net::CollectiveGroup>& out) {
@@ -120,7 +134,10 @@ Status AggregatorListener::awaitOthers(std::unique_ptr<net::CollectiveGroup>& ou
     if (step == FrameReader::Step::nothing) return waits();
     if (step == FrameReader::Step::closed) return {ncclRemoteError, server_ + ": " + reader_.whyClosed()};
     const FrameHeader& header = reader_.header();
-    if (step == FrameReader::Step::payload) return failureOf(header, sentence_, server_);
+    if (step == FrameReader::Step::payload) {
+      const Status failure = failureOf(header, sentence_);
+      return {failure.code, server_ + ": " + failure.sentence};
+    }
     if (header.magic != kFrameMagic) return {ncclInternalError, server_ + " sends what this protocol does not have"};
     if (header.kind == FrameKind::heartbeat && header.bytes == 0) continue;
     if (header.kind == FrameKind::joined && header.bytes == 0) {
@@ -175,6 +192,7 @@ Status makeAggregatorNetwork(const NetworkConfig& config, std::unique_ptr<net::C
                   .addresses = {},
                   .token = config.token,
                   .timeout = config.timeout,
+                  .fanIn = std::max(config.fanIn, 2u),
                   .heartbeats = std::make_unique<Heartbeats>(config.timeout / kHeartbeatsPerTimeout)};
   for (const net::Handle& handle : config.servers) {
     const std::optional<net::ListenerAddress> address = net::decodeHandle(handle);

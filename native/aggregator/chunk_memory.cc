@@ -1,6 +1,7 @@
 #include "aggregator/chunk_memory.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "aggregator/wire.h"
@@ -8,8 +9,9 @@
 namespace ncclrun::aggregator {
 namespace {
 
-constexpr size_t kSmallChunk = 16 << 10;  // up to here a chunk has memory of its own size
-constexpr size_t kKeptChunks = 64;        // that nobody uses
+constexpr size_t kLeastChunk = 64;
+constexpr size_t kSmallChunk = 16 << 10;  // up to here a chunk has memory of the next power of two
+constexpr size_t kKeptChunks = 64;        // of each size, that nobody uses
 
 }  // namespace
 
@@ -31,10 +33,10 @@ bool ChunkMemory::take(size_t bytes, bool isAwaited, Chunk& out) {
   if (isFull() && !isAwaited) return false;
   Chunk made;
   made.memory_ = this;
-  made.capacity_ = bytes <= kSmallChunk ? bytes : kChunkBytes;
-  if (made.capacity_ == kChunkBytes && !free_.empty()) {
-    made.data_ = std::move(free_.back());
-    free_.pop_back();
+  made.capacity_ = bytes <= kSmallChunk ? std::bit_ceil(std::max(bytes, kLeastChunk)) : kChunkBytes;
+  if (auto& free = free_[made.capacity_]; !free.empty()) {
+    made.data_ = std::move(free.back());
+    free.pop_back();
   } else {
     made.data_ = std::make_unique_for_overwrite<std::byte[]>(made.capacity_);
   }
@@ -46,7 +48,7 @@ bool ChunkMemory::take(size_t bytes, bool isAwaited, Chunk& out) {
 
 void ChunkMemory::giveBack(std::unique_ptr<std::byte[]> data, size_t capacity) {
   used_ -= capacity;
-  if (capacity == kChunkBytes && free_.size() < kKeptChunks) free_.push_back(std::move(data));
+  if (auto& free = free_[capacity]; free.size() < kKeptChunks) free.push_back(std::move(data));
 }
 
 }  // namespace ncclrun::aggregator

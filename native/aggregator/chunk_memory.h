@@ -1,6 +1,7 @@
 // The memory of chunks that an aggregator holds, with a limit.
 #pragma once
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -44,7 +45,7 @@ class ChunkMemory {
 
   const size_t limit_;
   size_t used_ = 0, mostUsed_ = 0;
-  std::vector<std::unique_ptr<std::byte[]>> free_;  // of kChunkBytes each
+  std::map<size_t, std::vector<std::unique_ptr<std::byte[]>>> free_;  // by capacity
 };
 
 }  // namespace ncclrun::aggregator

@@ -73,7 +73,7 @@ int serveProcess(int link) {
   if (!readOrder(link, order)) return 2;
   setenv("NCCLRUN_PORT_RANGE", order.portRange.c_str(), 1);
   std::unique_ptr<Aggregator> aggregator;
-  const Status status = Aggregator::make({.address = order.address, .token = order.token, .limits = {}}, aggregator);
+  const Status status = Aggregator::make({.address = order.address, .token = order.token, .listener = listenerOf(order.token), .limits = {}}, aggregator);
   if (!answer(link, status.ok() ? aggregator->port() : 0, status.sentence) || !status.ok()) return 1;
   char nothing;
   while (readAll(link, &nothing, 1)) continue;

@@ -2,13 +2,16 @@
 // them over.
 #pragma once
 #include <atomic>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "aggregator/group.h"
+#include "aggregator/parent.h"
 
 namespace ncclrun::aggregator {
 
@@ -21,15 +24,17 @@ struct ServerLimits {
 
 class Server {
  public:
-  static Status make(const ServerLimits& limits, std::unique_ptr<Server>& out);
+  // dial: to the parents in trees of aggregators; poll() goes on with what it connects, so whatever it waits for must
+  // end a poll().
+  static Status make(const ServerLimits& limits, Dial dial, std::unique_ptr<Server>& out);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   // Takes a connection. peer: "10.0.0.2 port 40000".
   void adopt(Descriptor socket, std::string peer);
-  // poll() returns when the descriptor is readable, too.
-  Status watch(int descriptor);
+  // poll() calls `isReadable` when the descriptor is.
+  Status watch(int descriptor, std::function<void()> isReadable);
   // Waits for events, at most this long and never longer than until the next tick, and serves them.
   Status poll(int milliseconds);
 
@@ -40,8 +45,21 @@ class Server {
   Figures figures() const;
 
  private:
-  explicit Server(const ServerLimits& limits) : limits_(limits), memory_(limits.memoryBytes) {}
+  // A node of a group's tree.
+  struct NodeKey {
+    GroupId group = {};
+    uint32_t level = 0, node = 0;
+    auto operator<=>(const NodeKey&) const = default;
+  };
+  Server(const ServerLimits& limits, Dial dial)
+      : limits_(limits), dial_(std::move(dial)), memory_(limits.memoryBytes) {}
+  Status watch(int descriptor);
   void read(Member& member);
+  bool readFrames(Member& member);
+  struct PayloadRange {
+    uint32_t least = 0, most = 0;
+  };
+  static std::optional<PayloadRange> payloadOf(const Member& member, FrameKind kind);
   void handleHeader(Member& member);
   void handlePayload(Member& member);
   void join(Member& member);
@@ -49,15 +67,23 @@ class Server {
   // Looks at the sockets that the group has written to.
   void settle(Group& group);
   void setInterest(Member& member);
+  void setInterest(Link& link, uint32_t events);
+  void serveMember(Member& member, uint32_t events);
+  void advanceParent(const std::shared_ptr<Group>& group);
+  void connectParents();
   void resumePaused();
   void tick(uint64_t now);
 
   const ServerLimits limits_;
+  const Dial dial_;
   Descriptor epoll_;
   ChunkMemory memory_;
   std::unique_ptr<std::byte[]> discarded_;
-  std::map<GroupId, std::shared_ptr<Group>> groups_;
+  std::map<NodeKey, std::shared_ptr<Group>> groups_;
   std::map<int, std::unique_ptr<Member>> members_;  // by descriptor
+  std::map<int, std::shared_ptr<Group>> parents_;   // by the descriptor of the connection to the parent
+  std::map<int, std::function<void()>> watched_;    // by descriptor
+  std::vector<std::shared_ptr<Group>> connecting_;  // to their parents
   bool hasPaused_ = false;                          // some member may be
   uint64_t nextTick_ = 0, nextHeartbeat_ = 0;
   std::atomic<size_t> memberCount_{0}, groupCount_{0}, usedBytes_{0}, mostBytes_{0};

@@ -1,5 +1,5 @@
-// Many groups and reductions at one aggregator at once: right results, bounded memory, and no group that waits for
-// another one.
+// Many groups and reductions at one aggregator, or at a tree of them, at once: right results, bounded memory, and no
+// group that waits for another one.
 #include <cstring>
 #include <random>
 
@@ -11,9 +11,9 @@
 
 using namespace ncclrun::test;
 using ncclrun::nowNanoseconds;
-using ncclrun::aggregator::Aggregator;
 using ncclrun::aggregator::kChunkBytes;
 using ncclrun::aggregator::makeAggregatorNetwork;
+using ncclrun::aggregator::Server;
 using ncclrun::aggregator::ServerLimits;
 using ncclrun::net::CollectiveGroup;
 using ncclrun::net::CollectiveListener;
@@ -23,7 +23,7 @@ using ncclrun::net::Request;
 
 namespace {
 
-constexpr uint32_t kMembers = 4, kGroups = 64;
+constexpr uint32_t kMembers = 4, kGroups = 64, kFanIn = 2;
 constexpr uint64_t kLong = 20'000'000'000;  // ns
 
 // One reduction, the same on all members of its group.
@@ -32,12 +32,14 @@ struct Call {
   ncclDataType_t type = ncclInt32;
   ncclRedOp_t op = ncclSum;
 };
-Call callOf(uint32_t group, uint32_t number, uint32_t largestLog) {
+Call callOf(uint32_t group, uint32_t number, uint32_t largestLog, bool isExact) {
   constexpr ncclDataType_t kTypes[] = {ncclInt8, ncclFloat16, ncclFloat32, ncclInt64, ncclBfloat16, ncclFloat64};
   constexpr ncclRedOp_t kOperators[] = {ncclSum, ncclMax, ncclMin, ncclAvg};
   std::mt19937 random(group * 1000 + number);
   const uint32_t below = 1u << (random() % (largestLog + 1));
-  return {1 + random() % below, kTypes[random() % std::size(kTypes)], kOperators[random() % std::size(kOperators)]};
+  Call call{1 + random() % below, kTypes[random() % std::size(kTypes)], kOperators[random() % std::size(kOperators)]};
+  if (isExact && call.type != ncclInt8 && call.type != ncclInt64) call.op = ncclMax;
+  return call;
 }
 
 // A call under way.
@@ -95,17 +97,20 @@ struct Rank {
 };
 
 struct Load {
-  std::unique_ptr<Aggregator> server;
+  Aggregators servers;
   std::vector<Rank> ranks{kMembers};
   std::vector<std::vector<Handle>> handles;
+  bool isExact = false;  // calls whose result does not depend on the order
 
-  explicit Load(uint32_t groups, const ServerLimits& limits = {}) : handles(groups, std::vector<Handle>(kMembers)) {
-    ncclrun::prepareOpenFiles(3 * groups * kMembers);
-    OK(Aggregator::make({.address = "127.0.0.1", .token = kJobToken, .limits = limits}, server));
+  // With a fan-in of two, so that several servers make a tree.
+  explicit Load(uint32_t groups, const ServerLimits& limits = {}, uint32_t serverCount = 1)
+      : servers(serverCount, limits), handles(groups, std::vector<Handle>(kMembers)) {
+    ncclrun::prepareOpenFiles(5 * groups * kMembers);
     for (uint32_t rank = 0; rank < kMembers; rank++) {
       ranks[rank].rank = rank;
-      OK(makeAggregatorNetwork({.servers = {server->handle()}, .token = kJobToken, .address = "127.0.0.1"},
-                               ranks[rank].network));
+      OK(makeAggregatorNetwork(
+          {.servers = servers.handles, .token = kJobToken, .address = "127.0.0.1", .fanIn = kFanIn},
+          ranks[rank].network));
       ranks[rank].listeners.resize(groups);
       for (uint32_t group = 0; group < groups; group++)
         OK(ranks[rank].network->listen(0, handles[group][rank], ranks[rank].listeners[group]));
@@ -116,13 +121,18 @@ struct Load {
     for (Rank& rank : ranks) threads.emplace_back([&] { body(rank); });
     for (std::thread& thread : threads) thread.join();
   }
-  // Waits until the aggregator has nothing left.
+  size_t most(size_t Server::Figures::*figure) const {
+    size_t value = 0;
+    for (const auto& server : servers.all) value = std::max(value, server->figures().*figure);
+    return value;
+  }
+  // Waits until no aggregator has anything left.
   void expectEmpty() {
     for (Rank& rank : ranks) rank.groups.clear();
     const uint64_t until = nowNanoseconds() + kLong;
     while (nowNanoseconds() < until) {
-      const auto figures = server->figures();
-      if (figures.members == 0 && figures.groups == 0 && figures.chunkBytes == 0) return;
+      using Figures = Server::Figures;
+      if (most(&Figures::members) == 0 && most(&Figures::groups) == 0 && most(&Figures::chunkBytes) == 0) return;
       std::this_thread::yield();
     }
     failTest(__FILE__, __LINE__, "the aggregator keeps members, groups or chunks");
@@ -130,14 +140,14 @@ struct Load {
 };
 
 // 512 reductions are under way at every member.
-void sixtyFourGroupsOfRandomReductions() {
-  Load load(kGroups);
+void runRandomReductions(Load& load) {
   load.each([&](Rank& rank) {
     rank.connect(load.handles);
     std::vector<std::vector<Open>> open(kGroups, std::vector<Open>(8));
     for (uint32_t round = 0; round < 3; round++) {
       for (uint32_t group = 0; group < kGroups; group++) {
-        for (uint32_t i = 0; i < 8; i++) rank.begin(group, callOf(group, round * 8 + i, 15), open[group][i]);
+        for (uint32_t i = 0; i < 8; i++)
+          rank.begin(group, callOf(group, round * 8 + i, 15, load.isExact), open[group][i]);
       }
       rank.complete(open);
     }
@@ -145,17 +155,28 @@ void sixtyFourGroupsOfRandomReductions() {
   load.expectEmpty();
 }
 
+void sixtyFourGroupsOfRandomReductions() {
+  Load load(kGroups);
+  runRandomReductions(load);
+}
+// Whose result is the same whatever the order, so that sums of floats are left out.
+void sixtyFourGroupsInATree() {
+  Load load(kGroups, {}, 3);
+  load.isExact = true;
+  runRandomReductions(load);
+}
+
 // Three members of 8 groups contribute 8 chunks each while the fourth one is late: more than the limit.
-void memoryIsBounded() {
+void expectBoundedMemory(uint32_t servers) {
   constexpr size_t kLimit = 4 << 20;
   constexpr uint32_t kFew = 8;
-  Load load(kFew, {.memoryBytes = kLimit});
+  Load load(kFew, {.memoryBytes = kLimit}, servers);
   std::atomic<uint32_t> waiting{0};
   load.each([&](Rank& rank) {
     rank.connect(load.handles);
     std::vector<std::vector<Open>> open(kFew, std::vector<Open>(1));
     const auto begin = [&](uint32_t group) {
-      rank.begin(group, {kChunkBytes / 4 * 12 + 5, ncclFloat32, ncclSum}, open[group][0]);
+      rank.begin(group, {kChunkBytes / 4 * 12 + 5, ncclInt32, ncclSum}, open[group][0]);
     };
     if (rank.rank != 3) {
       for (uint32_t group = 0; group < kFew; group++) begin(group);
@@ -163,22 +184,24 @@ void memoryIsBounded() {
     } else {
       // The aggregator has taken as much as it may.
       const uint64_t until = nowNanoseconds() + kLong;
-      while ((waiting < 3 || load.server->figures().chunkBytes < kLimit) && nowNanoseconds() < until)
+      while ((waiting < 3 || load.most(&Server::Figures::chunkBytes) < kLimit) && nowNanoseconds() < until)
         std::this_thread::yield();
-      EXPECT(load.server->figures().chunkBytes >= kLimit);
+      EXPECT(load.most(&Server::Figures::chunkBytes) >= kLimit);
       for (uint32_t group = kFew; group-- > 0;) begin(group);
     }
     rank.complete(open);
   });
   // Beside the limit, one chunk of each member of each group is taken, and results are on their way.
   constexpr size_t kBeside = size_t(kFew) * (kMembers + ncclrun::aggregator::kWindow) * kChunkBytes;
-  EXPECT(load.server->figures().mostChunkBytes <= kLimit + kBeside);
+  EXPECT(load.most(&Server::Figures::mostChunkBytes) <= kLimit + kBeside);
   load.expectEmpty();
 }
+void memoryIsBounded() { expectBoundedMemory(1); }
+void memoryIsBoundedInATree() { expectBoundedMemory(3); }
 
 // Group 0 lacks a member and has filled the memory: others go on.
-void aGroupThatWaitsHoldsUpNoOther() {
-  Load load(2, {.memoryBytes = kChunkBytes});
+void expectNoHoldUp(uint32_t servers) {
+  Load load(2, {.memoryBytes = kChunkBytes}, servers);
   std::atomic<uint32_t> isDone{0};
   load.each([&](Rank& rank) {
     rank.connect(load.handles);
@@ -198,6 +221,9 @@ void aGroupThatWaitsHoldsUpNoOther() {
   load.expectEmpty();
 }
 
+void aGroupThatWaitsHoldsUpNoOther() { expectNoHoldUp(1); }
+void aGroupThatWaitsHoldsUpNoOtherInATree() { expectNoHoldUp(3); }
+
 size_t residentBytes() {
   FILE* const file = std::fopen("/proc/self/statm", "r");
   EXPECT(file != nullptr);
@@ -214,10 +240,9 @@ constexpr size_t kGrowth = 64 << 20;
 constexpr size_t kGrowth = 1 << 20;
 #endif
 
-void tenThousandReductionsWithoutGrowth() {
-  AggregatorJob job(2);
+void expectNoGrowth(Members& members) {
   std::atomic<size_t> before{0}, after{0};
-  job.members->connected([&](Member& member) {
+  members.connected([&](Member& member) {
     GroupMemory from(*member.group, 20'000), to(*member.group, 20'000);
     for (uint32_t i = 0; i < 10'000; i++) {
       if (i == 1000 && member.rank == 0) before = residentBytes();
@@ -227,6 +252,14 @@ void tenThousandReductionsWithoutGrowth() {
   });
   EXPECT(after < before + kGrowth);
 }
+void tenThousandReductionsWithoutGrowth() {
+  AggregatorJob job(2);
+  expectNoGrowth(*job.members);
+}
+void tenThousandReductionsWithoutGrowthInATree() {
+  const Aggregators servers(3);
+  expectNoGrowth(*membersAt(servers.handles, 3, kLong, kJobToken, kFanIn));
+}
 
 }  // namespace
 
@@ -234,8 +267,12 @@ int main() {
   bool isFine = true;
 #define RUN(body) isFine &= scenario(#body, body)
   RUN(sixtyFourGroupsOfRandomReductions);
+  RUN(sixtyFourGroupsInATree);
   RUN(memoryIsBounded);
+  RUN(memoryIsBoundedInATree);
   RUN(aGroupThatWaitsHoldsUpNoOther);
+  RUN(aGroupThatWaitsHoldsUpNoOtherInATree);
   RUN(tenThousandReductionsWithoutGrowth);
+  RUN(tenThousandReductionsWithoutGrowthInATree);
   return isFine ? 0 : 1;
 }

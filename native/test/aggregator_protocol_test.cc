@@ -1,12 +1,7 @@
 // Members that do not keep to the aggregator's protocol, or keep to it in unusual ways, byte by byte.
-#include <sys/socket.h>
+#include "net/raw_member.h"
 
-#include <cstring>
-
-#include "aggregator/server.h"
-#include "expect.h"
-
-using ncclrun::Descriptor;
+using namespace ncclrun::test;
 using ncclrun::aggregator::FrameHeader;
 using ncclrun::aggregator::FrameKind;
 using ncclrun::aggregator::Join;
@@ -15,88 +10,10 @@ using ncclrun::aggregator::Server;
 
 namespace {
 
-FrameHeader frame(FrameKind kind, uint32_t bytes = 0) {
-  FrameHeader header;
-  header.kind = kind;
-  header.bytes = bytes;
-  return header;
-}
-FrameHeader contribution(uint32_t sequence, uint32_t bytes = 4) {
-  FrameHeader header = frame(FrameKind::contribution, bytes);
-  header.sequence = sequence;
-  header.totalBytes = bytes;
-  return header;
-}
-
-// A member whose bytes the test chooses.
-struct Raw {
-  Server& server;
-  Descriptor socket;
-  std::string unsent;
-
-  explicit Raw(Server& at) : server(at) {
-    int ends[2];
-    EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
-    socket.reset(ends[0]);
-    server.adopt(Descriptor(ends[1]), "here");
-  }
-  Raw& add(const FrameHeader& header, const std::string& payload = "") {
-    unsent.append(reinterpret_cast<const char*>(&header), sizeof header).append(payload);
-    return *this;
-  }
-  Raw& addJoin(uint32_t rank, uint32_t size, uint32_t version = ncclrun::aggregator::kProtocolVersion) {
-    Join join;
-    join.version = version;
-    join.rank = rank;
-    join.size = size;
-    return add(frame(FrameKind::join, sizeof join), std::string(reinterpret_cast<const char*>(&join), sizeof join));
-  }
-  // All at once, and serves it.
-  void send() {
-    EXPECT(::send(socket.get(), unsent.data(), unsent.size(), MSG_NOSIGNAL) == ssize_t(unsent.size()));
-    unsent.clear();
-    serve();
-  }
-  void serve() const {
-    for (int i = 0; i < 4; i++) EXPECT(server.poll(0).ok());
-  }
-  // The next frame but heartbeats that the aggregator has sent; false: it has sent none. A closed connection is
-  // `isClosed`.
-  bool take(FrameHeader& header, std::string& payload) {
-    serve();
-    do {
-      const ssize_t got = recv(socket.get(), &header, sizeof header, MSG_DONTWAIT);
-      isClosed = got == 0;
-      if (got != ssize_t(sizeof header)) return false;
-    } while (header.kind == FrameKind::heartbeat);
-    payload.resize(header.bytes);
-    EXPECT(payload.empty() ||
-           recv(socket.get(), payload.data(), payload.size(), MSG_DONTWAIT) == ssize_t(payload.size()));
-    return true;
-  }
-  void expectFrame(FrameKind kind, const std::string& words = "") {
-    FrameHeader header;
-    std::string payload;
-    EXPECT(take(header, payload) && header.kind == kind);
-    if (payload.find(words) == std::string::npos) failTest(__FILE__, __LINE__, payload + " has no " + words);
-  }
-  void expectNothing() {
-    FrameHeader header;
-    std::string payload;
-    EXPECT(!take(header, payload) && !isClosed);
-  }
-  void expectClosed() {
-    FrameHeader header;
-    std::string payload;
-    EXPECT(!take(header, payload) && isClosed);
-  }
-  bool isClosed = false;
-};
-
 struct Two {
   std::unique_ptr<Server> server = [] {
     std::unique_ptr<Server> made;
-    EXPECT(Server::make({}, made).ok());
+    EXPECT(Server::make({}, nullptr, made).ok());
     return made;
   }();
   Raw first{*server}, second{*server};
@@ -165,6 +82,8 @@ void unsoundFramesEndTheGroup() {
   header.magic = 1;
   expectViolation(header, "aaaa");
   expectViolation(frame(FrameKind::result), "");
+  expectViolation(frame(FrameKind::joined), "");
+  expectViolation(frame(FrameKind::failed, 4), "aaaa");
   expectViolation(frame(FrameKind::join, sizeof(Join)), std::string(sizeof(Join), '\0'));
   header = frame(FrameKind::leave, 4);
   expectViolation(header, "aaaa");
@@ -207,10 +126,12 @@ void joinsThatMakeNoSenseAreNotAnswered() {
     two.first.expectClosed();
     EXPECT(two.server->figures().groups == 0);
   };
-  refuse(2, 2, 1);
-  refuse(0, 0, 1);
-  refuse(0, 1025, 1);
-  refuse(0, 2, 2);
+  using ncclrun::aggregator::kMaxMembers, ncclrun::aggregator::kProtocolVersion;
+  refuse(2, 2, kProtocolVersion);
+  refuse(0, 0, kProtocolVersion);
+  refuse(0, kMaxMembers + 1, kProtocolVersion);
+  refuse(0, 2, kProtocolVersion - 1);
+  refuse(0, 2, kProtocolVersion + 1);
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ struct Side {
     header.kind = FrameKind::join;
     header.bytes = sizeof(Join);
     Join join;
-    join.rank = rank;
-    join.size = 2;
+    join.child = rank;
+    join.members = 2;
     write(&header, sizeof header);
     write(&join, sizeof join);
   }
@@ -60,7 +60,7 @@ struct Side {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   std::unique_ptr<aggregator::Server> server;
-  if (!aggregator::Server::make({.memoryBytes = kLimit}, server).ok()) return 0;
+  if (!aggregator::Server::make({.memoryBytes = kLimit}, nullptr, server).ok()) return 0;
   const uint8_t stage = data[0];
   {
     const Side sound(*server), fuzzed(*server);

@@ -57,5 +57,8 @@ std::vector<char> serial(uint32_t members, size_t count, ncclRedOp_t op) {
 // Of any type of NCCL's.
 void fillContribution(ncclDataType_t type, char* to, uint32_t rank, size_t count);
 std::vector<char> serial(ncclDataType_t type, uint32_t members, size_t count, ncclRedOp_t op);
+// Reduced in a tree: at every level, from the leaves to the root, so many consecutive parts make one part of the next.
+using Levels = std::vector<std::vector<size_t>>;
+std::vector<char> serialInTree(ncclDataType_t type, const Levels& levels, size_t count, ncclRedOp_t op);
 
 }  // namespace ncclrun::test

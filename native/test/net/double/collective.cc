@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -9,6 +10,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/element.h"
@@ -42,7 +44,15 @@ void compare(const std::string& group, size_t number, const Call& call) {
 }
 
 struct Region {
+  const char* begin = nullptr;
+  size_t bytes = 0;
   bool isDevice = false;
+  bool hasEnded = false;
+
+  bool contains(const void* data, size_t size) const {
+    const auto offset = uintptr_t(data) - uintptr_t(begin);
+    return offset <= bytes && size <= bytes - offset;
+  }
 };
 
 struct Group;
@@ -63,11 +73,43 @@ struct Group {
   bool isDead = false;
   long nulls = 0;
   std::atomic<std::thread::id> owner{};
-  std::vector<std::unique_ptr<Request>> requests;  // also those that are done: nobody may test them again
-  std::deque<Request*> open;                       // collectives
-  std::set<void*> regions;
+  std::vector<std::unique_ptr<Request>> requests;    // also those that are done: nobody may test them again
+  std::deque<Request*> open;                         // collectives
+  std::map<void*, std::unique_ptr<Region>> regions;  // also those that have ended
+  size_t openRegions = 0;
   std::map<void*, std::vector<char>> invisible;  // arrived in GPU memory and not flushed
 };
+
+// What exists in this process, so that no call is followed that is not one of a member.
+struct Existing {
+  std::mutex mutex;
+  std::set<const void*> groups;
+  std::map<const void*, std::string> listeners;             // their handles
+  std::map<std::string, std::map<int, std::string>> ranks;  // by group: what each member listens at
+};
+Existing& existing() {
+  static auto& only = *new Existing;
+  return only;
+}
+
+Group& groupOf(void* opaque) {
+  Existing& all = existing();
+  std::lock_guard lock(all.mutex);
+  if (!all.groups.contains(opaque)) broken("a call of what is no member of a group");
+  return *static_cast<Group*>(opaque);
+}
+
+// The caller of connect is the member that it says.
+void checkMember(const std::string& group, void** handles, int members, int rank, const void* listener) {
+  if (rank < 0 || rank >= members) broken("connect of a rank that the group does not have");
+  Existing& all = existing();
+  std::lock_guard lock(all.mutex);
+  const auto found = all.listeners.find(listener);
+  if (found == all.listeners.end()) broken("connect with what does not listen");
+  if (std::memcmp(handles[rank], found->second.data(), kKeyBytes) != 0)
+    broken("connect as a member that listens at another handle");
+  if (!all.ranks[group].emplace(rank, found->second).second) broken("two members connect as the same rank");
+}
 
 void checkUse(Group& group) {
   std::thread::id nobody{};
@@ -77,8 +119,20 @@ void checkUse(Group& group) {
   if (group.isDead) broken("a call on a group that has failed");
 }
 
-void checkRegistration(const Group& group, void* registration) {
-  if (!group.regions.contains(registration)) broken("a collective with a registration of another group");
+const Region& checkRegistration(const Group& group, void* registration) {
+  const auto found = group.regions.find(registration);
+  if (found == group.regions.end()) broken("a collective with a registration of another group");
+  if (found->second->hasEnded) broken("a collective with a registration that has ended");
+  return *found->second;
+}
+
+// A buffer of a collective: registered, and no result that nobody has flushed.
+void checkBuffer(const Group& group, void* registration, const void* data, size_t bytes) {
+  if (!checkRegistration(group, registration).contains(data, bytes)) broken("a collective outside of its registration");
+  for (const auto& [address, shadow] : group.invisible) {
+    const auto from = uintptr_t(address), at = uintptr_t(data);
+    if (at < from + shadow.size() && from < at + bytes) broken("the result of a collective is used before its flush");
+  }
 }
 
 // True if the call answers "not now".
@@ -154,13 +208,24 @@ int properties(int device, netProperties* out) {
 }
 
 int listen(void* context, int device, void* handle, void** listener) {
-  return exampleCollectiveTable.listen(context, device, handle, listener);
+  const int result = exampleCollectiveTable.listen(context, device, handle, listener);
+  if (result != 0) return result;
+  std::lock_guard lock(existing().mutex);
+  existing().listeners[*listener] = std::string(static_cast<const char*>(handle), kKeyBytes);
+  return result;
 }
-int closeListen(void* listener) { return exampleCollectiveTable.closeListen(listener); }
+int closeListen(void* listener) {
+  {
+    std::lock_guard lock(existing().mutex);
+    existing().listeners.erase(listener);
+  }
+  return exampleCollectiveTable.closeListen(listener);
+}
 
 int connect(void** handles, int members, int rank, void* listener, void** comm) {
   if (*comm != nullptr) broken("connect with a comm that is not null");
   const std::string key(static_cast<const char*>(handles[0]), kKeyBytes);
+  checkMember(key, handles, members, rank, listener);
   count("coll-connect");
   if (const long ms = planted("block-ms"); ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(ms));
   if (planted("coll-null") != 0) return 0;
@@ -178,15 +243,17 @@ int connect(void** handles, int members, int rank, void* listener, void** comm) 
   group->nulls = planted("null-request");
   *comm = group;
   count("groups");
+  std::lock_guard lock(existing().mutex);
+  existing().groups.insert(group);
   return 0;
 }
 
 int closeColl(void* opaque) {
-  auto* const group = static_cast<Group*>(opaque);
-  if (group == nullptr) broken("closeColl of a null comm");
+  Group* const group = &groupOf(opaque);
   count("groups", -1);
-  for (void* const region : group->regions) delete static_cast<Region*>(region);
   const int result = exampleCollectiveTable.closeColl(group->core);
+  std::lock_guard lock(existing().mutex);
+  existing().groups.erase(group);
   delete group;
   return result;
 }
@@ -197,32 +264,37 @@ int reduceSupport(int type, int op, int* supported) {
 }
 
 int regMr(void* opaque, void* data, size_t bytes, int type, void** registration) {
-  auto& group = *static_cast<Group*>(opaque);
+  Group& group = groupOf(opaque);
   if (data == nullptr || bytes == 0) broken("registration of nothing");
-  if (long(group.regions.size()) >= planted("regions", 1 << 20)) {
+  if (long(group.openRegions) >= planted("regions", 1 << 20)) {
     logOf(abi::kLogWarn, 0x10, __FILE__, __LINE__, "no more regions");
     return NET_SYSTEM_ERROR;
   }
-  *registration = new Region{type == NET_DEVICE_MEMORY};
-  group.regions.insert(*registration);
+  auto made = std::make_unique<Region>(Region{static_cast<const char*>(data), bytes, type == NET_DEVICE_MEMORY});
+  *registration = made.get();
+  group.regions[*registration] = std::move(made);
+  group.openRegions++;
   return 0;
 }
 
 int deregMr(void* opaque, void* registration) {
-  if (static_cast<Group*>(opaque)->regions.erase(registration) != 1) broken("deregistration of what is not registered");
-  delete static_cast<Region*>(registration);
+  Group& group = groupOf(opaque);
+  const auto found = group.regions.find(registration);
+  if (found == group.regions.end() || std::exchange(found->second->hasEnded, true))
+    broken("deregistration of what is not registered");
+  group.openRegions--;
   return 0;
 }
 
 int iallreduce(void* opaque, void* send, void* receive, size_t number, int type, int op, void* sendRegistration,
                void* receiveRegistration, void** request) {
-  auto& group = *static_cast<Group*>(opaque);
-  checkRegistration(group, sendRegistration);
-  checkRegistration(group, receiveRegistration);
+  Group& group = groupOf(opaque);
   int isSupported = 0;
   exampleCollectiveTable.reduceSupport(type, op, &isSupported);
   if (isSupported == 0) broken("a reduction that is not supported");
   const size_t bytes = number * elementBytes(ncclDataType_t(type));
+  checkBuffer(group, sendRegistration, send, bytes);
+  checkBuffer(group, receiveRegistration, receive, bytes);
   if (isRefused(group, {"iallreduce", bytes, type, op}, request)) return 0;
   auto made = receiving(receive, bytes, receiveRegistration);
   const int result = exampleCollectiveTable.iallreduce(group.core, send, targetOf(*made), number, type, op, nullptr,
@@ -232,9 +304,9 @@ int iallreduce(void* opaque, void* send, void* receive, size_t number, int type,
 
 int iallgather(void* opaque, void* send, collPart receive, size_t bytesPerRank, size_t windowOffset, size_t windowBytes,
                void* sendRegistration, void** request) {
-  auto& group = *static_cast<Group*>(opaque);
+  Group& group = groupOf(opaque);
   checkRegistration(group, sendRegistration);
-  checkRegistration(group, receive.registration);
+  checkBuffer(group, receive.registration, receive.address, receive.bytes);
   if (receive.bytes != windowBytes) broken("iallgather into a part that is not the window");
   if (isRefused(group, {"iallgather", windowBytes, 0, 0}, request)) return 0;
   auto made = receiving(receive.address, windowBytes, receive.registration);
@@ -246,8 +318,8 @@ int iallgather(void* opaque, void* send, collPart receive, size_t bytesPerRank, 
 
 int ireducescatter(void* opaque, collPart send, void* receive, size_t bytesPerRank, size_t windowOffset,
                    size_t windowBytes, int type, int op, void* receiveRegistration, void** request) {
-  auto& group = *static_cast<Group*>(opaque);
-  checkRegistration(group, send.registration);
+  Group& group = groupOf(opaque);
+  checkBuffer(group, send.registration, send.address, send.bytes);
   checkRegistration(group, receiveRegistration);
   if (send.bytes != windowBytes) broken("ireducescatter of a part that is not the window");
   if (isRefused(group, {"ireducescatter", windowBytes, type, op}, request)) return 0;
@@ -258,10 +330,9 @@ int ireducescatter(void* opaque, collPart send, void* receive, size_t bytesPerRa
 }
 
 int iflush(void* opaque, void* data, int, void* registration, void** request) {
-  auto& group = *static_cast<Group*>(opaque);
+  Group& group = groupOf(opaque);
   checkUse(group);
-  checkRegistration(group, registration);
-  if (!static_cast<const Region*>(registration)->isDevice) broken("iflush of memory of the host");
+  if (!checkRegistration(group, registration).isDevice) broken("iflush of memory of the host");
   const auto found = group.invisible.find(data);
   if (found == group.invisible.end()) broken("iflush of memory into which nothing has arrived");
   std::copy(found->second.begin(), found->second.end(), static_cast<char*>(data));
