@@ -44,6 +44,18 @@ export function hasRails(device: DeviceName, { hosts, ranksOfEachHost }: Omit<Ra
   return device === 'host' || ranksOfEachHost + hosts - 2 <= MAX_GPUS;
 }
 
+/** The forms in which a network reduces. */
+export type CollnetName = 'collnet';
+
+export function isCollnet(algorithm: AlgorithmName): algorithm is CollnetName {
+  return algorithm === 'collnet';
+}
+
+/** The forms in which the network can reduce for hosts that have so many ranks each; 0: they have unlike numbers. */
+export function collnetForms(extent: Omit<RanksOfHosts, 'maxRanks'>): readonly CollnetName[] {
+  return hasCollnet(extent) ? ['collnet'] : [];
+}
+
 /** Whether the network can reduce for hosts that have so many ranks each; 0: they have unlike numbers. */
 export function hasCollnet({ hosts, ranksOfEachHost }: Omit<RanksOfHosts, 'maxRanks'>): boolean {
   return hosts > 1 && ranksOfEachHost > 0;

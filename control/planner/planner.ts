@@ -1,4 +1,5 @@
 /** A planner that remembers what it decided: programs make many communicators of few shapes. */
+import { isCollnet } from '../plan/possible.ts';
 import type { CommPlan } from '../plan/types.ts';
 import { RecentMap } from '../rendezvous/memory.ts';
 import { checkDevices, checkGiven, UnplannableError } from './input/check.ts';
@@ -66,7 +67,7 @@ export class Planner {
   }
 
   #sayIfIdle({ hosts }: PlanInput, { situation, tuning }: Decisions): void {
-    const isUsed = tuning.some(({ variants }) => variants.some(({ algorithm }) => algorithm === 'collnet'));
+    const isUsed = tuning.some(({ variants }) => variants.some(({ algorithm }) => isCollnet(algorithm)));
     if (isUsed || situation === undefined) return;
     const nameOf = (host: number): string => hosts[host]?.name ?? `host ${host}`;
     const why = whyIdle(situation, this.#preferencesOf(), nameOf);

@@ -1,4 +1,5 @@
 /** All-reduces that the network can reduce (algorithm collnet): of which sizes it does, and why of the others it does not. */
+import { isCollnet } from '../../control/plan/possible.ts';
 import type { TuningRow, Variant } from '../../control/plan/types.ts';
 import type { AggregatorPlace, NetworkReduction } from '../../control/planner/input/network-reduction.ts';
 import { isPreferred } from '../../control/planner/input/preferences.ts';
@@ -8,7 +9,7 @@ import { fastestAt } from '../../control/planner/measured/times.ts';
 import { whyNotReduced } from '../../control/planner/tuning/idle-aggregators.ts';
 import { collnetLimit, hostOf } from '../../control/planner/tuning/collnet-limit.ts';
 import { rateToAggregator } from '../../control/planner/tuning/aggregators.ts';
-import { choicesFor, isReducedBetween, timeOf } from '../../control/planner/tuning/choices.ts';
+import { bestOf, choicesFor, reducedBetween, timeOf } from '../../control/planner/tuning/choices.ts';
 import type { Choice } from '../../control/planner/tuning/choices.ts';
 import type { BetweenTerms, Situation } from '../../control/planner/tuning/situation.ts';
 
@@ -65,7 +66,7 @@ export function byNetworkView({ tuning, situation, preferences, measured, sizes 
   if (between === undefined || between.reduction.by === 'none') return null;
   const { reduction, device } = between;
   const head = { by: reduction.by, aggregators: aggregatorViews(reduction, between) };
-  if (!isReducedBetween('allReduce', device, situation))
+  if (reducedBetween('allReduce', device, situation).length === 0)
     return { ...head, impossibleBecause: whyNotReduced(situation, device), ranges: [] };
   const choices = choicesFor('allReduce', situation);
   const rows = tuning.filter(({ collective }) => collective === 'allReduce');
@@ -73,11 +74,12 @@ export function byNetworkView({ tuning, situation, preferences, measured, sizes 
     predictedMicroseconds: rounded(timeOf(choice, bytes)),
     measuredMicroseconds: roundedOrNull(fastestAt(measured, choice, bytes)),
   });
-  const collnet = choices.find(({ algorithm }) => algorithm === 'collnet');
+  const forms = choices.filter(({ algorithm }) => isCollnet(algorithm));
   const ranges = rangesOf(rows, sizes).flatMap(({ otherwise, ...range }): RangeView[] => {
     const { bytes } = range;
     const other = choiceOf(choices, otherwise);
-    if (collnet === undefined || other === undefined) return [];
+    const collnet = bestOf('allReduce', forms, bytes);
+    if (collnet === null || other === undefined) return [];
     return [
       {
         ...range,
@@ -85,7 +87,7 @@ export function byNetworkView({ tuning, situation, preferences, measured, sizes 
         collnet: times(collnet, bytes),
         otherAlgorithm: other.algorithm,
         other: times(other, bytes),
-        limit: collnetLimit(situation, between, bytes, nameOf),
+        limit: collnetLimit(collnet, { situation, between }, bytes, nameOf),
       },
     ];
   });
@@ -137,11 +139,12 @@ function rangesOf(rows: readonly TuningRow[], sizes: readonly number[]): Range[]
 }
 
 function isByNetwork({ variants }: TuningRow): boolean {
-  return variants[0]?.algorithm === 'collnet';
+  const [first] = variants;
+  return first !== undefined && !isUnconditional(first);
 }
 
 function isUnconditional({ algorithm }: Variant): boolean {
-  return algorithm !== 'collnet';
+  return !isCollnet(algorithm);
 }
 
 function choiceOf(choices: readonly Choice[], variant: Variant | undefined): Choice | undefined {

@@ -64,13 +64,15 @@ describe('who reduces', () => {
     ["a plugin's network reduces where the variable asks for it", [], PLUGIN, { by: 'plugin' }],
     ['the aggregators of the job reduce', [other(0)], {}, { by: 'aggregators', aggregators: [other(0)] }],
     ['the aggregators come before a plugin', [member(1)], PLUGIN, { by: 'aggregators', aggregators: [member(1)] }],
+    ['nobody reduces for too few hosts', [other(0)], { ...PLUGIN, NCCL_COLLNET_NODE_THRESHOLD: '5' }, NO_REDUCTION],
+    ['a plugin reduces for enough hosts', [], { ...PLUGIN, NCCL_COLLNET_NODE_THRESHOLD: '4' }, { by: 'plugin' }],
     ['nobody reduces where the variable forbids it', [other(0)], { NCCL_COLLNET_ENABLE: '0' }, NO_REDUCTION],
   ])('the planner finds that %s', (_, aggregators, environment, expected) => {
-    expect(networkReductionOf(aggregators, environment)).toEqual(expected);
+    expect(networkReductionOf(aggregators, 4, environment)).toEqual(expected);
   });
 
   it('another value of the variable is refused', () => {
-    expect(() => networkReductionOf([], { NCCL_COLLNET_ENABLE: '2' })).toThrow(
+    expect(() => networkReductionOf([], 4, { NCCL_COLLNET_ENABLE: '2' })).toThrow(
       'NCCL_COLLNET_ENABLE=2: a whole number from 0 to 1 is wanted',
     );
   });
@@ -142,6 +144,23 @@ describe('what aggregators load', () => {
   it('several aggregators on one host share its link, and no more than everything goes there', () => {
     expect(carried([other(0), other(0)], 4, 4)).toBeCloseTo(4);
     expect(carried([other(0), other(0)], 16, 4)).toBeCloseTo(4);
+  });
+
+  it('several aggregators make a tree for more than 32 hosts, whose leaves have a parent beside their hosts', () => {
+    // 2 leaves of 32 members, and a root.
+    expect(carried([other(0)], 64, 64)).toBeCloseTo(64);
+    const places = (count: number): AggregatorPlaces => [
+      other(0),
+      ...Array.from(
+        { length: count - 1 },
+        (_, index): AggregatorPlace => ({ place: 'other', name: `s${index}`, speedMbps: 0 }),
+      ),
+    ];
+    expect(carried(places(2), 32, 32)).toBeCloseTo(32);
+    expect(carried(places(3), 64, 64)).toBeCloseTo(33);
+    expect(carried(places(2), 64, 64)).toBeCloseTo(2 * 33); // one of the two is two of the three
+    expect(carried(places(12), 128, 64)).toBeCloseTo((5 / 8) * 33); // 2 groups, 4 trees: (1 · 12 + 2 · 4) ÷ 16 ÷ 2
+    expect(carried([other(0), other(0), other(0)], 64, 64)).toBeCloseTo(3 * 33); // all of it on one host
   });
 
   it('the thread of an aggregator moves the contributions of all hosts, in turn with the ranks of its host', () => {

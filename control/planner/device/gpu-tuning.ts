@@ -1,6 +1,6 @@
 /** Chooses variants by collective and size between the GPUs of one host: per size the fastest one in the model. */
 import { COLLECTIVES } from '../../plan/layout.ts';
-import { canBeMessages } from '../../plan/possible.ts';
+import { canBeMessages, isCollnet } from '../../plan/possible.ts';
 import type { CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
 import { bestOf, choicesFor, isConditional, preferredChoices, isPulled, timeOf } from '../tuning/choices.ts';
@@ -19,6 +19,8 @@ const BYTES_PER_CHANNEL: Readonly<Record<ProtocolName, number>> = { ll: 4 * KiB,
 /** Of what copy engines broadcast, a part is sent on while the next one comes. Of two ranks none sends anything on: it is one part, however large. */
 const COPIED_PART_BYTES = 32 * 1024 * KiB;
 const COPIED_WHOLE_BYTES = 2 ** 40;
+/** Each channel has a group of its own, of which a network has few. */
+const MAX_COLLNET_CHANNELS = 4;
 /** Beyond it no variant becomes the fastest any more. */
 const LARGEST = 2 ** 36;
 
@@ -270,7 +272,10 @@ function conditionalOf(
   if (conditional === null) return [];
   const { algorithm, protocol } = conditional;
   const step = { upToBytes, begin, algorithm, protocol, choice: conditional, conditional };
-  if (algorithm === 'collnet') return [{ ...variantOf(step, effort, budget.ranks), requires: ['networkReduction'] }];
+  if (isCollnet(algorithm)) {
+    const groups = { channels: Math.min(effort.channels, MAX_COLLNET_CHANNELS), threads: THREADS };
+    return [{ ...variantOf(step, groups, budget.ranks), requires: ['networkReduction'] }];
+  }
   const channels = channelsFor(collective, step, budget);
   const copies = { channels, threads: isPulled(collective) ? THREADS : MIN_THREADS };
   return [{ ...variantOf(step, copies, budget.ranks), requires: ['publishedAddresses'] }];

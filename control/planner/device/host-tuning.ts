@@ -1,6 +1,7 @@
 /** From collective and size to the variants that serve it, on the host device. */
 import { COLLECTIVES } from '../../plan/layout.ts';
-import { hasRails } from '../../plan/possible.ts';
+import { hasRails, isCollnet } from '../../plan/possible.ts';
+import type { CollnetName } from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import {
   CHUNK_BYTES,
@@ -25,8 +26,8 @@ import { preferredVariant } from './preferred.ts';
 /** Up to so many bytes (null: all larger ones) this algorithm under this protocol. */
 interface Choice extends AlgorithmAndProtocol {
   readonly upToBytes: number | null;
-  /** The network comes first, for types and operators that it reduces. */
-  readonly byNetwork?: boolean;
+  /** This form of a network that reduces comes first, for types and operators that it reduces. */
+  readonly byNetwork?: CollnetName | null;
 }
 
 /** Protocols of the host device, the one for all sizes first. */
@@ -70,7 +71,7 @@ export function hostTuningBetween(situation: Situation, channels: number, prefer
     const fastest = steps.map(
       ({ upToBytes, algorithm, conditional }): Choice => ({
         ...simple(upToBytes, algorithm),
-        byNetwork: conditional?.algorithm === 'collnet' && isPreferred(collective, BY_NETWORK, preferences),
+        byNetwork: networkFormOf(conditional, preferences),
       }),
     );
     const best = collective === 'sendRecv' ? fastest : preferred(collective, fastest, rails, preferences);
@@ -81,14 +82,15 @@ export function hostTuningBetween(situation: Situation, channels: number, prefer
   });
 }
 
-/** Where the network reduces the call's type and operator. */
-const BY_NETWORK: Variant = {
-  ...variantOnHost({ algorithm: 'collnet', protocol: 'simple' }, 1),
-  requires: ['networkReduction'],
-};
+function networkFormOf(choice: AlgorithmAndProtocol | null, preferences: Preferences): CollnetName | null {
+  if (choice === null || !isPreferred('allReduce', choice, preferences)) return null;
+  return isCollnet(choice.algorithm) ? choice.algorithm : null;
+}
 
-function withNetwork({ byNetwork = false }: Choice, row: TuningRow): TuningRow {
-  return byNetwork ? { ...row, variants: [BY_NETWORK, ...row.variants] } : row;
+function withNetwork({ byNetwork = null }: Choice, row: TuningRow): TuningRow {
+  if (byNetwork === null) return row;
+  const variant = variantOnHost({ algorithm: byNetwork, protocol: 'simple' }, 1);
+  return { ...row, variants: [{ ...variant, requires: ['networkReduction'] }, ...row.variants] };
 }
 
 /** Beyond it a row's line goes on. */

@@ -1,5 +1,5 @@
 /** Who reduces between the hosts of a communicator, instead of its ranks (NCCL's CollNet). */
-import { wholeNumber } from './variables.ts';
+import { anyNumber, wholeNumber } from './variables.ts';
 import type { Environment } from './variables.ts';
 
 /** Where an aggregator runs, a process that reduces what the members of a group send to it (native/aggregator). */
@@ -49,16 +49,22 @@ export function aggregatorsFor(job: JobAggregators, hostOf: ReadonlyMap<number, 
 
 export const NO_REDUCTION: NetworkReduction = { by: 'none' };
 
+/** Hosts of a communicator from which on a network reduces, by default. */
+const THRESHOLD = 2;
+
 /**
  * `aggregators`: those that the job has started. NCCL_COLLNET_ENABLE=0 leaves them unused, 1 asks for a plugin's network where there are none; whether
- * the plugin has one is known to the engines alone. Throws UnplannableError for another value.
+ * the plugin has one is known to the engines alone. Nothing reduces for fewer hosts than NCCL_COLLNET_NODE_THRESHOLD. Throws UnplannableError for a
+ * value that means nothing.
  */
 export function networkReductionOf(
   aggregators: readonly AggregatorPlace[],
+  hosts: number,
   environment: Environment,
 ): NetworkReduction {
   const enabled = wholeNumber(environment, 'NCCL_COLLNET_ENABLE', 0, 1);
-  if (enabled === 0) return NO_REDUCTION;
+  const threshold = anyNumber(environment, 'NCCL_COLLNET_NODE_THRESHOLD') ?? THRESHOLD;
+  if (enabled === 0 || hosts < threshold) return NO_REDUCTION;
   const [first, ...others] = aggregators;
   if (first !== undefined) return { by: 'aggregators', aggregators: [first, ...others] };
   return enabled === 1 ? { by: 'plugin' } : NO_REDUCTION;

@@ -1,6 +1,6 @@
 /** A plan for measuring: a row for every variant that the engine has, so that each can be asked for by its number. */
 import { COLLECTIVES } from '../../plan/layout.ts';
-import { areMessagesBetweenGpuHosts, hasRails, isVariantBetweenGpuHosts } from '../../plan/possible.ts';
+import { areMessagesBetweenGpuHosts, hasRails, isCollnet, isVariantBetweenGpuHosts } from '../../plan/possible.ts';
 import type { CollectiveName, DeviceName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import { maxChannelsBetween, withHostSlots } from '../device/gpu-hosts.ts';
 import { MIN_THREADS, THREADS, variantsOnGpus } from '../device/gpu-tuning.ts';
@@ -9,7 +9,7 @@ import { PROTOCOLS_ON_HOSTS, variantOnHost } from '../device/host-tuning.ts';
 import { possibleVariants } from '../device/preferred.ts';
 import type { NetworkReduction } from '../input/network-reduction.ts';
 import type { AlgorithmAndProtocol } from '../input/preferences.ts';
-import { algorithmsBetween, choicesFor, isReducedBetween } from '../tuning/choices.ts';
+import { algorithmsBetween, choicesFor, reducedBetween } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/situation.ts';
 
 /** Maximum of channels on processors, where the traffic of two ranks fills one channel. */
@@ -86,8 +86,11 @@ export function isPossible(
     pairChannels,
   }: Omit<SearchContext, keyof ChannelBudget> & Pick<ChannelBudget, 'pairChannels'>,
 ): boolean {
-  if (variant.algorithm === 'collnet')
-    return isReducedByNetwork(collective, device, situation, reduction) && variant.protocol === 'simple';
+  if (isCollnet(variant.algorithm))
+    return (
+      variant.protocol === 'simple' &&
+      byNetwork(collective, device, situation, reduction).some(({ algorithm }) => algorithm === variant.algorithm)
+    );
   if (device === 'cuda' && situation.hosts > 1) {
     const asMessages = areMessagesBetweenGpuHosts(collective);
     return isVariantBetweenGpuHosts(
@@ -107,24 +110,24 @@ function possibleOn(
   situation: Situation,
   reduction: NetworkReduction,
 ): AlgorithmAndProtocol[] {
-  const isReduced = isReducedByNetwork(collective, device, situation, reduction);
-  const byNetwork: AlgorithmAndProtocol[] = isReduced ? [{ algorithm: 'collnet', protocol: 'simple' }] : [];
-  if (device === 'host') return [...possibleOnHosts(collective, situation), ...byNetwork];
+  const reduced = byNetwork(collective, device, situation, reduction);
+  if (device === 'host') return [...possibleOnHosts(collective, situation), ...reduced];
   if (situation.hosts === 1)
     return choicesFor(collective, situation).map(({ algorithm, protocol }) => ({ algorithm, protocol }));
   const byRanks = algorithmsBetween(collective, device, situation).flatMap((algorithm) =>
     PROTOCOLS_BETWEEN_HOSTS.map((protocol) => ({ algorithm, protocol })),
   );
-  return [...byRanks, ...byNetwork];
+  return [...byRanks, ...reduced];
 }
 
-function isReducedByNetwork(
+function byNetwork(
   collective: CollectiveName,
   device: DeviceName,
   situation: Situation,
   reduction: NetworkReduction,
-): boolean {
-  return reduction.by !== 'none' && isReducedBetween(collective, device, situation);
+): AlgorithmAndProtocol[] {
+  const forms = reduction.by === 'none' ? [] : reducedBetween(collective, device, situation);
+  return forms.map((algorithm) => ({ algorithm, protocol: 'simple' }));
 }
 
 function possibleOnHosts(collective: CollectiveName, situation: Situation): AlgorithmAndProtocol[] {
@@ -160,7 +163,7 @@ function nameOf({ algorithm, protocol, channels, threads }: Variant): string {
 /** A row's last variant must need nothing; `kernel`: one that does not, where ranks do not agree on copies. */
 export function withFallback(variant: Variant, kernel: Variant): Variant[] {
   if (variant.algorithm === 'copyEngine') return [{ ...variant, requires: ['publishedAddresses'] }, kernel];
-  if (variant.algorithm === 'collnet') return [{ ...variant, requires: ['networkReduction'] }, kernel];
+  if (isCollnet(variant.algorithm)) return [{ ...variant, requires: ['networkReduction'] }, kernel];
   if (variant.requires.includes('hostSlots')) return withHostSlots(variant);
   if (variant.protocol !== 'll128') return [{ ...variant, requires: [] }];
   return [

@@ -87,7 +87,7 @@ export function networkFacts(input: PlanInput, { nics, backend }: NicsBetween, e
     rails: nics[0]?.length ?? 0,
     speedMbps: facts.speedMbps,
     isOneMachine: (nics[0] ?? []).every((first, rail) => nics.every((own) => own[rail]?.address === first.address)),
-    reduction: networkReductionOf(placesOf(input), environment),
+    reduction: networkReductionOf(placesOf(input), input.hosts.length, environment),
     socketMbps: Math.min(...input.hosts.map(socketSpeedOf)),
   };
 }

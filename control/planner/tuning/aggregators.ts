@@ -50,34 +50,67 @@ export function rateToAggregator({ linkRate }: Terms): number {
   return linkRate ?? Infinity;
 }
 
+/** Beyond so many members a group has a tree of aggregators, where there are several (native/aggregator/tree.h). */
+const FAN_IN = 32;
+
+/** How a group's members are served. */
+interface Serving {
+  /** That the busiest aggregator of a group exchanges with: members, and the aggregator above it. */
+  readonly peers: number;
+  /** Aggregators of a group, one behind the other for a contribution. */
+  readonly levels: number;
+  /** The busiest aggregator's part of all groups; more than 1 where it serves a group in several places of a tree. */
+  readonly share: number;
+  /** What aggregators on one host serve together at most. */
+  readonly maxShare: number;
+}
+
+function servingOf(hosts: number, groups: number, aggregators: number): Serving {
+  if (aggregators === 1 || hosts <= FAN_IN)
+    return { peers: hosts, levels: 1, share: busiestShare(groups, aggregators), maxShare: 1 };
+  const widths: number[] = [];
+  for (let width = hosts; width > 1; widths.push(width)) width = Math.ceil(width / FAN_IN);
+  const nodes = widths.reduce((sum, width) => sum + width, 0);
+  // Neighbouring aggregators of the list serve a tree.
+  const share =
+    nodes < aggregators ? busiestShare(groups, Math.floor(aggregators / nodes)) : Math.ceil(nodes / aggregators);
+  const members = Math.ceil(hosts / (widths[0] ?? 1));
+  return { peers: members + 1, levels: widths.length, share, maxShare: nodes };
+}
+
 /** Of every host with an aggregator its link, and of every aggregator its thread. */
 export function limitsOfAggregators(aggregators: AggregatorPlaces, extent: RanksOnHosts, terms: Terms): Limited[] {
   const { hosts, groups } = groupsOf(extent);
-  const share = busiestShare(groups, aggregators.length);
+  const serving = servingOf(hosts, groups, aggregators.length);
+  const { peers, share, maxShare } = serving;
   const threads = aggregators.map((aggregator): Limited => {
     const load = aggregator.place === 'member' ? terms.load : 1;
     return {
-      limit: { by: 'aggregatorThread', aggregator, members: hosts, share },
-      slowness: (load * hosts * share) / AGGREGATOR_COSTS.bytesPerMicrosecond,
+      limit: { by: 'aggregatorThread', aggregator, members: peers, share },
+      slowness: (load * peers * share) / AGGREGATOR_COSTS.bytesPerMicrosecond,
     };
   });
   const links = [...Map.groupBy(aggregators, placeOf).values()].flatMap((own) => {
     const [aggregator] = own;
-    return aggregator === undefined
-      ? []
-      : [linkOf(aggregator, Math.min(1, own.length * share), { hosts, groups }, terms)];
+    const together = { ...serving, share: Math.min(maxShare, own.length * share) };
+    return aggregator === undefined ? [] : [linkOf(aggregator, together, terms)];
   });
   return [...links, ...threads];
 }
 
-/** What the ranks of the aggregator's own host contribute crosses no link, but the results of other aggregators do. */
-function linkOf(aggregator: AggregatorPlace, share: number, { hosts }: Groups, terms: Terms): Limited {
+/** What the ranks of the aggregator's own host contribute to it crosses no link, but the results of other aggregators do. */
+function linkOf(aggregator: AggregatorPlace, { peers, levels, share }: Serving, terms: Terms): Limited {
   const isMember = aggregator.place === 'member';
-  const senders = isMember ? hosts - 1 : hosts;
+  // A tree has their contributions somewhere.
+  const isOwn = isMember && levels === 1;
+  const senders = isOwn ? peers - 1 : peers;
   const isKnown = aggregator.place === 'other' && aggregator.speedMbps > 0;
   const rate = isKnown ? aggregator.speedMbps / BITS : rateToAggregator(terms);
-  const carried = senders * share + (isMember ? 1 - share : 0);
-  return { limit: { by: 'aggregatorLink', aggregator, senders, share, rate }, slowness: carried / rate };
+  const ofRanks = isMember ? 1 - (isOwn ? share : 0) : 0;
+  return {
+    limit: { by: 'aggregatorLink', aggregator, senders, share, rate },
+    slowness: (senders * share + ofRanks) / rate,
+  };
 }
 
 /** Bits of a byte: Mbit/s are so many times bytes per microsecond. */
@@ -87,10 +120,15 @@ function placeOf(aggregator: AggregatorPlace): string {
   return aggregator.place === 'member' ? `host ${aggregator.host}` : aggregator.name;
 }
 
-/** Microseconds until an aggregator has received the last contribution of all its groups and sent all results. */
-export function aggregatorLatency(aggregators: AggregatorPlaces, extent: RanksOnHosts, { load }: Terms): number {
+/** Microseconds until the last contribution has reached the top of a group's aggregators, and the last result its rank. */
+export function aggregatorLatency(
+  aggregators: AggregatorPlaces,
+  extent: RanksOnHosts,
+  { load, costs }: Pick<BetweenTerms, 'load' | 'costs'>,
+): number {
   const { hosts, groups } = groupsOf(extent);
+  const { peers, levels, share } = servingOf(hosts, groups, aggregators.length);
   const slowest = aggregators.some(({ place }) => place === 'member') ? load : 1;
-  const busiest = groups * busiestShare(groups, aggregators.length);
-  return slowest * busiest * hosts * AGGREGATOR_COSTS.perMember;
+  const further = 2 * (levels - 1) * costs.hopBetween;
+  return further + slowest * levels * groups * share * peers * AGGREGATOR_COSTS.perMember;
 }

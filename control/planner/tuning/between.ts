@@ -1,4 +1,5 @@
 /** Predicted times between hosts, of what our engine does: from an algorithm's traffic, and what a network and its ranks cost. */
+import { isCollnet } from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName } from '../../plan/types.ts';
 import type { BetweenCosts, Correction } from './between-costs.ts';
 import type { BetweenTerms, Prediction } from './situation.ts';
@@ -40,7 +41,7 @@ function trafficOf(
   extent: RanksOnHosts,
   { reduction }: BetweenTerms,
 ): Traffic | null {
-  return algorithm === 'collnet' && reduction.by === 'none' ? null : trafficBetween(collective, algorithm, extent);
+  return isCollnet(algorithm) && reduction.by === 'none' ? null : trafficBetween(collective, algorithm, extent);
 }
 
 /** What may limit the bandwidth of an operation, without corrections; nothing where there is no prediction. */
@@ -53,7 +54,7 @@ export function limitsOf(
   const traffic = trafficOf(collective, algorithm, extent, terms);
   if (traffic === null) return [];
   const { reduction } = terms;
-  const toAggregators = algorithm === 'collnet' && reduction.by === 'aggregators';
+  const toAggregators = isCollnet(algorithm) && reduction.by === 'aggregators';
   const rate = Math.min(terms.costs.perHost, toAggregators ? rateToAggregator(terms) : (terms.nicRate ?? Infinity));
   return [
     { limit: { by: 'rank' }, slowness: ofRank(traffic, channelsOf(collective, algorithm, terms), terms) },
@@ -64,7 +65,7 @@ export function limitsOf(
 
 function latencyOfNetwork(algorithm: AlgorithmName, extent: RanksOnHosts, terms: BetweenTerms): number {
   const { reduction } = terms;
-  const isThere = algorithm === 'collnet' && reduction.by === 'aggregators';
+  const isThere = isCollnet(algorithm) && reduction.by === 'aggregators';
   return isThere ? aggregatorLatency(reduction.aggregators, extent, terms) : 0;
 }
 

@@ -2,11 +2,13 @@
 import {
   ALGORITHMS_OF,
   areMessagesBetweenGpuHosts,
-  hasCollnet,
+  collnetForms,
   hasRails,
+  isCollnet,
   isVariantBetweenGpuHosts,
   isVariantOf,
 } from '../../plan/possible.ts';
+import type { CollnetName } from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName, DeviceName, ProtocolName } from '../../plan/types.ts';
 import { NO_REDUCTION } from '../input/network-reduction.ts';
 import type { NetworkReduction } from '../input/network-reduction.ts';
@@ -32,7 +34,7 @@ const INTRA_HOST_ALGORITHMS: readonly AlgorithmName[] = [
   'tree',
   'copyEngine',
 ];
-const BETWEEN_HOSTS: readonly AlgorithmName[] = ['ring', 'tree', 'directOneShot', 'directTwoShot', 'rail', 'collnet'];
+const BETWEEN_HOSTS: readonly AlgorithmName[] = ['ring', 'tree', 'directOneShot', 'directTwoShot', 'rail'];
 
 /** All choices with their predictions. Between hosts there are none of LL128, and none for barriers, which are reductions. */
 export function choicesFor(collective: CollectiveName, situation: Situation): Choice[] {
@@ -79,17 +81,14 @@ export function algorithmsBetween(
   reduction: NetworkReduction = NO_REDUCTION,
 ): AlgorithmName[] {
   if (isMessage(collective) || collective === 'barrier' || collective === 'sendRecv') return [];
-  return BETWEEN_HOSTS.filter((algorithm) =>
-    algorithm === 'collnet'
-      ? reduction.by !== 'none' && isReducedBetween(collective, device, extent)
-      : isPossibleBetween(collective, algorithm, device, extent),
-  );
+  const byRanks = BETWEEN_HOSTS.filter((algorithm) => isPossibleBetween(collective, algorithm, device, extent));
+  return reduction.by === 'none' ? byRanks : [...byRanks, ...reducedBetween(collective, device, extent)];
 }
 
-/** Whether a network that reduces can carry the collective out. */
-export function isReducedBetween(collective: CollectiveName, device: DeviceName, extent: Extent): boolean {
-  const variant = { algorithm: 'collnet', protocol: 'simple', requires: ['networkReduction'] } as const;
-  return hasCollnet(extent) && isVariantOf(device, collective, variant);
+/** The forms in which a network that reduces can carry the collective out. */
+export function reducedBetween(collective: CollectiveName, device: DeviceName, extent: Extent): CollnetName[] {
+  const rest = { protocol: 'simple', requires: ['networkReduction'] } as const;
+  return collnetForms(extent).filter((algorithm) => isVariantOf(device, collective, { algorithm, ...rest }));
 }
 
 function isPossibleBetween(
@@ -135,7 +134,7 @@ export function preferredChoices(
 
 /** Whether ranks take the algorithm only if all of them agree that they can; else they take another one, which needs nothing. */
 export function isConditional({ algorithm }: Pick<Choice, 'algorithm'>): boolean {
-  return algorithm === 'copyEngine' || algorithm === 'collnet';
+  return algorithm === 'copyEngine' || isCollnet(algorithm);
 }
 
 /** Predicted time in microseconds. */

@@ -3,7 +3,8 @@ import { networkSpeed } from '../../speed-text.ts';
 import type { AggregatorPlace } from '../input/network-reduction.ts';
 import { groupsOf } from './aggregators.ts';
 import type { Limit } from './aggregators.ts';
-import { correctionOf, limitsOf, predictBetween } from './between.ts';
+import { correctionOf, limitsOf } from './between.ts';
+import type { Choice } from './choices.ts';
 import type { BetweenTerms, Situation } from './situation.ts';
 
 /** Name of a host of the communicator. */
@@ -13,12 +14,22 @@ export function hostOf(aggregator: AggregatorPlace, nameOf: HostName): string {
   return aggregator.place === 'member' ? nameOf(aggregator.host) : aggregator.name;
 }
 
+interface Model {
+  readonly situation: Situation;
+  readonly between: BetweenTerms;
+}
+
 /** A clause: the latency of an operation of so many bytes, or what moves its bytes, whichever takes longer. */
-export function collnetLimit(situation: Situation, between: BetweenTerms, bytes: number, nameOf: HostName): string {
-  const latency = predictBetween('allReduce', 'collnet', situation, between)?.microseconds ?? 0;
-  const limits = limitsOf('allReduce', 'collnet', situation, between);
+export function collnetLimit(
+  { algorithm, prediction }: Pick<Choice, 'algorithm' | 'prediction'>,
+  { situation, between }: Model,
+  bytes: number,
+  nameOf: HostName,
+): string {
+  const latency = prediction.microseconds;
+  const limits = limitsOf('allReduce', algorithm, situation, between);
   const [slowest] = limits.toSorted((one, other) => other.slowness - one.slowness);
-  const moved = (slowest?.slowness ?? 0) * correctionOf('collnet', between).bandwidth * bytes;
+  const moved = (slowest?.slowness ?? 0) * correctionOf(algorithm, between).bandwidth * bytes;
   if (slowest === undefined || latency >= moved) return latencyText(latency, situation, between);
   return limitText(slowest.limit, bytes, situation, (aggregator) => busiest(hostOf(aggregator, nameOf), between));
 }

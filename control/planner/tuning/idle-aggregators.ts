@@ -1,12 +1,13 @@
 /** Why a communicator leaves the job's aggregators idle, in words. */
+import { isCollnet } from '../../plan/possible.ts';
 import type { DeviceName } from '../../plan/types.ts';
 import { isPreferred } from '../input/preferences.ts';
 import type { Preferences } from '../input/preferences.ts';
-import { bestOf, choicesFor, isConditional, isReducedBetween, timeOf } from './choices.ts';
+import { bestOf, choicesFor, isConditional, reducedBetween, timeOf } from './choices.ts';
 import { binarySize, collnetLimit } from './collnet-limit.ts';
 import type { Situation } from './situation.ts';
 
-/** Of what isReducedBetween() denies, as a clause. */
+/** Why reducedBetween() has no form, as a clause. */
 export function whyNotReduced({ ranksOfEachHost }: Situation, device: DeviceName): string {
   return ranksOfEachHost === 0 ? 'the hosts have unlike numbers of ranks' : `device ${device} has no such algorithm`;
 }
@@ -22,20 +23,23 @@ export function whyIdle(
 ): string | null {
   const { between } = situation;
   if (between?.reduction.by !== 'aggregators') return null;
-  if (!isReducedBetween('allReduce', between.device, situation)) return whyNotReduced(situation, between.device);
+  if (reducedBetween('allReduce', between.device, situation).length === 0)
+    return whyNotReduced(situation, between.device);
   const all = choicesFor('allReduce', situation);
-  const collnet = all.find(({ algorithm }) => algorithm === 'collnet');
+  const forms = all.filter(({ algorithm }) => isCollnet(algorithm));
+  const collnet = bestOf('allReduce', forms, BYTES);
   const other = bestOf(
     'allReduce',
     all.filter((choice) => !isConditional(choice)),
     BYTES,
   );
-  if (collnet === undefined || other === null) return null;
-  if (!isPreferred('allReduce', collnet, preferences)) return 'NCCL_ALGO or NCCL_PROTO asks for others';
+  if (collnet === null || other === null) return null;
+  if (!forms.some((form) => isPreferred('allReduce', form, preferences)))
+    return 'NCCL_ALGO or NCCL_PROTO asks for others';
   const [byNetwork, byRanks] = [timeOf(collnet, BYTES), timeOf(other, BYTES)];
   if (byNetwork < byRanks) return 'by the times that ncclrun tune has measured the ranks alone are faster';
   const times = `${milliseconds(byNetwork)} ms instead of ${milliseconds(byRanks)}`;
-  const limit = collnetLimit(situation, between, BYTES, nameOf);
+  const limit = collnetLimit(collnet, { situation, between }, BYTES, nameOf);
   return `through them ${binarySize(BYTES)} would take ${times} (${limit}); NCCL_ALGO=collnet uses them all the same`;
 }
 
