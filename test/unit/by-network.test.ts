@@ -94,7 +94,7 @@ describe('what limits the network', () => {
 
   it('the busiest of several aggregators limits', () => {
     expect(limits(input(4, 4, [other(300), other(300, 'h6')]))).toEqual([
-      'the busiest of 2 aggregators, such as that on h5: 4 hosts send it 64 MiB each over 300 Mb/s',
+      'the busiest of 2 aggregators, such as that on h5: 4 hosts send it 32 MiB each over 300 Mb/s',
     ]);
   });
 });

@@ -1,7 +1,6 @@
 /** What aggregators put on links and on their own threads in an all-reduce, each of which may be what limits it. */
 import type { AggregatorPlace, AggregatorPlaces } from '../input/network-reduction.ts';
 import { AGGREGATOR_COSTS } from './between-costs.ts';
-import { busiestShare } from './busiest-share.ts';
 import type { BetweenTerms } from './situation.ts';
 import type { RanksOnHosts } from './traffic.ts';
 
@@ -52,6 +51,8 @@ export function rateToAggregator({ linkRate }: Terms): number {
 
 /** Beyond so many members a group has a tree of aggregators, where there are several (native/aggregator/tree.h). */
 const FAN_IN = 32;
+/** A group's calls take so many trees in turn at most (native/aggregator/stripe_listener.cc). */
+const MAX_STRIPES = 8;
 
 /** How a group's members are served. */
 interface Serving {
@@ -65,23 +66,23 @@ interface Serving {
   readonly maxShare: number;
 }
 
-function servingOf(hosts: number, groups: number, aggregators: number): Serving {
-  if (aggregators === 1 || hosts <= FAN_IN)
-    return { peers: hosts, levels: 1, share: busiestShare(groups, aggregators), maxShare: 1 };
+function servingOf(hosts: number, aggregators: number): Serving {
   const widths: number[] = [];
-  for (let width = hosts; width > 1; widths.push(width)) width = Math.ceil(width / FAN_IN);
-  const nodes = widths.reduce((sum, width) => sum + width, 0);
-  // Neighbouring aggregators of the list serve a tree.
-  const share =
-    nodes < aggregators ? busiestShare(groups, Math.floor(aggregators / nodes)) : Math.ceil(nodes / aggregators);
-  const members = Math.ceil(hosts / (widths[0] ?? 1));
-  return { peers: members + 1, levels: widths.length, share, maxShare: nodes };
+  if (aggregators === 1) widths.push(hosts);
+  else for (let width = hosts; width > 1; widths.push(width)) width = Math.ceil(width / FAN_IN);
+  const levels = Math.max(1, widths.length);
+  const nodes = levels === 1 ? 1 : widths.reduce((sum, width) => sum + width, 0);
+  // Neighbouring aggregators of the list serve a tree, and the trees of a group share none where there are enough.
+  const stripes = Math.min(Math.max(1, Math.floor(aggregators / nodes)), MAX_STRIPES);
+  const share = Math.ceil(nodes / aggregators) / stripes;
+  const peers = levels === 1 ? hosts : Math.ceil(hosts / (widths[0] ?? 1)) + 1;
+  return { peers, levels, share, maxShare: nodes };
 }
 
 /** Of every host with an aggregator its link, and of every aggregator its thread. */
 export function limitsOfAggregators(aggregators: AggregatorPlaces, extent: RanksOnHosts, terms: Terms): Limited[] {
-  const { hosts, groups } = groupsOf(extent);
-  const serving = servingOf(hosts, groups, aggregators.length);
+  const { hosts } = groupsOf(extent);
+  const serving = servingOf(hosts, aggregators.length);
   const { peers, share, maxShare } = serving;
   const threads = aggregators.map((aggregator): Limited => {
     const load = aggregator.place === 'member' ? terms.load : 1;
@@ -127,8 +128,9 @@ export function aggregatorLatency(
   { load, costs }: Pick<BetweenTerms, 'load' | 'costs'>,
 ): number {
   const { hosts, groups } = groupsOf(extent);
-  const { peers, levels, share } = servingOf(hosts, groups, aggregators.length);
+  const { peers, levels, share } = servingOf(hosts, aggregators.length);
   const slowest = aggregators.some(({ place }) => place === 'member') ? load : 1;
   const further = 2 * (levels - 1) * costs.hopBetween;
-  return further + slowest * levels * groups * share * peers * AGGREGATOR_COSTS.perMember;
+  const calls = Math.max(1, groups * share); // a call goes to one of the group's trees
+  return further + slowest * levels * calls * peers * AGGREGATOR_COSTS.perMember;
 }
