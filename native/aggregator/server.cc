@@ -21,6 +21,8 @@ constexpr uint64_t kLateTick = 1'000'000'000;  // ns: this process was itself st
 // Frames that one member may have handled before the others have their turn.
 constexpr int kFramesPerTurn = 16;
 constexpr size_t kEvents = 64;
+// The other members' chunks come soon after the first one's: to sleep and to be woken costs more than to look again.
+constexpr uint64_t kStaysAwake = 20'000;  // ns
 
 Status cannotServe(const char* call) {
   const int error = errno;
@@ -270,9 +272,11 @@ Status Server::poll(int milliseconds) {
   const uint64_t before = nowNanoseconds();
   const int untilTick = nextTick_ <= before ? 0 : int((nextTick_ - before) / 1'000'000) + 1;
   std::array<epoll_event, kEvents> events;
-  const int wait = milliseconds < 0 ? untilTick : std::min(milliseconds, untilTick);
+  const bool isBusy = before - servedAt_ < kStaysAwake;
+  const int wait = isBusy ? 0 : milliseconds < 0 ? untilTick : std::min(milliseconds, untilTick);
   const int got = epoll_wait(epoll_.get(), events.data(), int(events.size()), wait);
   if (got < 0 && errno != EINTR) return cannotServe("epoll_wait");
+  if (got > 0) servedAt_ = nowNanoseconds();
   for (int i = 0; i < got; i++) {
     const int descriptor = events[size_t(i)].data.fd;
     if (const auto member = members_.find(descriptor); member != members_.end()) {

@@ -86,6 +86,7 @@ class Server {
   std::vector<std::shared_ptr<Group>> connecting_;  // to their parents
   bool hasPaused_ = false;                          // some member may be
   uint64_t nextTick_ = 0, nextHeartbeat_ = 0;
+  uint64_t servedAt_ = 0;  // nanoseconds: the last time that something had happened
   std::atomic<size_t> memberCount_{0}, groupCount_{0}, usedBytes_{0}, mostBytes_{0};
 };
 
