@@ -21,6 +21,8 @@ export interface PlannerVariables {
 
 const NAMES = [
   'NCCL_ALGO',
+  'NCCL_COLLNET_ENABLE',
+  'NCCL_COLLNET_NODE_THRESHOLD',
   'NCCL_CROSS_NIC',
   'NCCL_GRAPH_FILE',
   'NCCL_MAX_NCHANNELS',

@@ -13,7 +13,7 @@ export function planText(view: PlanView, explain: boolean): string {
   const head = `${ranks} ranks on ${hosts}, ${nChannels} channels\n${variables}\n`;
   const parts = [head, graphsText(view), channelsText(view), nicsText(view), hierarchyText(view)];
   if (explain) parts.push(explanation(shapes, view), channelNicsText(shapes), memoryText(view));
-  if (view.tuning.length > 0) parts.push(tuningText(view, explain));
+  if (view.tuning.length > 0) parts.push(collnetText(view), tuningText(view, explain));
   return parts.join('');
 }
 
@@ -135,6 +135,12 @@ function memoryText({ memory }: PlanView): string {
 
 function agreementCells({ nChannels, bwIntra, bwInter, typeIntra, typeInter }: GraphView): string[] {
   return [String(nChannels), String(bwIntra), String(bwInter), typeIntra, typeInter];
+}
+
+function collnetText({ reducedByNetwork }: PlanView): string {
+  if (reducedByNetwork === null) return '';
+  const form = reducedByNetwork === 'collnet' ? 'directly' : 'by chains inside the hosts';
+  return `${reducedByNetwork}: where the network reduces the type and operator of an all_reduce, ${form}; else:\n\n`;
 }
 
 /** Of the variants that are not taken, so many are named. */

@@ -1,5 +1,6 @@
 /** A plan as `ncclrun plan --format json` prints it. Field names and units of graphs are NCCL's: GB/s, channels before doubling. */
 import type { PlannedGpuMemory } from '../../control/plan/gpu-memory.ts';
+import type { CollnetName } from '../../control/plan/possible.ts';
 import type { CollectiveName } from '../../control/plan/types.ts';
 import { ownAgreement } from '../../control/planner/cluster/agreement.ts';
 import type { Agreement } from '../../control/planner/cluster/agreement.ts';
@@ -13,6 +14,7 @@ import type { FoundChannel, Graph, Pattern } from '../../control/planner/search/
 import { measuredAt } from '../../control/planner/measured/rows.ts';
 import { fastestAt } from '../../control/planner/measured/times.ts';
 import type { FoundTable } from '../../control/planner/measured/store.ts';
+import { collnetFormFor } from '../../control/planner/device/preferred.ts';
 import { isPreferred } from '../../control/planner/input/preferences.ts';
 import type { Preferences } from '../../control/planner/input/preferences.ts';
 import { channelNics, nicViews } from './nics.ts';
@@ -122,6 +124,8 @@ export interface PlanView {
   /** Bytes of each GPU that a communicator of all ranks takes, one of a program's first ones; null: not on GPUs. */
   readonly memory: PlannedGpuMemory | null;
   readonly tuning: readonly TuningView[];
+  /** By which algorithm all-reduces go whose type and operator the network reduces, before those of `tuning`; null: by none (NCCL_COLLNET_ENABLE). */
+  readonly reducedByNetwork: CollnetName | null;
   /** The file with the times that were measured; null: all are predicted. */
   readonly table: string | null;
   readonly rings?: readonly (readonly number[])[];
@@ -186,6 +190,7 @@ export function viewOf(cluster: Cluster, options: ViewOptions): PlanView {
     shapes,
     memory: options.memory,
     table: options.table?.file ?? null,
+    reducedByNetwork: collnetFormFor(situation, options.preferences),
     tuning: collectives.flatMap((collective) => tuningOf(collective, situation, options)),
     ...(full ? { rings: ringOrders(cluster) } : {}),
   };

@@ -1,6 +1,7 @@
 /** From collective and size to the variants that serve it, on the host device. */
 import { COLLECTIVES } from '../../plan/layout.ts';
-import { hasCollnet, hasRails } from '../../plan/possible.ts';
+import { hasRails } from '../../plan/possible.ts';
+import type { CollnetName } from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import {
   CHUNK_BYTES,
@@ -20,7 +21,7 @@ import { choicesFor, timeOf } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/situation.ts';
 import { stepsOf } from './gpu-tuning.ts';
 import { rounded } from './host-prediction.ts';
-import { preferredVariant } from './preferred.ts';
+import { collnetFormFor, preferredVariant } from './preferred.ts';
 
 /** Up to so many bytes (null: all larger ones) this algorithm under this protocol. */
 interface Choice extends AlgorithmAndProtocol {
@@ -68,22 +69,17 @@ export function hostTuningBetween(situation: Situation, channels: number, prefer
     const fastest = steps.map(({ upToBytes, algorithm }) => simple(upToBytes, algorithm));
     const best = collective === 'sendRecv' ? fastest : preferred(collective, fastest, rails, preferences);
     const count = collective === 'sendRecv' || collective === 'barrier' ? 1 : channels;
-    const reduced = collective === 'allReduce' && hasCollnet(situation) && wantsCollnet(preferences);
+    const form = collective === 'allReduce' ? collnetFormFor(situation, preferences) : null;
     return best
       .map(rowOf(collective, count))
-      .map((row) => (reduced ? { ...row, variants: [BY_NETWORK, ...row.variants] } : row))
+      .map((row) => (form === null ? row : { ...row, variants: [byNetwork(form), ...row.variants] }))
       .map((row, index, rows) => withTimes(row, rows[index - 1]?.upToBytes ?? 0, situation));
   });
 }
 
 /** Where the network reduces the call's type and operator. */
-const BY_NETWORK: Variant = {
-  ...variantOnHost({ algorithm: 'collnet', protocol: 'simple' }, 1),
-  requires: ['networkReduction'],
-};
-
-function wantsCollnet({ collnet, algorithms }: Preferences): boolean {
-  return collnet && (algorithms.get('allReduce')?.has('collnet') ?? true);
+function byNetwork(algorithm: CollnetName): Variant {
+  return { ...variantOnHost({ algorithm, protocol: 'simple' }, 1), requires: ['networkReduction'] };
 }
 
 /** Beyond it a row's line goes on. */

@@ -1,5 +1,6 @@
 /** Replaces a choice that the user's preferences exclude, on either device. */
-import { ALGORITHMS_OF } from '../../plan/possible.ts';
+import { ALGORITHMS_OF, collnetForms } from '../../plan/possible.ts';
+import type { CollnetName, RanksOfHosts } from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
 import { isPreferred } from '../input/preferences.ts';
 import type { Preferences, AlgorithmAndProtocol } from '../input/preferences.ts';
@@ -23,6 +24,16 @@ export function possibleVariants(collective: CollectiveName, { protocols, rails 
     if (algorithm === 'rail') return rails ? [{ algorithm, protocol: 'simple' }] : [];
     return protocols.map((protocol) => ({ algorithm, protocol }));
   });
+}
+
+/** The form in which the network is to reduce all-reduces; null: in none. */
+export function collnetFormFor(
+  extent: Omit<RanksOfHosts, 'maxRanks'>,
+  { minCollnetHosts, algorithms }: Preferences,
+): CollnetName | null {
+  if (minCollnetHosts === null || extent.hosts < minCollnetHosts) return null;
+  const wanted = algorithms.get('allReduce');
+  return collnetForms(extent).find((form) => wanted?.has(form) ?? true) ?? null;
 }
 
 export function preferredVariant(

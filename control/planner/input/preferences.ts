@@ -19,8 +19,8 @@ export interface Preferences {
   readonly protocols: Wanted<ProtocolName>;
   /** GPUs of one host may store into each other's memory (NCCL_P2P_DISABLE, NCCL_P2P_LEVEL). */
   readonly gpusReachEachOther: boolean;
-  /** A network that reduces is used where there is one (NCCL_COLLNET_ENABLE). */
-  readonly collnet: boolean;
+  /** The fewest hosts for which a network that reduces is used, where there is one; null: never (NCCL_COLLNET_ENABLE, NCCL_COLLNET_NODE_THRESHOLD). */
+  readonly minCollnetHosts: number | null;
   /** NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and NCCLRUN_MAX_SMS. */
   readonly channels: ChannelLimits;
 }
@@ -30,7 +30,7 @@ export const NO_PREFERENCES: Preferences = {
   algorithms: new Map(),
   protocols: new Map(),
   gpusReachEachOther: true,
-  collnet: false,
+  minCollnetHosts: null,
   channels: ANY_CHANNELS,
 };
 
@@ -41,9 +41,9 @@ const ALGORITHMS_BY_NAME = new Map<string, readonly AlgorithmName[]>([
   ['tree', ['tree']],
   ['rail', ['rail']],
   ['copyengine', ['copyEngine']],
-  ['collnet', ['collnet']],
+  ['collnet', ['collnet', 'collnetChain']],
   ['collnetdirect', ['collnet']],
-  ['collnetchain', ['collnet']],
+  ['collnetchain', ['collnetChain']],
   ['nvls', []],
   ['nvlstree', []],
   ['pat', []],
@@ -62,8 +62,13 @@ export function preferencesFrom(environment: Environment): Preferences {
     algorithms: wanted('NCCL_ALGO', environment, ALGORITHMS_BY_NAME),
     protocols: wanted('NCCL_PROTO', environment, PROTOCOLS_BY_NAME),
     gpusReachEachOther: gpusReachEachOther(environment),
-    collnet: wholeNumber(environment, 'NCCL_COLLNET_ENABLE', 0, 1) === 1,
+    minCollnetHosts: minCollnetHosts(environment),
   };
+}
+
+function minCollnetHosts(environment: Environment): number | null {
+  const threshold = anyNumber(environment, 'NCCL_COLLNET_NODE_THRESHOLD') ?? 2;
+  return wholeNumber(environment, 'NCCL_COLLNET_ENABLE', 0, 1) === 1 ? Math.max(2, threshold) : null;
 }
 
 const MAX_REQUESTED = 9999;

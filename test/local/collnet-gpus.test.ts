@@ -1,0 +1,160 @@
+/**
+ * All-reduces of GPUs that the network reduces on the way: the stand-in's GPUs on simulated hosts, and the double of a plugin. What the
+ * network reduces into GPU memory is visible only once it was flushed (native/test/net/double).
+ */
+import { beforeAll, expect, it } from 'vitest';
+import { describeIf } from '../rig/capability.ts';
+import { Command } from '../rig/command.ts';
+import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
+import { buildMatrix, runMatrix } from '../rig/matrix.ts';
+import { parseResult } from '../rig/result.ts';
+import {
+  buildGpuDirect,
+  buildStandIn,
+  buildStandInKernels,
+  fewThreads,
+  gpuDirectEnvironment,
+  noStandInKernels,
+  ownKernels,
+  standInEnvironment,
+} from '../rig/stand-in.ts';
+import { Steering } from '../rig/steering.ts';
+import { sampleSize } from '../rig/whole.ts';
+
+const IN_GPUS = 'device-memory';
+const IN_HOSTS = 'receives=8';
+const CHAIN = { NCCL_ALGO: 'allreduce:CollnetChain' };
+
+function environment(double: string, wishes: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
+  const ofGpus = { ...standInEnvironment, ...ownKernels, ...gpuDirectEnvironment(double), NCCLRUN_DEVICE: 'cuda' };
+  return { ...process.env, ...ofGpus, NCCL_COLLNET_ENABLE: '1', ...wishes };
+}
+
+/** What ranks say of the variants of their all-reduces, and why there is no network that reduces. */
+async function said(double: string, wishes: NodeJS.ProcessEnv, ...argv: string[]): Promise<readonly string[]> {
+  const words = ['perf', 'all_reduce', '-n', '2', '--simulate-hosts', '2', '-b', '64', '-e', '64', '-c', '1', ...argv];
+  const { status, stderr, stdout } = await Command.run(words, {
+    environment: environment(double, { NCCL_DEBUG: 'INFO', NCCL_DEBUG_SUBSYS: 'INIT,NET,TUNING', ...wishes }),
+  });
+  expect({ status, right: stdout.includes(' 0 OK') }, stderr).toEqual({ status: 0, right: true });
+  const lines = `${stdout}\n${stderr}`.match(
+    /(?<=simulated-\d: )(all_reduce: |no collective network: |NCCL_ALGO ).*/gu,
+  );
+  return [...new Set(lines)].toSorted();
+}
+
+describeIf(noCompiler, 'a network that reduces for GPUs', () => {
+  beforeAll(() => {
+    buildMatrix();
+    buildStandIn();
+    buildGpuDirect();
+  }, 900_000);
+
+  it.each<[string, number, number, string, NodeJS.ProcessEnv]>([
+    ['in GPU memory', 2, 2, IN_GPUS, {}],
+    ['in GPU memory', 4, 2, `${IN_GPUS},dma-buf`, {}],
+    ['in GPU memory', 6, 3, `${IN_GPUS},null-request=1,done-after=3`, {}],
+    ['where a flush needs no request', 4, 2, `${IN_GPUS},flush-at-once`, {}],
+    ['in memory of the hosts', 4, 2, `${IN_HOSTS},strict-close`, {}],
+    ['in memory of the hosts', 3, 3, `${IN_HOSTS},done-after=3`, {}],
+    ['where GPUs are not read', 4, 2, IN_GPUS, { NCCL_NET_GDR_READ: '0' }],
+    ['on one channel', 4, 2, IN_GPUS, { NCCL_MAX_NCHANNELS: '1' }],
+    ['by chains', 4, 2, IN_GPUS, CHAIN],
+    ['by chains', 6, 2, `${IN_HOSTS},null-request=1`, CHAIN],
+    ['by chains of unlike lengths', 5, 2, `${IN_GPUS},done-after=3`, {}],
+    ['by chains of one GPU', 3, 3, IN_GPUS, CHAIN],
+  ])('every type and operator is exact with slots %s, %i ranks on %i hosts (%s)', (_, ranks, hosts, double, wishes) =>
+    runMatrix(ranks, ['-n', String(ranks), '--simulate-hosts', String(hosts), '--tag-output=none'], {
+      seed: ranks,
+      part: sampleSize(20, 40),
+      environment: environment(double, wishes),
+    }),
+  );
+
+  it.each<[NodeJS.ProcessEnv, RegExp]>([
+    [{}, /^all_reduce: (up to \d+ B: CollNet, Simple, \d channels; )*larger: CollNet, Simple, 4 channels$/u],
+    [CHAIN, /^all_reduce: (up to \d+ B: CollNet chains, Simple, \d channels; )*larger: CollNet chains, Simple, 4 /u],
+    [{ NCCL_ALGO: 'COLLNETDIRECT,ring' }, /larger: CollNet, Simple/u],
+    [{ NCCL_ALGO: '^collnet' }, /larger: (?!CollNet)/u],
+    [{ NCCL_ALGO: '^collnetdirect' }, /larger: CollNet chains/u],
+    [{ NCCL_ALGO: 'ring' }, /larger: ring/u],
+    [{ NCCL_COLLNET_NODE_THRESHOLD: '3' }, /larger: (?!CollNet)/u],
+  ])('all-reduces of GPUs take what the variables %j say', async (wishes, line) => {
+    const [first, ...others] = await said(IN_GPUS, wishes);
+    expect(first).toMatch(line);
+    expect(others).toEqual([]);
+  });
+
+  it('NCCL_ALGO that names CollNet does not turn it on, and a line says so', async () => {
+    const lines = await said(IN_GPUS, { NCCL_ALGO: 'CollnetDirect', NCCL_COLLNET_ENABLE: '' });
+    expect(lines).toEqual([
+      'NCCL_ALGO names CollNet, which is off: NCCL_COLLNET_ENABLE=1 turns it on',
+      expect.stringMatching(/^all_reduce: .*larger: (?!CollNet)/u),
+    ]);
+  });
+
+  it.each([
+    ['coll-fails=2', 'connect: system error (2); its last warning: no tree is left for this group'],
+    ['coll-none=1', 'finds no device on this host'],
+    ['coll-init-error=3', 'init: internal error (3); its last warning: no aggregation manager answers'],
+    ['coll-max-bytes=1000', /can reduce at most 1000 bytes at once, and slots have \d+$/u],
+  ])('all GPUs reduce themselves where it fails (%s), and say why', async (double, why) => {
+    const lines = await said(`${IN_GPUS},${double}`, {});
+    expect(lines.filter((line) => line.includes('CollNet, '))).toEqual([]);
+    const reason = lines.filter((line) => line.startsWith('no collective network: '));
+    expect(reason).toContainEqual(typeof why === 'string' ? expect.stringContaining(why) : expect.stringMatching(why));
+  });
+
+  it('types that the network lacks take the next variant', async () => {
+    const [line] = await said(`${IN_GPUS},coll-float`, {}, '-d', 'int32');
+    expect(line).toContain('CollNet'); // they report what 32-bit floats take
+  });
+
+  it('GPUs learn at once that a member of the group was killed', async () => {
+    await using steering = await Steering.open();
+    const argv = ['--json', '-n', '2', '--simulate-hosts', '2', ...steering.options, steering.program];
+    await using command = Command.start(argv, { environment: environment(IN_GPUS) });
+    const [first, second] = await steering.ranks(2);
+    if (first === undefined || second === undefined) throw new Error('there are two ranks');
+    await Promise.all([first.init(), second.init()]);
+    expect(await Promise.all([first.allReduce(1), second.allReduce(1)])).toEqual([[2], [2]]);
+    const waiting = first.allReduce(1).catch((error: unknown) => error);
+    process.kill(second.pid, 'SIGKILL');
+    expect(await waiting).toBeInstanceOf(Error);
+    await first.exit(1);
+    const { failures } = parseResult((await command.outcome).stdout);
+    expect(failures[0]).toMatchObject({ rank: 1, signal: 'SIGKILL' });
+  });
+
+  const programs = gpuPrograms();
+  it.each(['graphs 3 10 262144', 'graphs 4 10 262144'])(
+    'the program %s succeeds on two hosts whose network reduces',
+    (line) => {
+      const [, ranks] = line.split(' ');
+      const says = `graphs: ${ranks} ranks, 10 replays, up to 262144 bytes: right`;
+      return programs.expectOnHosts(2, line, says, environment(IN_GPUS, { NCCL_MAX_NCHANNELS: '4' }));
+    },
+    240_000,
+  );
+});
+
+describeIf(noStandInKernels, 'the kernels’ own code and a network that reduces', () => {
+  beforeAll(() => {
+    buildStandInKernels();
+    buildGpuDirect();
+  }, 900_000);
+
+  it.each([
+    ['sum', 'float', 4],
+    ['avg', 'half', 4],
+    ['max', 'int8', 2],
+    ['prod', 'double', 3],
+    ['avg', 'bfloat16', 5],
+  ])('give the exact %s of %s on %i ranks of 2 hosts', async (op, type, ranks) => {
+    const sizes = ['-b', '1K', '-e', '300K', '-f', '17', '--iters', '2', '--warmup', '1', '-c', '1'];
+    const words = ['perf', 'all_reduce', '-n', String(ranks), '--simulate-hosts', '2', '-d', type, '-o', op, ...sizes];
+    const wishes = { ...fewThreads, NCCLRUN_STAND_IN_KERNELS: '' };
+    const { status, stdout, stderr } = await Command.run(words, { environment: environment(IN_GPUS, wishes) });
+    expect({ status, isRight: stdout.includes(' 0 OK') }, stderr).toEqual({ status: 0, isRight: true });
+  });
+});
