@@ -127,13 +127,17 @@ describeIf(noCompiler, 'a network that reduces for GPUs', () => {
   });
 
   const programs = gpuPrograms();
-  it.each(['graphs 3 10 262144', 'graphs 4 10 262144'])(
+  it.each([
+    ['graphs 3 10 262144', 'graphs: 3 ranks, 10 replays, up to 262144 bytes: right'],
+    ['graphs 4 10 262144', 'graphs: 4 ranks, 10 replays, up to 262144 bytes: right'],
+    ['abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on'],
+    ['leave 2', 'leave: 2 ranks: who needed it was told, and nobody else'],
+    ['leave 3', 'leave: 3 ranks: who needed it was told, and nobody else'],
+    ['abort_alone 3', 'abort_alone: 3 ranks: those who did not wait went on'],
+    ['slots 2 3 2', 'slots: 2 ranks, 3 communicators, 2 aborts: right'],
+  ])(
     'the program %s succeeds on two hosts whose network reduces',
-    (line) => {
-      const [, ranks] = line.split(' ');
-      const says = `graphs: ${ranks} ranks, 10 replays, up to 262144 bytes: right`;
-      return programs.expectOnHosts(2, line, says, environment(IN_GPUS, { NCCL_MAX_NCHANNELS: '4' }));
-    },
+    (line, says) => programs.expectOnHosts(2, line, says, environment(IN_GPUS, { NCCL_MAX_NCHANNELS: '4' })),
     240_000,
   );
 });

@@ -95,6 +95,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   // Says which member is lost, if one is.
   Outcome fail(Group& group);
   Status whyGone(const Group& group) const;
+  Status whyLeft(const Group& group) const;
 
   // NCCLRUN_NET_TIMEOUT.
   static Status silenceTimeout(uint64_t& nanoseconds);

@@ -141,7 +141,8 @@ Proxy::Work::Outcome NetTransport::advance(Group& group) {
 Proxy::Work::Outcome NetTransport::fail(Group& group) {
   const uint64_t now = nowNanoseconds();
   if (group.failedAt == 0) group.failedAt = now;
-  const Status gone = whyGone(group);
+  Status gone = whyGone(group);
+  if (gone.ok()) gone = whyLeft(group);
   const bool isJudged = !gone.ok() || now - group.failedAt > kGoodbyeBehindNanoseconds;
   if (isJudged) interrupt_.raise(gone.ok() ? group.own->failure() : gone);
   if (!isJudged) group.own->watched.store(true, std::memory_order_seq_cst);
@@ -155,6 +156,18 @@ Status NetTransport::whyGone(const Group& group) const {
     if (state.has_value() && (state->lost || state->result != ncclSuccess)) return lossOf(member, *state);
     const Status why = gonePeers_.why(member);
     if (why.code == ncclRemoteError) return why;
+  }
+  return {};
+}
+
+// What this rank has given the network, no member that has left in order will complete.
+Status NetTransport::whyLeft(const Group& group) const {
+  for (const uint32_t member : group.ranks) {
+    const std::optional<PeerState> state = peerStates_.of(member);
+    if (!state.has_value() || state->lost || state->result != ncclSuccess) continue;
+    return {ncclInvalidUsage, "the ranks' calls differ: " + plan_.describe(rank_) +
+                                  " takes part in a reduction by the network, which " + plan_.describe(member) +
+                                  " did not call before ncclCommFinalize"};
   }
   return {};
 }
