@@ -93,14 +93,15 @@ describeIf(noCompiler, 'a network that reduces for GPUs', () => {
     ]);
   });
 
-  it.each([
+  it.each<[string, string | RegExp, NodeJS.ProcessEnv?]>([
+    ['coll-fails=2', 'connect: system error (2); its last warning: no tree is left for this group', CHAIN],
     ['coll-fails=2', 'connect: system error (2); its last warning: no tree is left for this group'],
     ['coll-none=1', 'finds no device on this host'],
     ['coll-init-error=3', 'init: internal error (3); its last warning: no aggregation manager answers'],
     ['coll-max-bytes=1000', /can reduce at most 1000 bytes at once, and slots have \d+$/u],
-  ])('all GPUs reduce themselves where it fails (%s), and say why', async (double, why) => {
-    const lines = await said(`${IN_GPUS},${double}`, {});
-    expect(lines.filter((line) => line.includes('CollNet, '))).toEqual([]);
+  ])('all GPUs reduce themselves where it fails (%s), and say why', async (double, why, wishes = {}) => {
+    const lines = await said(`${IN_GPUS},${double}`, wishes);
+    expect(lines.filter((line) => /: CollNet( chains)?, /u.test(line))).toEqual([]);
     const reason = lines.filter((line) => line.startsWith('no collective network: '));
     expect(reason).toContainEqual(typeof why === 'string' ? expect.stringContaining(why) : expect.stringMatching(why));
   });
@@ -110,20 +111,21 @@ describeIf(noCompiler, 'a network that reduces for GPUs', () => {
     expect(line).toContain('CollNet'); // they report what 32-bit floats take
   });
 
-  it('GPUs learn at once that a member of the group was killed', async () => {
+  // Of three the last one is alone on its host, and the others are a chain.
+  it.each([2, 3])('of %i GPUs all learn at once that a member of the group was killed', async (count) => {
     await using steering = await Steering.open();
-    const argv = ['--json', '-n', '2', '--simulate-hosts', '2', ...steering.options, steering.program];
+    const argv = ['--json', '-n', String(count), '--simulate-hosts', '2', ...steering.options, steering.program];
     await using command = Command.start(argv, { environment: environment(IN_GPUS) });
-    const [first, second] = await steering.ranks(2);
-    if (first === undefined || second === undefined) throw new Error('there are two ranks');
-    await Promise.all([first.init(), second.init()]);
-    expect(await Promise.all([first.allReduce(1), second.allReduce(1)])).toEqual([[2], [2]]);
-    const waiting = first.allReduce(1).catch((error: unknown) => error);
-    process.kill(second.pid, 'SIGKILL');
-    expect(await waiting).toBeInstanceOf(Error);
-    await first.exit(1);
+    const ranks = await steering.ranks(count);
+    const last = await steering.rank(count - 1);
+    await Promise.all(ranks.map((rank) => rank.init()));
+    expect(await Promise.all(ranks.map((rank) => rank.allReduce(1)))).toEqual(ranks.map(() => [count]));
+    const others = ranks.slice(0, -1);
+    const waiting = others.map((rank) => rank.allReduce(1).catch((error: unknown) => error));
+    process.kill(last.pid, 'SIGKILL');
+    for (const ended of await Promise.all(waiting)) expect(ended).toBeInstanceOf(Error);
     const { failures } = parseResult((await command.outcome).stdout);
-    expect(failures[0]).toMatchObject({ rank: 1, signal: 'SIGKILL' });
+    expect(failures[0]).toMatchObject({ rank: count - 1, signal: 'SIGKILL' });
   });
 
   const programs = gpuPrograms();

@@ -91,7 +91,6 @@ describeIf(noCompiler, 'a network that reduces', () => {
     const waiting = first.allReduce(1).catch((error: unknown) => error);
     process.kill(second.pid, 'SIGKILL');
     expect(await waiting).toBeInstanceOf(Error);
-    await first.exit(1);
     const { failures } = parseResult((await command.outcome).stdout);
     expect(failures[0]).toMatchObject({ rank: 1, signal: 'SIGKILL' });
   });
