@@ -38,7 +38,7 @@ async function said(double: string, wishes: NodeJS.ProcessEnv, ...argv: string[]
   });
   expect({ status, right: stdout.includes(' 0 OK') }, stderr).toEqual({ status: 0, right: true });
   const lines = `${stdout}\n${stderr}`.match(
-    /(?<=simulated-\d: )(all_reduce: |no collective network: |NCCL_ALGO ).*/gu,
+    /(?<=simulated-\d: )(all_reduce: |(?:no|the) collective network.*: |NCCL_ALGO ).*/gu,
   );
   return [...new Set(lines)].toSorted();
 }
@@ -57,6 +57,8 @@ describeIf(noCompiler, 'a network that reduces for GPUs', () => {
     ['where a flush needs no request', 4, 2, `${IN_GPUS},flush-at-once`, {}],
     ['in memory of the hosts', 4, 2, `${IN_HOSTS},strict-close`, {}],
     ['in memory of the hosts', 3, 3, `${IN_HOSTS},done-after=3`, {}],
+    ['of a network that reaches no GPUs', 4, 2, `${IN_GPUS},coll-hosts-only=1`, {}],
+    ['of a network that refuses GPU memory', 4, 2, `${IN_GPUS},coll-hosts-only=2`, {}],
     ['where GPUs are not read', 4, 2, IN_GPUS, { NCCL_NET_GDR_READ: '0' }],
     ['on one channel', 4, 2, IN_GPUS, { NCCL_MAX_NCHANNELS: '1' }],
     ['by chains', 4, 2, IN_GPUS, CHAIN],
@@ -93,17 +95,27 @@ describeIf(noCompiler, 'a network that reduces for GPUs', () => {
     ]);
   });
 
-  it.each<[string, string | RegExp, NodeJS.ProcessEnv?]>([
-    ['coll-fails=2', 'connect: system error (2); its last warning: no tree is left for this group', CHAIN],
-    ['coll-fails=2', 'connect: system error (2); its last warning: no tree is left for this group'],
-    ['coll-none=1', 'finds no device on this host'],
-    ['coll-init-error=3', 'init: internal error (3); its last warning: no aggregation manager answers'],
-    ['coll-max-bytes=1000', /can reduce at most 1000 bytes at once, and slots have \d+$/u],
-  ])('all GPUs reduce themselves where it fails (%s), and say why', async (double, why, wishes = {}) => {
+  it.each<[string, NodeJS.ProcessEnv, string | RegExp]>([
+    ['coll-fails=2', CHAIN, 'connect: system error (2); its last warning: no tree is left for this group'],
+    ['coll-fails=2', {}, 'connect: system error (2); its last warning: no tree is left for this group'],
+    ['coll-none=1', {}, 'finds no device on this host'],
+    ['coll-init-error=3', {}, 'init: internal error (3); its last warning: no aggregation manager answers'],
+    ['coll-max-bytes=1000', {}, /can reduce at most 1000 bytes at once, and slots have \d+$/u],
+  ])('all GPUs reduce themselves where it fails (%s, %j), and say why', async (double, wishes, why) => {
     const lines = await said(`${IN_GPUS},${double}`, wishes);
     expect(lines.filter((line) => /: CollNet( chains)?, /u.test(line))).toEqual([]);
     const reason = lines.filter((line) => line.startsWith('no collective network: '));
     expect(reason).toContainEqual(typeof why === 'string' ? expect.stringContaining(why) : expect.stringMatching(why));
+  });
+
+  it.each([
+    ['coll-hosts-only=1', 'it does not register GPU memory'],
+    ['coll-hosts-only=2', 'regMr: invalid usage'],
+  ])('a line says why what the network reduces is in memory of the hosts (%s)', async (double, why) => {
+    const lines = await said(`${IN_GPUS},${double}`, {});
+    expect(lines[0]).toContain('CollNet');
+    const reasons = lines.filter((line) => line.startsWith('the collective network Double does without GPUDirect: '));
+    expect(reasons).toEqual([expect.stringContaining(why)]);
   });
 
   it('types that the network lacks take the next variant', async () => {

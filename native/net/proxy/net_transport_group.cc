@@ -27,6 +27,7 @@ Status NetTransport::makeGroup(uint32_t channel) {
   const bool forKernels = device_ != nullptr;
   const uint32_t ring = forKernels ? deviceChannel(channel, header.channels, true) : kPairChannel;
   return RailGroup::make({.network = *network_,
+                          .owner = plan_.describe(rank_),
                           .device = deviceOf(rank_, ring, true),
                           .channel = channel,
                           .index = plan_.peer(rank_).host,

@@ -235,7 +235,8 @@ Status RailGroup::registerSlots(Side& side, bool sends) {
   if (side.device.has_value() && side.device->gpu.has_value()) {
     const Status status = registerGpuSlots(side);
     if (status.ok()) return {};
-    logInfo("the collective network " + networkName_ + " does without GPUDirect: " + status.sentence, Subsystem::net);
+    logInfo(setup_.owner + ": the collective network " + networkName_ + " does without GPUDirect: " + status.sentence,
+            Subsystem::net);
     useRing(side, rings_->ringOfGroup(setup_.channel, sends, true));
   }
   net::Registration registration{};

@@ -37,9 +37,10 @@ class RailGroup {
  public:
   struct Setup {
     net::Network& network;
-    uint32_t device;   // of the group's network, modulo their number
-    uint32_t channel;  // of the kernels' rings
-    uint32_t index;    // of this rank among the members
+    std::string owner;  // "rank 3 on host h2"
+    uint32_t device;    // of the group's network, modulo their number
+    uint32_t channel;   // of the kernels' rings
+    uint32_t index;     // of this rank among the members
     uint32_t members;
     uint32_t steps;
     uint32_t stepBytes;
