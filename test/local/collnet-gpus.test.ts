@@ -124,7 +124,7 @@ describeIf(noCompiler, 'a network that reduces for GPUs', () => {
   });
 
   // Of three the last one is alone on its host, and the others are a chain.
-  it.each([2, 3])('of %i GPUs all learn at once that a member of the group was killed', async (count) => {
+  it.each([2, 3])('all of %i GPUs learn at once that a member of the group was killed', async (count) => {
     await using steering = await Steering.open();
     const argv = ['--json', '-n', String(count), '--simulate-hosts', '2', ...steering.options, steering.program];
     await using command = Command.start(argv, { environment: environment(IN_GPUS) });

@@ -28,6 +28,19 @@ function algorithmsBetween(ranks: number, hosts: number): (string | undefined)[]
   return [...new Set(rows.map(({ variants }) => variants[0]?.algorithm))];
 }
 
+/** A plan of two hosts whose all-reduces the network is to reduce in these forms. */
+function reducedBy(ranks: number, ...forms: readonly CollnetName[]): CommPlan {
+  const plan = gpuPlan(ranks, 2);
+  const tuning = plan.tuning.map((row): TuningRow => {
+    const [variant] = row.variants;
+    if (row.collective !== 'allReduce' || variant === undefined) return row;
+    const requires = ['networkReduction'] as const;
+    const byNetwork = forms.map((algorithm) => ({ ...variant, algorithm, protocol: 'simple' as const, requires }));
+    return { ...row, variants: [...byNetwork, ...row.variants] };
+  });
+  return { ...plan, tuning };
+}
+
 describe('the planner for GPUs', () => {
   test.each([1, 2, 3, 4, 8, 16])('the planner makes a valid plan for %i GPUs, and the same one again', (ranks) => {
     const plan = gpuPlan(ranks);
@@ -190,17 +203,6 @@ describe('the planner for GPUs', () => {
   });
 
   test('a plan has one form in which the network reduces, which suits its hosts', () => {
-    const reducedBy = (ranks: number, ...forms: readonly CollnetName[]): CommPlan => {
-      const plan = gpuPlan(ranks, 2);
-      const tuning = plan.tuning.map((row): TuningRow => {
-        const [variant] = row.variants;
-        if (row.collective !== 'allReduce' || variant === undefined) return row;
-        const requires = ['networkReduction'] as const;
-        const byNetwork = forms.map((algorithm) => ({ ...variant, algorithm, protocol: 'simple' as const, requires }));
-        return { ...row, variants: [...byNetwork, ...row.variants] };
-      });
-      return { ...plan, tuning };
-    };
     validatePlan(reducedBy(3, 'collnetChain'));
     validatePlan(reducedBy(4, 'collnet'));
     expect(() => validatePlan(reducedBy(3, 'collnet'))).toThrow(
