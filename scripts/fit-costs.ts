@@ -7,6 +7,7 @@
 import { readFileSync } from 'node:fs';
 import * as v from 'valibot';
 import { ALGORITHMS, COLLECTIVES, PROTOCOLS } from '../control/plan/layout.ts';
+import { isCollnet } from '../control/plan/possible.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../control/plan/types.ts';
 import { parseTable } from '../control/planner/measured/table.ts';
 import type { InsideAlgorithm, IntraHostCost, TrafficPattern } from '../control/planner/tuning/constants.ts';
@@ -84,7 +85,7 @@ export function fitCosts(times: readonly MeasuredTime[], links: number): FittedC
   const groups = new Map<string, Group>();
   for (const { collective, algorithm, protocol, bytes, microseconds } of best.values()) {
     const sent = collective === 'barrier' ? null : sentShare(collective, algorithm, RANKS);
-    if (algorithm === 'copyEngine' || algorithm === 'collnet' || sent === null) continue;
+    if (algorithm === 'copyEngine' || isCollnet(algorithm) || sent === null) continue;
     const cost = { pattern: patternOf(collective), algorithm, protocol };
     const name = `${cost.pattern} ${algorithm} ${protocol}`;
     const group: Group = groups.get(name) ?? { cost, points: [] };

@@ -175,6 +175,7 @@ export const ALGORITHMS: readonly AlgorithmName[] = [
   'collnet',
   'copyEngine',
   'rail',
+  'collnetChain',
 ];
 export const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll', 'll128'];
 export const DEVICES: readonly DeviceName[] = ['host', 'cuda'];

@@ -21,10 +21,8 @@ export function isVariantOf(
   collective: CollectiveName,
   { algorithm, protocol, requires }: Pick<Variant, 'algorithm' | 'protocol' | 'requires'>,
 ): boolean {
-  if (algorithm === 'collnet')
-    return (
-      device === 'host' && collective === 'allReduce' && protocol === 'simple' && requires.includes('networkReduction')
-    );
+  if (isCollnet(algorithm))
+    return collective === 'allReduce' && protocol === 'simple' && requires.includes('networkReduction');
   if (algorithm === 'rail' && protocol !== 'simple' && (device === 'host' || protocol !== 'll')) return false;
   if (device === 'host') {
     // Sends and receives meet by their order alone: the two sides must not choose a protocol by different sizes.
@@ -45,20 +43,16 @@ export function hasRails(device: DeviceName, { hosts, ranksOfEachHost }: Omit<Ra
 }
 
 /** The forms in which a network reduces. */
-export type CollnetName = 'collnet';
+export type CollnetName = 'collnet' | 'collnetChain';
 
 export function isCollnet(algorithm: AlgorithmName): algorithm is CollnetName {
-  return algorithm === 'collnet';
+  return algorithm === 'collnet' || algorithm === 'collnetChain';
 }
 
-/** The forms in which the network can reduce for hosts that have so many ranks each; 0: they have unlike numbers. */
-export function collnetForms(extent: Omit<RanksOfHosts, 'maxRanks'>): readonly CollnetName[] {
-  return hasCollnet(extent) ? ['collnet'] : [];
-}
-
-/** Whether the network can reduce for hosts that have so many ranks each; 0: they have unlike numbers. */
-export function hasCollnet({ hosts, ranksOfEachHost }: Omit<RanksOfHosts, 'maxRanks'>): boolean {
-  return hosts > 1 && ranksOfEachHost > 0;
+/** The forms in which the network can reduce for hosts that have so many ranks each; 0: they have unlike numbers. The better one first. */
+export function collnetForms({ hosts, ranksOfEachHost }: Omit<RanksOfHosts, 'maxRanks'>): readonly CollnetName[] {
+  if (hosts < 2) return [];
+  return ranksOfEachHost > 0 ? ['collnet', 'collnetChain'] : ['collnetChain'];
 }
 
 export interface RanksOfHosts {
@@ -111,6 +105,7 @@ export function isVariantBetweenGpuHosts(
   const isLL = protocol === 'll' && requires.includes('hostSlots');
   if ((protocol !== 'simple' && !isLL) || asMessages !== areMessagesBetweenGpuHosts(collective)) return false;
   if (asMessages || collective === 'sendRecv') return algorithm === 'directOneShot';
+  if (isCollnet(algorithm)) return isVariantOf('cuda', collective, { algorithm, protocol, requires });
   if (!ALGORITHMS_OF[collective].includes(algorithm)) return false;
   // Rings have no slots of their own for LL: they use those of pairs.
   if (algorithm === 'ring') return !isLL || channels <= pairChannels;

@@ -8,8 +8,16 @@ import type { GpuNic } from './gpu-nics.ts';
 import type { PlanNetwork, PlanNic } from './network.ts';
 
 export type { CollectiveName };
-/** `copyEngine`: GPUs' copy engines store into the other ranks' buffers; what is reduced is read where it lies there, before. */
-export type AlgorithmName = 'directOneShot' | 'directTwoShot' | 'ring' | 'tree' | 'collnet' | 'copyEngine' | 'rail';
+/** `collnet`, `collnetChain`: the network reduces, in the direct form and by chains. `copyEngine`: GPUs' copy engines store into the other ranks' buffers; what is reduced is read where it lies there, before. */
+export type AlgorithmName =
+  | 'directOneShot'
+  | 'directTwoShot'
+  | 'ring'
+  | 'tree'
+  | 'collnet'
+  | 'copyEngine'
+  | 'rail'
+  | 'collnetChain';
 export type ProtocolName = 'simple' | 'll' | 'll128';
 export type DeviceName = 'host' | 'cuda';
 export type TransportName = 'shm' | 'socket' | 'p2p' | 'ib' | 'plugin';

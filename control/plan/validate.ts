@@ -3,8 +3,24 @@ import { MAX_GPUS, MAX_STEPS } from './layout.ts';
 import { familyOf } from './address-family.ts';
 import { validateAggregators, validateNetwork } from './validate-network.ts';
 import { validateRing, validateTree } from './validate-channels.ts';
-import { canBeMessages, countByHost, hasCollnet, hasRails, isVariantOf, TRANSPORTS_OF } from './possible.ts';
-import type { CommPlan, ConnectionBuffer, DeviceName, TuningRow, Variant, WrittenPlan } from './types.ts';
+import {
+  canBeMessages,
+  collnetForms,
+  countByHost,
+  hasRails,
+  isCollnet,
+  isVariantOf,
+  TRANSPORTS_OF,
+} from './possible.ts';
+import type {
+  AlgorithmName,
+  CommPlan,
+  ConnectionBuffer,
+  DeviceName,
+  TuningRow,
+  Variant,
+  WrittenPlan,
+} from './types.ts';
 import { check, checkWhole } from './plan-error.ts';
 export { PlanError } from './plan-error.ts';
 
@@ -154,9 +170,17 @@ function validateTuning(rows: readonly TuningRow[], channels: number, device: De
 }
 
 function validateCollnet({ peers, hosts, tuning }: WrittenPlan): void {
-  if (hasCollnet(countByHost(peers, hosts.length))) return;
-  const index = tuning.findIndex(({ variants }) => variants.some(({ algorithm }) => algorithm === 'collnet'));
-  check(index === -1, `tuning[${index}]: algorithm collnet needs several hosts with equally many ranks`);
+  const forms = collnetForms(countByHost(peers, hosts.length));
+  const used = new Set<AlgorithmName>();
+  for (const [index, { variants }] of tuning.entries()) {
+    for (const { algorithm } of variants) {
+      if (!isCollnet(algorithm)) continue;
+      const needs = algorithm === 'collnet' ? 'several hosts with equally many ranks' : 'several hosts';
+      check(forms.includes(algorithm), `tuning[${index}]: algorithm ${algorithm} needs ${needs}`);
+      used.add(algorithm);
+      check(used.size === 1, `tuning[${index}]: a plan can have collnet or collnetChain, not both`);
+    }
+  }
 }
 
 function validateRails({ device, peers, hosts, tuning }: WrittenPlan): void {
@@ -171,8 +195,7 @@ function validateRails({ device, peers, hosts, tuning }: WrittenPlan): void {
 
 function whichRequires({ algorithm, requires }: Variant): string {
   const lacksAddresses = algorithm === 'copyEngine' && !requires.includes('publishedAddresses');
-  if (algorithm === 'collnet' && !requires.includes('networkReduction'))
-    return ' that does not require networkReduction';
+  if (isCollnet(algorithm) && !requires.includes('networkReduction')) return ' that does not require networkReduction';
   return lacksAddresses ? ' that does not require publishedAddresses' : '';
 }
 

@@ -9,7 +9,6 @@ import type { ByNetworkView, RangeView, TimesView } from './by-network.ts';
 export function byNetworkText(view: ByNetworkView | null): string {
   if (view === null) return '';
   const title = `all_reduce by the network: ${whoReduces(view)}`;
-  if (view.impossibleBecause !== null) return `${title}: not possible: ${view.impossibleBecause}\n\n`;
   const rows = [['up to bytes', 'taken', 'at bytes', 'collnet µs', 'otherwise µs', 'what limits collnet there']];
   return `${title}\n${columns([...rows, ...view.ranges.map(rangeRow)])}\n`;
 }

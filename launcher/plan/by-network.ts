@@ -6,18 +6,15 @@ import { isPreferred } from '../../control/planner/input/preferences.ts';
 import type { Preferences } from '../../control/planner/input/preferences.ts';
 import type { MeasuredVariant } from '../../control/planner/measured/table.ts';
 import { fastestAt } from '../../control/planner/measured/times.ts';
-import { whyNotReduced } from '../../control/planner/tuning/idle-aggregators.ts';
 import { collnetLimit, hostOf } from '../../control/planner/tuning/collnet-limit.ts';
 import { rateToAggregator } from '../../control/planner/tuning/aggregators.ts';
-import { bestOf, choicesFor, reducedBetween, timeOf } from '../../control/planner/tuning/choices.ts';
+import { bestOf, choicesFor, timeOf } from '../../control/planner/tuning/choices.ts';
 import type { Choice } from '../../control/planner/tuning/choices.ts';
 import type { BetweenTerms, Situation } from '../../control/planner/tuning/situation.ts';
 
 export interface ByNetworkView {
   readonly by: 'plugin' | 'aggregators';
   readonly aggregators: readonly AggregatorView[];
-  /** Why the network reduces nothing for these ranks; null: it can. */
-  readonly impossibleBecause: string | null;
   readonly ranges: readonly RangeView[];
 }
 
@@ -64,10 +61,8 @@ interface Known {
 export function byNetworkView({ tuning, situation, preferences, measured, sizes }: Known): ByNetworkView | null {
   const { between } = situation;
   if (between === undefined || between.reduction.by === 'none') return null;
-  const { reduction, device } = between;
+  const { reduction } = between;
   const head = { by: reduction.by, aggregators: aggregatorViews(reduction, between) };
-  if (reducedBetween('allReduce', device, situation).length === 0)
-    return { ...head, impossibleBecause: whyNotReduced(situation, device), ranges: [] };
   const choices = choicesFor('allReduce', situation);
   const rows = tuning.filter(({ collective }) => collective === 'allReduce');
   const times = (choice: Choice, bytes: number): TimesView => ({
@@ -91,7 +86,7 @@ export function byNetworkView({ tuning, situation, preferences, measured, sizes 
       },
     ];
   });
-  return { ...head, impossibleBecause: null, ranges };
+  return { ...head, ranges };
 }
 
 /** As engine.ts names them. */

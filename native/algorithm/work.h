@@ -56,8 +56,9 @@ struct Work {
   uint32_t rank;
   uint32_t ranks;
   uint32_t ringIndex;    // of this rank in the block's ring
-  uint32_t root;         // of the call; of an all-reduce by a tree: where it ends
-  uint32_t children;     // in a tree
+  uint32_t root;         // of the call; of an all-reduce by a tree: where it ends; in a chain: ranks between this one
+                         // and the network
+  uint32_t children;     // in a tree; in a chain: 1 if there is another rank behind this one
   const uint32_t* ring;  // ranks in ring order; null for variants that need none
   uint32_t hosts;        // of rails; all have `locals` ranks
   uint32_t host;         // this rank's

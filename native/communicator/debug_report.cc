@@ -1,9 +1,13 @@
 #include "communicator/debug_report.h"
 
+#include <strings.h>
+
 #include <array>
+#include <cstring>
 #include <vector>
 
 #include "base/debug.h"
+#include "base/variables.h"
 #include "datapath/nic_list.h"
 
 namespace ncclrun {
@@ -12,8 +16,8 @@ namespace {
 // In the order of plan/plan_format.h.
 constexpr std::array kCollectives = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
                                      "alltoall",   "gather",     "scatter",        "sendrecv",  "barrier"};
-constexpr std::array kAlgorithms = {"one-shot direct", "two-shot direct", "ring", "tree",
-                                    "CollNet",         "copy engines",    "rails"};
+constexpr std::array kAlgorithms = {"one-shot direct", "two-shot direct", "ring",  "tree",
+                                    "CollNet",         "copy engines",    "rails", "CollNet chains"};
 constexpr std::array kProtocols = {"Simple", "LL", "LL128"};
 constexpr std::array kTransports = {"shared memory", "sockets", "peer-to-peer", "InfiniBand", "a plugin"};
 
@@ -58,6 +62,15 @@ void logVariants(const std::string& who, const DataPath& path) {
   }
 }
 
+// As with NCCL, naming the algorithm does not turn it on.
+void logCollnet(const std::string& who) {
+  const char* const algorithms = ncclVariable("NCCL_ALGO");
+  const char* const enabled = ncclVariable("NCCL_COLLNET_ENABLE");
+  if (algorithms == nullptr || strcasestr(algorithms, "collnet") == nullptr) return;
+  if (std::strchr(algorithms, '^') != nullptr || (enabled != nullptr && std::strcmp(enabled, "1") == 0)) return;
+  logInfo(who + ": NCCL_ALGO names CollNet, which is off: NCCL_COLLNET_ENABLE=1 turns it on", Subsystem::tuning);
+}
+
 }  // namespace
 
 void logReady(const std::string& who, const DataPath& path) {
@@ -68,6 +81,7 @@ void logReady(const std::string& who, const DataPath& path) {
                          info.localSize));
   logConnections(who, path);
   logVariants(who, path);
+  if (info.hosts > 1) logCollnet(who);
 }
 
 void logNetwork(const std::string& who, std::span<const std::byte> plan) {

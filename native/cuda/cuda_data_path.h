@@ -17,6 +17,7 @@
 #include "datapath/interrupt.h"
 #include "datapath/remote_calls.h"
 #include "datapath/telemetry.h"
+#include "net/proxy/rail_group.h"
 
 namespace ncclrun::cuda {
 
@@ -49,6 +50,8 @@ class CudaDataPath final : public DataPath {
   size_t edges(std::span<ncclrunEdge> out) const override;
   void forgetBuffer(const RegisteredBuffer& buffer) override;
   uint64_t gpuBytes() const override;
+  uint64_t networkReductions() const override;
+  void useNetworkReductions(uint64_t agreed) override;
 
  private:
   class PendingAnnouncement;
@@ -80,7 +83,7 @@ class CudaDataPath final : public DataPath {
   void lookAtReceivers(std::span<const Operation> operations);
   void addAwaited(std::span<const Operation> operations, Stream stream, const Capture& capture);
   Status addCalls(std::span<const Operation> operations);
-  Status choose(std::span<const Operation> operations, uint32_t satisfied, std::vector<Task>& tasks) const;
+  Status choose(std::span<const Operation> operations, bool captured, std::vector<Task>& tasks) const;
   Status run(std::vector<Task>& tasks, DirectCopies::Announced copies, Stream stream, const Capture& capture);
   bool allPeersPresent() const;
   Status checkPresent(std::span<const Operation> operations);
@@ -88,6 +91,7 @@ class CudaDataPath final : public DataPath {
   bool waitsFor(uint32_t peer, const Status& why, FailureScope& scope);
   uint64_t leftAt(uint32_t peer) const;  // as Doorbell::left
   uint32_t provenRequirements(bool captured) const;
+  uint32_t provenRequirements(bool captured, const Operation& operation) const;
   uint32_t negotiableRequirements() const;  // requirements that the ranks may still agree on
   bool areBuffersUnused() const;
   void watchCopies(bool copies);
@@ -120,7 +124,8 @@ class CudaDataPath final : public DataPath {
   uint32_t markedBlocks_ = 0;  // over a network: launched before the last mark
   Launch constants_{};
   Probe probe_ = Probe::none;
-  bool testsLines_ = false;  // else the probe only reads the GPU's clock
+  std::atomic<NetworkReductions> reductions_{0};  // of the network, which all ranks have agreed on
+  bool testsLines_ = false;                       // else the probe only reads the GPU's clock
   bool hasLL128_ = false;
   bool watchesCopies_ = false;
   bool loggedCopies_ = false;

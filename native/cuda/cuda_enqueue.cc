@@ -18,18 +18,25 @@ uint32_t CudaDataPath::provenRequirements(bool captured) const {
          (hasHostSlots ? plan::kRequiresHostSlots : 0);
 }
 
+uint32_t CudaDataPath::provenRequirements(bool captured, const Operation& operation) const {
+  const NetworkReductions agreed = reductions_.load(std::memory_order_acquire);
+  const auto reduction = networkReduction(operation.type, operation.op);
+  const bool isReduced = agreed != 0 && reduction.has_value() && (agreed & bitOf(*reduction)) != 0;
+  return provenRequirements(captured) | (isReduced ? plan::kRequiresNetworkReduction : 0);
+}
+
 uint32_t CudaDataPath::negotiableRequirements() const {
   return resources_->copies != nullptr ? plan::kRequiresPublishedAddresses : 0;
 }
 
 // Chooses the variants on which all ranks can agree for the operations.
-Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t satisfied, std::vector<Task>& tasks) const {
+Status CudaDataPath::choose(std::span<const Operation> operations, bool captured, std::vector<Task>& tasks) const {
   tasks.resize(operations.size());
   for (size_t i = 0; i < operations.size(); i++) {
     tasks[i].operation = carriedOutBy(operations[i]);
     const bool isSelf = operations[i].collective == plan::Collective::sendRecv && operations[i].peer == setup_.rank;
     const uint32_t negotiable = !isSelf && operations[i].count > 0 ? negotiableRequirements() : 0;
-    NCCLRUN_TRY(chooseVariant(plan(), satisfied | negotiable, tasks[i]));
+    NCCLRUN_TRY(chooseVariant(plan(), provenRequirements(captured, tasks[i].operation) | negotiable, tasks[i]));
   }
   return {};
 }
@@ -60,7 +67,7 @@ std::unique_ptr<Announcement> CudaDataPath::announce(std::span<const Operation> 
   if (!LaunchOrder::captureOf(reinterpret_cast<Stream>(stream), capture).ok()) return nullptr;
   auto pending = std::make_unique<PendingAnnouncement>(*this, capture.id != 0);
   std::lock_guard lock(mutex_);
-  if (!choose(operations, provenRequirements(pending->captured), pending->tasks).ok()) return nullptr;
+  if (!choose(operations, pending->captured, pending->tasks).ok()) return nullptr;
   pending->copies = resources_->copies->announce(pending->tasks);
   return pending->copies.empty() ? nullptr : std::move(pending);
 }
@@ -95,7 +102,7 @@ Status CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStrea
     Status status = run(pending.tasks, std::move(pending.copies), cudaStream, capture);
     return status.ok() ? addCalls(operations) : status;
   }
-  NCCLRUN_TRY(choose(operations, provenRequirements(capture.id != 0), unannounced_));
+  NCCLRUN_TRY(choose(operations, capture.id != 0, unannounced_));
   NCCLRUN_TRY(connectFor(unannounced_));
   DirectCopies::Announced copies;
   if (resources_->copies != nullptr) copies = resources_->copies->announce(unannounced_);

@@ -9,7 +9,10 @@
 #include "base/element.h"
 #include "cuda/launch_workers.h"
 #include "datapath/reduce.h"
+#include "net/proxy/rail_group.h"
+#include "plan/collnet_shape.h"
 #include "plan/tree_shape.h"
+#include "plan/variants.h"
 
 namespace ncclrun::cuda {
 namespace {
@@ -30,6 +33,8 @@ Routine routineOf(Collective collective, Algorithm algorithm, uint32_t ranks, bo
     case Collective::allReduce:
       if (algorithm == Algorithm::directOneShot) return Routine::allReduceOneShot;
       if (algorithm == Algorithm::directTwoShot) return Routine::allReduceTwoShot;
+      if (algorithm == Algorithm::collnet) return Routine::allReduceCollnet;
+      if (algorithm == Algorithm::collnetChain) return Routine::allReduceCollnetChain;
       return ring ? Routine::allReduceRing : rail ? Routine::allReduceRail : Routine::allReduceTree;
     case Collective::allGather:
       return ring ? Routine::allGatherRing : rail ? Routine::allGatherRail : Routine::allGatherDirect;
@@ -65,7 +70,8 @@ Launcher::Shape Launcher::shapeOf(const Task& task) const {
               .elementBytes = 1,
               .scalarAt = nullptr,
               .scalar = 0,
-              .divisor = 1};
+              .divisor = 1,
+              .reduction = 0};
   if (operation.collective == Collective::barrier) shape.threads = 32;
   if (shape.protocol == Protocol::simple) shape.threads = std::max(shape.threads, kMinSimpleThreads);
   if (!reduces(operation.collective)) return shape;
@@ -78,6 +84,10 @@ Launcher::Shape Launcher::shapeOf(const Task& task) const {
   shape.scalarAt = operation.scalarAt;
   shape.scalar = reduction.scalar;
   shape.divisor = reduction.divisor;
+  if (isCollnet(Algorithm(task.variant.algorithm))) {
+    const auto byNetwork = networkReduction(operation.type, operation.op);
+    shape.reduction = byNetwork.has_value() ? numberOf(*byNetwork) : uint8_t(0);
+  }
   return shape;
 }
 
@@ -120,6 +130,20 @@ void Launcher::connect(Item& item, uint32_t peer) const {
     case Routine::allGatherRail:
       for (const uint32_t other : railPeers_) both(other);
       return;
+    case Routine::allReduceCollnet:
+      for (uint32_t local = 0; local < plan_.header().localRanks; local++) {
+        const uint32_t other = plan_.member(plan_.header().hostIndex, local);
+        if (other != rank_) both(other);
+      }
+      return both(rank_);  // the network
+    case Routine::allReduceCollnetChain: {
+      const ChainPosition place = chainPosition(plan_, rank_, item.firstChannel);
+      if (place.farther.has_value()) both(*place.farther);
+      both(place.nearer.value_or(rank_));
+      item.children = place.farther.has_value() ? 1 : 0;
+      item.root = uint16_t(place.distance);
+      return;
+    }
     case Routine::send:
       return to(peer);
     case Routine::receive:
@@ -177,8 +201,10 @@ void Launcher::addItem(Item item, const Shape& shape) {
   work.blocks = item.blocks;
   work.isLL = shape.protocol == Protocol::ll;
   const size_t slotElements = slotBytes / shape.elementBytes;
-  const bool isRail = item.routine == Routine::allReduceRail;
-  item.step = stepOf(work, slotElements, isRail ? launch_.ranks : 1);
+  const uint32_t shares = item.routine == Routine::allReduceRail      ? launch_.ranks
+                          : item.routine == Routine::allReduceCollnet ? launch_.locals
+                                                                      : 1;
+  item.step = stepOf(work, slotElements, shares);
   const uint32_t parts = item.routine == Routine::allReduceTwoShot ? launch_.ranks : 1;
   // A proxy grants credit that single-step launches do not expect.
   const bool hasKernel = plan_.header().hosts == 1 && hasSingleStepKernel(shape.kernel, shape.protocol, item.routine);
@@ -187,6 +213,23 @@ void Launcher::addItem(Item item, const Shape& shape) {
   if (chunk > 0) item.step = chunk;
   item.isSingleStep = chunk > 0 || (hasKernel && item.routine == Routine::copy);
   launch_.items[launch_.itemCount++] = item;
+}
+
+void Launcher::addChains(const Item& item, const Shape& shape) {
+  const uint64_t grain = item.grain;
+  const uint64_t share = (item.count + item.blocks - 1) / item.blocks;
+  const uint64_t part = (share + grain - 1) / grain * grain;
+  for (uint16_t channel = 0; channel * part < item.count; channel++) {
+    Item one = item;
+    one.send += channel * part * shape.elementBytes;
+    one.receive += channel * part * shape.elementBytes;
+    one.count = std::min(part, item.count - channel * part);
+    one.blocks = 1;
+    one.firstBlock = one.firstChannel = channel;
+    one.receiveCount = one.sendCount = 0;
+    connect(one, 0);
+    addItem(one, shape);
+  }
 }
 
 // True if the launch can be a single-step launch, in which each block has a part of one item.
@@ -206,6 +249,7 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, bool separateQueues,
   if (launch_.itemCount == 0) return {};
   launch_.elementBytes = shape.elementBytes;
   launch_.opIndex = shape.kernel.opIndex;
+  launch_.reduction = shape.reduction;
   launch_.scalarAt = shape.scalarAt;
   launch_.scalar = shape.scalar;
   launch_.divisor = shape.divisor;
@@ -345,7 +389,11 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
       item.blocks = uint16_t(std::min<uint32_t>(item.blocks, blocksOfMessage(messagesOfGroup)));
     }
     item.firstBlock = item.firstChannel = uint16_t(blocks % channels);
-    addItem(item, taskShape);
+    if (item.routine == Routine::allReduceCollnetChain) {
+      addChains(item, taskShape);
+    } else {
+      addItem(item, taskShape);
+    }
     blocks += item.blocks;
     if (!needsOwnLaunch) continue;
     NCCLRUN_TRY(launch());

@@ -56,11 +56,14 @@ class Launcher {
     const void* scalarAt;
     uint64_t scalar;
     uint32_t divisor;
+    uint8_t reduction;  // as Launch has it
     bool operator==(const Shape& other) const = default;
   };
   Shape shapeOf(const Task& task) const;
   Item itemOf(const Task& task, const Shape& shape) const;
   void addItem(Item item, const Shape& shape);
+  // A part for each channel, whose chains differ.
+  void addChains(const Item& item, const Shape& shape);
   // `peer`: of a message.
   void connect(Item& item, uint32_t peer) const;
   bool isCopy(const Task& task) const;

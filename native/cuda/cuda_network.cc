@@ -37,7 +37,20 @@ Status CudaDataPath::allocateNetRegions() {
   const auto useOf = [direct, net = mine.net.get()](uint32_t peer, uint32_t channel, bool sends) {
     return direct->of(net->deviceOf(peer, channel, sends));
   };
-  return mine.netRegions->allocate(useOf, direct->any());
+  NCCLRUN_TRY(mine.netRegions->allocate(useOf, direct->any()));
+  if (mine.net->groupChannels() == 0) return {};
+  NCCLRUN_TRY(mine.netRegions->makeGroups(mine.net->groupChannels()));
+  mine.net->placeGroups();
+  return {};
+}
+
+uint64_t CudaDataPath::networkReductions() const {
+  return resources_->net == nullptr ? 0 : resources_->net->networkReductions();
+}
+
+void CudaDataPath::useNetworkReductions(uint64_t agreed) {
+  reductions_.store(agreed, std::memory_order_release);
+  if (resources_->net != nullptr) resources_->net->useNetworkReductions(agreed);
 }
 
 // Tells the rank of another host that compares its calls with this one's.
@@ -122,6 +135,9 @@ Status CudaDataPath::connectFor(std::span<const Task> tasks) {
       case plan::Algorithm::rail:
         for (const uint32_t peer : launcher_->railPeers()) NCCLRUN_TRY(connectWith(peer));
         continue;
+      case plan::Algorithm::collnet:
+      case plan::Algorithm::collnetChain:
+        continue;  // its groups are there
       default:
         break;
     }

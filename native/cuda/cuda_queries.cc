@@ -7,14 +7,16 @@ namespace ncclrun::cuda {
 // Predicts nothing where GPUs communicate through host memory, which the plan did not assume.
 Status CudaDataPath::predict(const Operation& operation, double& microseconds) const {
   Task task{.operation = operation};
-  Status status = chooseVariant(plan(), provenRequirements(false) | negotiableRequirements(), task);
+  Status status = chooseVariant(plan(), provenRequirements(false, operation) | negotiableRequirements(), task);
   microseconds = status.ok() && resources_->regions->why().empty() ? predictedMicroseconds(task) : 0;
   return status;
 }
 
-// The variant of a captured operation.
+// The variant of a captured operation, of 32-bit floats.
 Status CudaDataPath::variant(plan::Collective collective, uint64_t bytes, ncclrunVariant& out) const {
-  return variantAt(plan(), provenRequirements(true) | negotiableRequirements(), collective, bytes, out);
+  Operation usual;
+  usual.type = ncclFloat32;
+  return variantAt(plan(), provenRequirements(true, usual) | negotiableRequirements(), collective, bytes, out);
 }
 
 void CudaDataPath::info(ncclrunCommInfo& out) const {
@@ -45,6 +47,7 @@ size_t CudaDataPath::edges(std::span<ncclrunEdge> out) const {
     const uint32_t ring = header.channels * header.ranks + channel;
     const uint32_t index = plan().ringIndex(channel, setup_.rank);
     for (uint32_t peer = 0; peer < header.ranks; peer++) {
+      if (peer == setup_.rank) continue;  // what goes to a network that reduces
       for (const bool isSend : {true, false}) {
         const auto bytesOf = [&](uint32_t state) { return isSend ? sends[state].bytes : receives[state].bytes; };
         const uint32_t neighbour = plan().ring(channel, (index + (isSend ? 1 : header.ranks - 1)) % header.ranks);

@@ -126,7 +126,8 @@ Status CudaDataPath::makeLauncher() {
   Launch& launch = constants_;
   const auto at = []<class T>(Pointer pointer, T*& out) { out = reinterpret_cast<T*>(pointer); };
   for (uint32_t peer = 0; peer < header.ranks; peer++) {
-    if (!plan().sameHost(peer)) continue;
+    const bool isGroup = peer == setup_.rank && mine.netRegions != nullptr;  // of a network that reduces
+    if (!plan().sameHost(peer) || isGroup) continue;
     const RegionPair regions = pairRegions(peer);
     if (mine.netRegions != nullptr) {
       mine.netRegions->enter(peer, regions);
@@ -144,14 +145,16 @@ Status CudaDataPath::makeLauncher() {
   at(mine.tables.pointer() + layout.ringPositions, launch.ringPositions);
   at(mine.tables.pointer() + layout.rings, launch.rings);
   std::vector<uint32_t> railPeers;
-  if (hasRails(plan::Device::cuda, header.hosts, plan().ranksOfEachHost())) {
-    at(mine.tables.pointer() + layout.byHost, launch.byHost);
+  if (header.hosts > 1 && plan().ranksOfEachHost() > 0) {
     RailPosition position = railPosition(plan(), setup_.rank);
     launch.hosts = uint16_t(position.hosts);
     launch.host = uint16_t(position.host);
     launch.locals = uint16_t(position.locals);
     launch.local = uint16_t(position.local);
-    railPeers = std::move(position.peers);
+    if (hasRails(plan::Device::cuda, header.hosts, position.locals)) {
+      at(mine.tables.pointer() + layout.byHost, launch.byHost);
+      railPeers = std::move(position.peers);
+    }
   }
   at(mine.sharedPages.pointerTo(&mine.segment.abortBlock().flag), launch.aborted);
   launch.aborted2 = &mine.pinned->aborted;

@@ -11,6 +11,7 @@
 #include "algorithm/send_receive.h"
 #include "algorithm/tree.h"
 #include "base/element.h"
+#include "plan/collnet_shape.h"
 #include "plan/tree_shape.h"
 
 namespace ncclrun {
@@ -183,6 +184,27 @@ bool OperationRunner::buildCollnet(const Task& task, Algorithm algorithm) {
   return true;
 }
 
+bool OperationRunner::buildCollnetChain(const Task& task, Algorithm algorithm) {
+  const ChainPosition place = chainPosition(plan_, rank_, 0);
+  Block& block = addBlock(task, algorithm);
+  const auto add = [&block](Endpoint* receives, Endpoint* sends) {
+    block.receives.push_back(receives);
+    block.sends.push_back(sends);
+    return receives != nullptr && sends != nullptr;
+  };
+  const auto addPair = [&](uint32_t peer) {
+    return add(connections_.pair(peer, false), connections_.pair(peer, true));
+  };
+  if (place.farther.has_value() && !addPair(*place.farther)) return false;
+  const bool isMaster = !place.nearer.has_value();
+  if (!(isMaster ? add(connections_.group(false), connections_.group(true)) : addPair(*place.nearer))) return false;
+  Work work = workOf(task);
+  work.children = place.farther.has_value() ? 1 : 0;
+  work.root = place.distance;
+  block.works.push_back(work);
+  return true;
+}
+
 // Connects the root with all other ranks, and these with the root.
 bool OperationRunner::buildStar(const Task& task, Algorithm algorithm) {
   if (task.operation.peer == rank_) return buildDirect(task, algorithm);
@@ -249,6 +271,7 @@ bool OperationRunner::build(const Task& task) {
       if (algorithm == plan::Algorithm::directTwoShot) return buildDirect(task, directTwoShotAllReduce<P>);
       if (rail) return buildRail(task, railAllReduce<P>);
       if (algorithm == plan::Algorithm::collnet) return buildCollnet(task, collnetAllReduce<P>);
+      if (algorithm == plan::Algorithm::collnetChain) return buildCollnetChain(task, collnetChainAllReduce<P>);
       return tree ? buildTree(task, treeAllReduce<P>) : buildRing(task, ringAllReduce<P>, channels);
     case Collective::allGather:
       if (rail) return buildRail(task, railAllGather<P>);

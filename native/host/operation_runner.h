@@ -63,6 +63,7 @@ class OperationRunner {
   bool buildTree(const Task& task, Algorithm algorithm);
   bool buildRail(const Task& task, Algorithm algorithm);
   bool buildCollnet(const Task& task, Algorithm algorithm);
+  bool buildCollnetChain(const Task& task, Algorithm algorithm);
   bool buildBarrier(const Task& task);
   bool build(const Task& task);
   // Of what was built.

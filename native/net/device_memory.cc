@@ -95,16 +95,16 @@ Status transfer(Sender& sender, Receiver& receiver, const Registered& to, const 
 
 }  // namespace
 
-Status registerDeviceMemory(Connection& connection, const Device& device, const Region& region, Registration& out,
-                            DeviceRegistration& how) {
+Status registerDeviceMemory(const RegisterMemory& registerMemory, const Device& device, const Region& region,
+                            Registration& out, DeviceRegistration& how) {
   how = {.byDmaBuf = device.dmaBuf && region.dmaBufDescriptor >= 0, .refused = {}};
-  if (how.byDmaBuf) how.refused = connection.registerMemory(region, out);
+  if (how.byDmaBuf) how.refused = registerMemory(region, out);
   if (how.byDmaBuf && how.refused.ok()) return {};
   how.byDmaBuf = false;
   Region plain = region;
   plain.dmaBufDescriptor = -1;
   plain.dmaBufOffset = 0;
-  Status status = connection.registerMemory(plain, out);
+  Status status = registerMemory(plain, out);
   if (!status.ok() && !how.refused.ok()) status.sentence += "; before, by a dma-buf: " + how.refused.sentence;
   return status;
 }

@@ -1,6 +1,7 @@
 // GPU memory that a network card reads and writes itself (GPUDirect).
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "base/error.h"
@@ -13,11 +14,19 @@ struct DeviceRegistration {
   bool byDmaBuf = false;
   Status refused;  // the error of the dma-buf, where one was tried and the address alone served
 };
-// Registers a region of GPU memory with one side of a connection: through its dma-buf, where it and the device have
-// one, else, or where that fails, by its address alone, for which the kernel needs a peer memory module. An error has
-// the reasons of both.
-Status registerDeviceMemory(Connection& connection, const Device& device, const Region& region, Registration& out,
-                            DeviceRegistration& how);
+// Registers a region of GPU memory with one side of a connection, or a group: through its dma-buf, where it and the
+// device have one, else, or where that fails, by its address alone, for which the kernel needs a peer memory module. An
+// error has the reasons of both.
+using RegisterMemory = std::function<Status(const Region& region, Registration& out)>;
+Status registerDeviceMemory(const RegisterMemory& registerMemory, const Device& device, const Region& region,
+                            Registration& out, DeviceRegistration& how);
+inline Status registerDeviceMemory(auto& connection, const Device& device, const Region& region, Registration& out,
+                                   DeviceRegistration& how) {
+  const RegisterMemory registerMemory = [&connection](const Region& one, Registration& made) {
+    return connection.registerMemory(one, made);
+  };
+  return registerDeviceMemory(registerMemory, device, region, out, how);
+}
 
 struct LoopTest {
   Region region;         // GPU memory, of at least 4 KiB

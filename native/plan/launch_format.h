@@ -52,6 +52,9 @@ inline constexpr uint64_t netHeader(uint32_t step, uint64_t bytes) { return step
 // words, says on the wire by which protocol a step was sent. Under Simple the word follows the data; under LL it
 // precedes the lines, whose flags say when they are complete.
 inline constexpr uint32_t kNetPostIsLL = 1u << 31;
+// Of what goes to a network that reduces, the word also says what it is to do (Launch::reduction), above the bytes.
+inline constexpr uint32_t kNetPostReduction = 24;  // its lowest bit
+inline constexpr uint32_t kReducedStepBytes = 1u << kNetPostReduction;
 inline constexpr uint64_t netPost(uint32_t step, bool isLL, uint64_t bytes) {
   return uint64_t(step + 1) << 32 | (isLL ? kNetPostIsLL : 0) | bytes;
 }
@@ -145,6 +148,8 @@ enum class Routine : uint8_t {
   allReduceRing,
   allReduceTree,
   allReduceRail,
+  allReduceCollnet,
+  allReduceCollnetChain,
   reduceScatterDirect,
   reduceScatterRing,
   reduceScatterRail,
@@ -172,8 +177,9 @@ enum class Routine : uint8_t {
 struct RegionPair {
   char* in;
   char* out;
-  uint64_t isRemote;  // 1: memory of the host, where the proxy plays the peer
+  uint64_t isRemote;  // 1: memory of the host, where the proxy plays the peer; kReduces: a network that reduces
 };
+inline constexpr uint64_t kReduces = 2;
 // This rank's position in a channel's ring. Slots and states are those of protocol Simple.
 struct RingPosition {
   uint16_t index, previous, next, unused;
@@ -224,7 +230,8 @@ struct Launch {
   // Regions of the directions from us to each peer, channel 0, as this GPU sees them; and from each peer to us.
   char* out[kMaxPeers];
   char* in[kMaxPeers];
-  const RegionPair* pairs;  // with ranks of other hosts: of all ranks, instead of these; else null
+  const RegionPair* pairs;  // with ranks of other hosts: of all ranks, instead of these; else null. This rank's own
+                            // are those of a network that reduces
   SendState* sends;         // [channel × ranks + peer], then [channel] of the rings
   ReceiveState* receives;
   const RingPosition* ringPositions;  // [channel]
@@ -248,6 +255,7 @@ struct Launch {
   uint8_t elementBytes;   // element size of all counts
   uint8_t opIndex;        // type and operator: opIndexOf()
   uint8_t usesGpuDirect;  // slots of some connections over the network lie in GPU memory: Region::gpuSlots
+  uint8_t reduction;      // for a network that reduces: what it is to do, as its proxy numbers it (net/proxy)
   Item items[kMaxItems];
 };
 static_assert(sizeof(Launch) <= 4096);

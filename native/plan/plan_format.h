@@ -17,9 +17,10 @@ enum class Algorithm : uint8_t {
   directTwoShot = 1,
   ring = 2,
   tree = 3,
-  collnet = 4,
+  collnet = 4,     // the direct form (algorithm/collnet.h)
   copyEngine = 5,  // copy engines store into the other ranks' buffers; what is reduced is reduced before
   rail = 6,
+  collnetChain = 7,
 };
 enum class Protocol : uint8_t { simple = 0, ll = 1, ll128 = 2 };
 enum class Device : uint8_t { host = 0, cuda = 1 };

@@ -93,6 +93,7 @@ class PlanView {
   // 0: not all hosts have equally many.
   uint32_t ranksOfEachHost() const { return ranksOfEachHost_; }
   uint32_t maxRanksOfAHost() const;
+  uint32_t ranksOf(uint32_t host) const { return shapeOf(host).ranks; }
   // On GPUs: the first ones, on which two ranks of different hosts have connections.
   uint32_t channelsBetween(uint32_t rank, uint32_t peer) const;
   bool sameHost(uint32_t rank) const { return peer(rank).host == header_.hostIndex; }

@@ -29,7 +29,12 @@ Status PlanView::checkTuning() const {
   }
   if (previousSize != ~0ull)
     return wrongPlan("has no variant for the largest sizes of collective " + number(previousCollective));
-  return {};
+  bool isDirect = false, isChain = false;
+  for (uint32_t index = 0; index < header_.variantTable.count; index++) {
+    isDirect = isDirect || variant(index).algorithm == uint8_t(plan::Algorithm::collnet);
+    isChain = isChain || variant(index).algorithm == uint8_t(plan::Algorithm::collnetChain);
+  }
+  return isDirect && isChain ? wrongPlan("chooses both collnet and collnetChain, of which it can have one") : Status{};
 }
 
 Status PlanView::checkRow(uint32_t index) const {
@@ -45,10 +50,12 @@ Status PlanView::checkRow(uint32_t index) const {
         !hasRails(device, header_.hosts, countRanksOfEachHost()))
       return wrongPlan(std::string("chooses rails for ") + nameOf(collective) + " in tuning row " + number(index) +
                        ", and its hosts have no equal numbers of ranks, or more than a block has connections");
-    if (this->variant(variant).algorithm == uint8_t(plan::Algorithm::collnet) &&
-        (header_.hosts < 2 || countRanksOfEachHost() == 0))
+    if (isCollnet(plan::Algorithm(this->variant(variant).algorithm)) && header_.hosts < 2)
+      return wrongPlan("chooses " + nameOf(this->variant(variant)) + " in tuning row " + number(index) +
+                       " and has one host alone");
+    if (this->variant(variant).algorithm == uint8_t(plan::Algorithm::collnet) && countRanksOfEachHost() == 0)
       return wrongPlan(std::string("chooses collnet for ") + nameOf(collective) + " in tuning row " + number(index) +
-                       ", and its hosts have no equal numbers of ranks, or there is one alone");
+                       ", and its hosts have no equal numbers of ranks");
     if (device == plan::Device::cuda && header_.hosts > 1 &&
         !hasVariantBetweenGpuHosts(collective, this->variant(variant), header_.ranks, header_.pairChannels))
       return wrongPlan("chooses " + nameOf(this->variant(variant)) + " for " + nameOf(collective) + " in tuning row " +
@@ -63,7 +70,7 @@ Status PlanView::checkRow(uint32_t index) const {
 Status PlanView::checkVariant(uint32_t index) const {
   const auto variant = this->variant(index);
   const std::string which = " in variant " + number(index);
-  if (variant.algorithm > uint8_t(plan::Algorithm::rail))
+  if (variant.algorithm > uint8_t(plan::Algorithm::collnetChain))
     return wrongPlan("has algorithm " + number(variant.algorithm) + which);
   if (variant.protocol > uint8_t(plan::Protocol::ll128))
     return wrongPlan("has protocol " + number(variant.protocol) + which);

@@ -2,13 +2,6 @@
 
 namespace ncclrun {
 
-bool choosesCollnet(const PlanView& plan) {
-  for (uint32_t index = 0; index < plan.header().variantTable.count; index++) {
-    if (plan.variant(index).algorithm == uint8_t(plan::Algorithm::collnet)) return true;
-  }
-  return false;
-}
-
 std::vector<uint32_t> ranksByHost(const PlanView& plan) {
   const uint32_t locals = plan.ranksOfEachHost();
   std::vector<uint32_t> ranks;

@@ -17,9 +17,6 @@ struct RailPosition {
 
 RailPosition railPosition(const PlanView& plan, uint32_t rank);
 
-// Some call is to be reduced by the network.
-bool choosesCollnet(const PlanView& plan);
-
 // All ranks by host, then by local index.
 std::vector<uint32_t> ranksByHost(const PlanView& plan);
 

@@ -23,9 +23,9 @@ bool hasVariant(Device device, Collective collective, const plan::VariantRecord&
   const bool direct = algorithm == Algorithm::directOneShot;
   const bool rail = algorithm == Algorithm::rail;
   const bool isLL = variant.protocol == uint8_t(Protocol::ll);
-  if (algorithm == Algorithm::collnet) {
-    return device == Device::host && collective == Collective::allReduce &&
-           variant.protocol == uint8_t(Protocol::simple) && (variant.requires_ & plan::kRequiresNetworkReduction) != 0;
+  if (isCollnet(algorithm)) {
+    return collective == Collective::allReduce && variant.protocol == uint8_t(Protocol::simple) &&
+           (variant.requires_ & plan::kRequiresNetworkReduction) != 0;
   }
   if (rail && variant.protocol != uint8_t(Protocol::simple) && (device == Device::host || !isLL)) return false;
   if (algorithm == Algorithm::copyEngine) {
@@ -72,6 +72,7 @@ bool hasVariantBetweenGpuHosts(Collective collective, const plan::VariantRecord&
   // Rings have no slots of their own for LL: they use those of pairs.
   if (algorithm == Algorithm::ring) return !isLL || variant.channels <= pairChannels;
   if (algorithm == Algorithm::rail) return true;
+  if (isCollnet(algorithm)) return hasVariant(plan::Device::cuda, collective, variant);
   const bool direct = algorithm == Algorithm::directOneShot || algorithm == Algorithm::directTwoShot;
   return variant.channels <= pairChannels && (algorithm == Algorithm::tree || (direct && ranks <= cuda::kMaxPeers));
 }
@@ -93,7 +94,7 @@ const char* nameOf(Collective collective) {
 
 std::string nameOf(const plan::VariantRecord& variant) {
   static constexpr const char* kAlgorithms[] = {"directOneShot", "directTwoShot", "ring", "tree",
-                                                "collnet",       "copyEngine",    "rail"};
+                                                "collnet",       "copyEngine",    "rail", "collnetChain"};
   static constexpr const char* kProtocols[] = {"simple", "ll", "ll128"};
   const char* algorithm = variant.algorithm < std::size(kAlgorithms) ? kAlgorithms[variant.algorithm] : "?";
   const char* protocol = variant.protocol < std::size(kProtocols) ? kProtocols[variant.protocol] : "?";

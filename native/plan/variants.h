@@ -14,6 +14,11 @@ bool hasVariant(plan::Device device, plan::Collective collective, const plan::Va
 bool hasVariantBetweenGpuHosts(plan::Collective collective, const plan::VariantRecord& variant, uint32_t ranks,
                                uint32_t pairChannels);
 
+// The network reduces on the way, in one form or the other (algorithm/collnet.h).
+inline bool isCollnet(plan::Algorithm algorithm) {
+  return algorithm == plan::Algorithm::collnet || algorithm == plan::Algorithm::collnetChain;
+}
+
 // Whether rails can connect hosts that have so many ranks each; 0: they have unlike numbers. A block on a GPU has few
 // connections.
 bool hasRails(plan::Device device, uint32_t hosts, uint32_t ranksOfEach);

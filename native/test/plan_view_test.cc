@@ -4,6 +4,7 @@
 #include <random>
 
 #include "datapath/nic_list.h"
+#include "plan/collnet_shape.h"
 #include "plan/tree_shape.h"
 #include "support/check.h"
 #include "support/plan_builder.h"
@@ -238,6 +239,30 @@ TEST(a_tree_can_be_turned_towards_every_root) {
   }
 }
 
+TEST(the_chain_of_a_host_leads_through_all_its_ranks_to_a_member_of_the_group) {
+  PlanView plan;
+  const auto blob = encode(specimen(), 0);
+  EXPECT(plan.open(blob).ok());
+  for (uint32_t channel = 0; channel < 4; channel++) {
+    std::vector<uint32_t> masters(plan.header().hosts), last(plan.header().hosts);
+    for (uint32_t rank = 0; rank < plan.header().ranks; rank++) {
+      const uint32_t host = plan.peer(rank).host;
+      const ChainPosition place = chainPosition(plan, rank, channel);
+      EXPECT(place.nearer.has_value() == (place.distance > 0));
+      if (!place.nearer.has_value()) masters[host] = rank;
+      if (place.nearer.has_value()) EXPECT(chainPosition(plan, *place.nearer, channel).farther == rank);
+      if (place.farther.has_value()) EXPECT(chainPosition(plan, *place.farther, channel).nearer == rank);
+      if (place.farther.has_value()) EXPECT(plan.peer(*place.farther).host == host);
+      if (!place.farther.has_value()) last[host] = place.distance;
+    }
+    for (uint32_t host = 0; host < plan.header().hosts; host++) EXPECT(last[host] + 1 == plan.ranksOf(host));
+    for (uint32_t rank = 0; rank < plan.header().ranks; rank++) {
+      const bool isMaster = masters[plan.peer(rank).host] == rank;
+      EXPECT(collnetGroup(plan, rank, channel, true) == (isMaster ? masters : std::vector<uint32_t>()));
+    }
+  }
+}
+
 TEST(the_error_names_what_is_wrong_with_a_plan) {
   using H = plan::Header;
   using Blob = std::vector<std::byte>;
@@ -303,6 +328,16 @@ TEST(the_error_names_what_the_device_lacks) {
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.sameHostTransport = 2; }), "transport 2 between ranks of one host"));
   EXPECT(says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 1, [](auto& r) { r.algorithm = 3; }),
               "algorithm tree with protocol simple for allGather in tuning row 1, which the host device"));
+  EXPECT(says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 0, [](auto& r) { r.algorithm = 7; }),
+              "algorithm collnetChain with protocol simple for allReduce in tuning row 0, which the host device"));
+  EXPECT(says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 0,
+                                                 [](auto& r) {
+                                                   r.algorithm = 4;
+                                                   r.requires_ = plan::kRequiresNetworkReduction;
+                                                 }),
+              "chooses collnet for allReduce in tuning row 0, and its hosts have no equal numbers of ranks"));
+  EXPECT(
+      says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 0, [](auto& r) { r.algorithm = 8; }), "algorithm 8"));
   EXPECT(
       says(sentenceAfter<plan::VariantRecord>(&H::variantTable, 8, [](auto& r) { r.protocol = 1; }), "for sendRecv"));
   EXPECT(

@@ -43,6 +43,15 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
     return runMatrix(ranks, words, { cluster, seed: ranks, part: sampleSize(20, 40) });
   });
 
+  it.each(['h1:2,h2:2', 'h1:2,h2:1,h3:1'])(
+    'collectives on GPUs of %s, whose network reduces, give exact results',
+    (hosts) => {
+      const ranks = hosts.match(/:\d/g)?.reduce((sum, slots) => sum + Number(slots.slice(1)), 0) ?? 0;
+      const words = ['-H', hosts, '--tag-output=none', ...exported, ...direct, '-x', 'NCCL_COLLNET_ENABLE=1'];
+      return runMatrix(ranks, words, { cluster, seed: ranks, part: sampleSize(20, 40) });
+    },
+  );
+
   it('collectives by rails on GPUs of h1:2,h2:2 give exact results', () =>
     runMatrix(4, ['-H', 'h1:2,h2:2', '--tag-output=none', ...exported], {
       cluster,
@@ -93,6 +102,12 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
       async (pid) => void (await cluster.host('h2').exec('kill', '-9', pid)),
       /\[0\] ncclrun-perf: .*rank 1 \(h2, pid \d+\) was killed by SIGKILL|rank 1 on host h2/u,
       direct,
+    ],
+    [
+      'dies in a group that the network reduces',
+      async (pid) => void (await cluster.host('h2').exec('kill', '-9', pid)),
+      /\[0\] ncclrun-perf: .*(rank 1 \(h2, pid \d+\) was killed by SIGKILL|rank 1 on host h2)/u,
+      [...direct, '-x', 'NCCL_COLLNET_ENABLE=1'],
     ],
     [
       'dies',

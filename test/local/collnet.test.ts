@@ -9,12 +9,12 @@ import { buildNativeTests, nativeTests } from '../rig/native-tests.ts';
 import { parseResult } from '../rig/result.ts';
 import { Steering } from '../rig/steering.ts';
 
-const collnet = (double = '') => ({
+const collnet = (double = '', algorithms = 'allreduce:collnet') => ({
   ...process.env,
+  NCCL_ALGO: algorithms,
   NCCLRUN_DEVICE: 'host',
   NCCL_NET_PLUGIN: join(nativeTests, 'net/libnccl-net-double-v12.so'),
   NCCL_COLLNET_ENABLE: '1',
-  NCCL_ALGO: 'allreduce:collnet',
   NCCLRUN_NET_DOUBLE: double,
 });
 
@@ -37,15 +37,18 @@ describeIf(noCompiler, 'a network that reduces', () => {
   }, 900_000);
 
   it.each([
-    [2, 2, 'strict-close'],
-    [4, 2, 'strict-close,done-after=3'],
-    [6, 2, ''],
-    [3, 3, 'null-request=1'],
-  ])('every type and operator is right on %i ranks of %i hosts (%s)', (ranks, hosts, double) =>
+    [2, 2, 'strict-close', ''],
+    [4, 2, 'strict-close,done-after=3', ''],
+    [6, 2, '', ''],
+    [3, 3, 'null-request=1', ''],
+    [5, 2, 'done-after=3', ''],
+    [6, 2, 'null-request=1', 'allreduce:CollnetChain'],
+    [3, 3, '', 'COLLNETCHAIN'],
+  ])('every type and operator is right on %i ranks of %i hosts (%s, %s)', (ranks, hosts, double, algorithms) =>
     runMatrix(ranks, ['-n', String(ranks), '--simulate-hosts', String(hosts), '--tag-output=none'], {
       seed: ranks,
       part: 40,
-      environment: collnet(double),
+      environment: collnet(double, algorithms),
     }),
   );
 
@@ -56,6 +59,16 @@ describeIf(noCompiler, 'a network that reduces', () => {
   it('all-reduces are its own, but of types and operators that it lacks', async () => {
     expect(await said('')).toEqual([BY_NETWORK]);
     expect(await said('coll-float', '-d', 'int32')).toEqual([BY_NETWORK]); // they report what 32-bit floats take
+  });
+
+  it.each([
+    [['-n', '3'], 'CollNet chains'],
+    [['-n', '4', '-x', 'NCCL_ALGO=collnetchain'], 'CollNet chains'],
+    [['-n', '4', '-x', 'NCCL_ALGO=^CollnetChain'], 'CollNet'],
+  ])('hosts have chains where their ranks are no equal numbers, or NCCL_ALGO wants them: %j', async (argv, form) => {
+    const [line, ...others] = await said('', ...argv);
+    expect(line?.match(/(?<=: )\w+( chains)?(?=, Simple)/gu)).toEqual([form, form]);
+    expect(others).toEqual([]);
   });
 
   it.each([
@@ -82,7 +95,6 @@ describeIf(noCompiler, 'a network that reduces', () => {
     const waiting = first.allReduce(1).catch((error: unknown) => error);
     process.kill(second.pid, 'SIGKILL');
     expect(await waiting).toBeInstanceOf(Error);
-    await first.exit(1);
     const { failures } = parseResult((await command.outcome).stdout);
     expect(failures[0]).toMatchObject({ rank: 1, signal: 'SIGKILL' });
   });

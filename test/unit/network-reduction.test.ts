@@ -233,12 +233,12 @@ describe('the sizes of which a plan takes it', () => {
     );
   });
 
-  it('a plan takes no network for two hosts, which gain nothing, nor for hosts with unlike numbers of ranks', () => {
-    for (const [ranks, hosts] of [
-      [2, 2],
-      [5, 4],
-    ] as const)
-      expect(rows(input(ranks, hosts, [other(40_000)]))).toEqual(rows(input(ranks, hosts, [])));
+  it('a plan takes no network for two hosts, which gain nothing', () => {
+    expect(rows(input(2, 2, [other(40_000)]))).toEqual(rows(input(2, 2, [])));
+  });
+
+  it('a plan takes chains in hosts with unlike numbers of ranks', () => {
+    expect(rows(input(5, 4, [other(40_000)])).at(-1)).toContain('collnetChain');
   });
 
   it.each(['collnet', 'CollNetDirect', 'ring;allreduce:collnet'])(
@@ -291,11 +291,10 @@ describe('a job whose aggregators stay idle', () => {
     expect(said(input(4, 4, onEach(4)))).toEqual([expect.stringContaining(busiest)]);
   });
 
-  it('a job with idle aggregators learns that it forbade them, or that they cannot serve it', () => {
+  it('a job with idle aggregators learns that it forbade them', () => {
     expect(said(input(4, 4, [other(40_000)]), { NCCL_ALGO: 'ring' })).toEqual([
       `${IDLE}NCCL_ALGO or NCCL_PROTO asks for others`,
     ]);
-    expect(said(input(5, 4, [other(40_000)]))).toEqual([`${IDLE}the hosts have unlike numbers of ranks`]);
   });
 
   it('a job learns nothing where its aggregators are used, where there are none, and of communicators of some ranks', () => {

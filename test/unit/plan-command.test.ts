@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { planFromJson } from '../../control/plan/json.ts';
 import { writeXml } from '../../control/topology/write-xml.ts';
 import { plan } from '../../launcher/cli/commands/plan.ts';
 import { topo } from '../../launcher/cli/commands/topo.ts';
@@ -138,6 +139,24 @@ describe('ncclrun plan', () => {
     [['--topo', '/none.xml'], '/none.xml'],
   ])('the command line %j is refused', async (argv, message) => {
     expect(await refusal(() => plan(argv))).toContain(message);
+  });
+
+  it.each([
+    [['--topo', `${switches}:2`], 'allreduce:collnet', 'collnet', 4],
+    [unlike, 'allreduce:collnet', 'collnetChain', 4],
+    [['--topo', `${switches}:2`], 'CollnetChain', 'collnetChain', 4],
+    [['--topo', `${switches}:2`], '^collnet', null, null],
+    [['--topo', switches], '', null, null],
+  ])('%j with NCCL_ALGO=%s has %s where the network reduces, on up to %s channels', async (argv, names, form, max) => {
+    vi.stubEnv('NCCL_COLLNET_ENABLE', '1');
+    vi.stubEnv('NCCL_ALGO', names);
+    const { tuning } = planFromJson(await printed([...argv, '--format', 'engine']), 'printed');
+    const firsts = tuning.filter(({ collective }) => collective === 'allReduce').map(({ variants }) => variants[0]);
+    expect(firsts.map((first) => first?.algorithm === form)).toEqual(firsts.map(() => form !== null));
+    const channels = tuning.flatMap(({ variants }) =>
+      variants.filter(({ requires }) => requires.includes('networkReduction')),
+    );
+    expect(channels.length === 0 ? null : Math.max(...channels.map((variant) => variant.channels))).toBe(max);
   });
 
   it('variables that cannot be meant are refused with their names', async () => {

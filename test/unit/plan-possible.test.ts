@@ -17,6 +17,7 @@ const ALGORITHMS: readonly AlgorithmName[] = [
   'directOneShot',
   'copyEngine',
   'collnet',
+  'collnetChain',
 ];
 const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll', 'll128'];
 
@@ -62,11 +63,10 @@ describe('the variants that exist', () => {
     expect(variants(device, requires)).toEqual(rows.map((row) => row.replaceAll('P', protocols)));
   });
 
-  test('the host device has an all-reduce of which the network reduces a part', () => {
-    const requires = ['networkReduction'] as const;
-    const found = (device: DeviceName) => variants(device, requires).filter((row) => row.includes('collnet'));
-    expect(found('host')).toEqual([expect.stringMatching(/^allReduce: .* collnet\.simple$/u)]);
-    expect(found('cuda')).toEqual([]);
+  test.each<DeviceName>(['host', 'cuda'])('the %s device has all-reduces that the network reduces', (device) => {
+    const found = variants(device, ['networkReduction']).filter((row) => row.includes('collnet'));
+    expect(found).toEqual([expect.stringMatching(/^allReduce: .* collnet\.simple collnetChain\.simple$/u)]);
+    expect(variants(device, []).filter((row) => row.includes('collnet'))).toEqual([]);
   });
 
   test('operations that move data can be messages on GPUs, directly and by protocol Simple', () => {

@@ -2,8 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { decodeHostPlan } from '../../control/plan/decode.ts';
 import { encodeHostPlan } from '../../control/plan/encode.ts';
-import type { CollectiveName, TuningRow } from '../../control/plan/types.ts';
+import type { CollectiveName, CommPlan, TuningRow } from '../../control/plan/types.ts';
 import { isVariantBetweenGpuHosts } from '../../control/plan/possible.ts';
+import type { CollnetName } from '../../control/plan/possible.ts';
 import { validatePlan } from '../../control/plan/validate.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { gpuInput, gpuPlan } from '../rig/plans.ts';
@@ -25,6 +26,19 @@ function lastWithLines(rows: readonly TuningRow[], collective: CollectiveName): 
 function algorithmsBetween(ranks: number, hosts: number): (string | undefined)[] {
   const rows = gpuPlan(ranks, hosts).tuning.filter(({ collective }) => collective === 'allReduce');
   return [...new Set(rows.map(({ variants }) => variants[0]?.algorithm))];
+}
+
+/** A plan of two hosts whose all-reduces the network is to reduce in these forms. */
+function reducedBy(ranks: number, ...forms: readonly CollnetName[]): CommPlan {
+  const plan = gpuPlan(ranks, 2);
+  const tuning = plan.tuning.map((row): TuningRow => {
+    const [variant] = row.variants;
+    if (row.collective !== 'allReduce' || variant === undefined) return row;
+    const requires = ['networkReduction'] as const;
+    const byNetwork = forms.map((algorithm) => ({ ...variant, algorithm, protocol: 'simple' as const, requires }));
+    return { ...row, variants: [...byNetwork, ...row.variants] };
+  });
+  return { ...plan, tuning };
 }
 
 describe('the planner for GPUs', () => {
@@ -185,6 +199,17 @@ describe('the planner for GPUs', () => {
     });
     expect(() => validatePlan({ ...unlike, tuning })).toThrow(
       /tuning\[\d+\]: algorithm rail needs several hosts with equally many ranks/,
+    );
+  });
+
+  test('a plan has one form in which the network reduces, which suits its hosts', () => {
+    validatePlan(reducedBy(3, 'collnetChain'));
+    validatePlan(reducedBy(4, 'collnet'));
+    expect(() => validatePlan(reducedBy(3, 'collnet'))).toThrow(
+      /tuning\[0\]: algorithm collnet needs several hosts with equally many ranks/,
+    );
+    expect(() => validatePlan(reducedBy(4, 'collnetChain', 'collnet'))).toThrow(
+      'tuning[0]: a plan can have collnet or collnetChain, not both',
     );
   });
 

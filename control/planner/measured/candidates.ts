@@ -127,7 +127,8 @@ function byNetwork(
   reduction: NetworkReduction,
 ): AlgorithmAndProtocol[] {
   const forms = reduction.by === 'none' ? [] : reducedBetween(collective, device, situation);
-  return forms.map((algorithm) => ({ algorithm, protocol: 'simple' }));
+  // A communicator has one form, for all sizes.
+  return forms.slice(0, 1).map((algorithm) => ({ algorithm, protocol: 'simple' }));
 }
 
 function possibleOnHosts(collective: CollectiveName, situation: Situation): AlgorithmAndProtocol[] {

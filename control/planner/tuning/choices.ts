@@ -61,7 +61,9 @@ function choicesBetween(collective: CollectiveName, situation: Situation): Choic
     const choices: Choice[] = simple === null ? [] : [{ algorithm, protocol: 'simple', prediction: simple }];
     const { llCosts } = between;
     const ll =
-      llCosts === null ? null : predictBetween(collective, algorithm, situation, { ...between, costs: llCosts });
+      llCosts === null || isCollnet(algorithm)
+        ? null
+        : predictBetween(collective, algorithm, situation, { ...between, costs: llCosts });
     return ll === null ? choices : [...choices, { algorithm, protocol: 'll', prediction: ll }];
   });
 }
@@ -127,9 +129,15 @@ export function preferredChoices(
   const wanted = choices.filter(({ algorithm, protocol }) =>
     isPreferred(collective, { algorithm, protocol }, preferences),
   );
-  const all = wanted.length === 0 ? choices : wanted;
+  const all = ofOneForm(wanted.length === 0 ? choices : wanted);
   const hasRing = all.some(({ algorithm, protocol }) => algorithm === 'ring' && protocol === 'simple');
   return hosts === 1 && ranks > 2 && hasRing ? all.filter((choice) => !hasSmallSlots(collective, choice)) : all;
+}
+
+/** A communicator's groups are of one form, so all sizes take the better one. */
+function ofOneForm(choices: readonly Choice[]): readonly Choice[] {
+  const isDirect = choices.some(({ algorithm }) => algorithm === 'collnet');
+  return isDirect ? choices.filter(({ algorithm }) => algorithm !== 'collnetChain') : choices;
 }
 
 /** Whether ranks take the algorithm only if all of them agree that they can; else they take another one, which needs nothing. */

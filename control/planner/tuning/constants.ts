@@ -2,6 +2,7 @@
  * Times and bandwidths of the tuning model inside a host. They were measured with ncclrun's kernels over NVLink on two H100
  * (docs/performance-gpus.md); other generations use them with the bandwidth of their links, as estimates.
  */
+import type { CollnetName } from '../../plan/possible.ts';
 import type { AlgorithmName, ProtocolName } from '../../plan/types.ts';
 
 type ByProtocol<Value> = Readonly<Record<ProtocolName, Value>>;
@@ -11,7 +12,7 @@ type ByProtocol<Value> = Readonly<Record<ProtocolName, Value>>;
  */
 export type TrafficPattern = 'allReduce' | 'reduceScatter' | 'reduce' | 'exchange' | 'spread';
 /** Algorithms inside a host that kernels run. */
-export type InsideAlgorithm = Exclude<AlgorithmName, 'collnet' | 'copyEngine'>;
+export type InsideAlgorithm = Exclude<AlgorithmName, CollnetName | 'copyEngine'>;
 
 /** Cost of an operation between two ranks. */
 export interface IntraHostCost {

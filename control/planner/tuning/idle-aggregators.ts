@@ -1,16 +1,10 @@
 /** Why a communicator leaves the job's aggregators idle, in words. */
 import { isCollnet } from '../../plan/possible.ts';
-import type { DeviceName } from '../../plan/types.ts';
 import { isPreferred } from '../input/preferences.ts';
 import type { Preferences } from '../input/preferences.ts';
-import { bestOf, choicesFor, isConditional, reducedBetween, timeOf } from './choices.ts';
+import { bestOf, choicesFor, isConditional, timeOf } from './choices.ts';
 import { binarySize, collnetLimit } from './collnet-limit.ts';
 import type { Situation } from './situation.ts';
-
-/** Why reducedBetween() has no form, as a clause. */
-export function whyNotReduced({ ranksOfEachHost }: Situation, device: DeviceName): string {
-  return ranksOfEachHost === 0 ? 'the hosts have unlike numbers of ranks' : `device ${device} has no such algorithm`;
-}
 
 /** The size whose times are given: of large gradients. */
 const BYTES = 64 * 2 ** 20;
@@ -23,8 +17,6 @@ export function whyIdle(
 ): string | null {
   const { between } = situation;
   if (between?.reduction.by !== 'aggregators') return null;
-  if (reducedBetween('allReduce', between.device, situation).length === 0)
-    return whyNotReduced(situation, between.device);
   const all = choicesFor('allReduce', situation);
   const forms = all.filter(({ algorithm }) => isCollnet(algorithm));
   const collnet = bestOf('allReduce', forms, BYTES);

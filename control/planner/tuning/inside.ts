@@ -1,4 +1,5 @@
 /** Predicted times of the variants by which the GPUs of one host reach each other. */
+import { isCollnet } from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
 import {
   BARRIER_LATENCY,
@@ -20,7 +21,7 @@ export function predictInside(
   situation: Situation,
 ): Prediction | null {
   const { ranks, hosts, linkBandwidth, blocks } = situation;
-  if (hosts > 1 || linkBandwidth === 0 || ranks < 2 || algorithm === 'collnet') return null;
+  if (hosts > 1 || linkBandwidth === 0 || ranks < 2 || isCollnet(algorithm)) return null;
   if (collective === 'barrier') return predictBarrier(algorithm, protocol, ranks);
   if (collective === 'allReduce' && algorithm === 'copyEngine')
     return protocol === 'simple' ? predictPulledAllReduce(situation) : null;

@@ -38,6 +38,8 @@ export function trafficBetween(
       return railTraffic(collective, extent);
     case 'collnet':
       return collective === 'allReduce' ? collnetTraffic(extent) : null;
+    case 'collnetChain':
+      return collective === 'allReduce' ? collnetChainTraffic(extent) : null;
     case 'directOneShot':
       return oneShotTraffic(collective, extent);
     case 'directTwoShot':
@@ -131,6 +133,22 @@ function collnetTraffic(extent: RanksOnHosts): Traffic {
     passes: 2,
     between: 1 / local,
     inside: (2 * (local - 1)) / local,
+    reduces: true,
+    ofHost: 1,
+  };
+}
+
+/** The ranks of a host are a chain, at whose end one sends all of the host's data to the network, and passes the result back. */
+function collnetChainTraffic(extent: RanksOnHosts): Traffic {
+  const local = localOf(extent);
+  return {
+    hopsBetween: 2,
+    hopsInside: 2 * (local - 1),
+    furtherPeers: 0,
+    furtherPeersInside: 0,
+    passes: 2,
+    between: 1,
+    inside: local > 1 ? 2 : 0,
     reduces: true,
     ofHost: 1,
   };

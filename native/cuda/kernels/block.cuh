@@ -1,5 +1,6 @@
 // The main loop of a block: it runs the launch's items one after the other, each by the algorithm of its routine.
 #pragma once
+#include "algorithm/collnet.h"
 #include "algorithm/direct.h"
 #include "algorithm/rail.h"
 #include "algorithm/ring.h"
@@ -54,6 +55,8 @@ NCCLRUN_ROUTINE(directTwoShotAllReduce)
 NCCLRUN_ROUTINE(ringAllReduce)
 NCCLRUN_ROUTINE(treeAllReduce)
 NCCLRUN_ROUTINE(railAllReduce)
+NCCLRUN_ROUTINE(collnetAllReduce)
+NCCLRUN_ROUTINE(collnetChainAllReduce)
 NCCLRUN_ROUTINE(directReduceScatter)
 NCCLRUN_ROUTINE(ringReduceScatter)
 NCCLRUN_ROUTINE(railReduceScatter)
@@ -75,6 +78,16 @@ NCCLRUN_ROUTINE(exchangeInPlace)
 NCCLRUN_ROUTINE(pull)
 #undef NCCLRUN_ROUTINE
 
+// A function of its own, so that kernels of LL128 are compiled as if a rail were all.
+template <class P>
+__device__ __noinline__ void allReduceBetweenHosts(P& p, const Work& w, Routine routine) {
+  if constexpr (P::kHasCollnet) {
+    if (routine == Routine::allReduceCollnet) return collnetAllReduceRoutine(p, w);
+    if (routine == Routine::allReduceCollnetChain) return collnetChainAllReduceRoutine(p, w);
+  }
+  railAllReduceRoutine(p, w);
+}
+
 template <class P>
 __device__ __forceinline__ void reduce(P& p, const Work& w, Routine routine) {
   switch (routine) {
@@ -87,7 +100,9 @@ __device__ __forceinline__ void reduce(P& p, const Work& w, Routine routine) {
     case Routine::allReduceTree:
       return treeAllReduceRoutine(p, w);
     case Routine::allReduceRail:
-      return railAllReduceRoutine(p, w);
+    case Routine::allReduceCollnet:
+    case Routine::allReduceCollnetChain:
+      return allReduceBetweenHosts(p, w, routine);
     case Routine::reduceScatterDirect:
       return directReduceScatterRoutine(p, w);
     case Routine::reduceScatterRing:

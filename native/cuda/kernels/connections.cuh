@@ -15,6 +15,7 @@ struct ConnectionState {
   uint32_t posted;         // sender, protocol Simple: steps posted so far
   uint32_t writesHeaders;  // sender over a network, whose slots lie in GPU memory: no proxy can
   uint32_t sequence;       // protocol whose counters it uses: over a network all use those of Simple
+  uint32_t reduction;      // sender to a network that reduces: what netPost() says of it beside the bytes; else 0
   uint64_t* posts;         // sender over a network: Region::posts; else null
 
   __device__ __forceinline__ bool isNextToPost(uint32_t one) const {
@@ -118,7 +119,7 @@ __device__ __forceinline__ void postStep(const Connections& connections, Connect
     storeVolatile(reinterpret_cast<uint64_t*>(slot - kNetMessageHeaderBytes), netHeader(step, bytes));
   }
   if (connection.posts != nullptr) {
-    storeRelease(connection.posts + step % kMaxNetSteps, netPost(step, false, bytes));
+    storeRelease(connection.posts + step % kMaxNetSteps, netPost(step, false, bytes | connection.reduction));
   } else {
     storeRelease(connection.tail, step + 1);
   }
@@ -142,12 +143,14 @@ __device__ __forceinline__ ConnectionState loadConnection(const Launch& launch, 
   auto* const head = &reinterpret_cast<Region*>(receives ? regions.out : regions.in)->head[sequence];
   if (receives) {
     const ReceiveState& state = launch.receives[index];
-    return {data, tail, head, state.step[sequence], 0, state.bytes, 0, 0, sequence, nullptr};
+    return {data, tail, head, state.step[sequence], 0, state.bytes, 0, 0, sequence, 0, nullptr};
   }
   const SendState& state = launch.sends[index];
   const uint32_t step = state.step[sequence];
   auto* const posts = regions.isRemote != 0 ? region.posts : nullptr;
-  return {data, tail, head, step, state.head[sequence], state.bytes, step, gpuSlots != nullptr, sequence, posts};
+  const uint32_t reduction = regions.isRemote == kReduces ? uint32_t(launch.reduction) << kNetPostReduction : 0;
+  return {data,     tail,      head, step, state.head[sequence], state.bytes, step, gpuSlots != nullptr,
+          sequence, reduction, posts};
 }
 __device__ __forceinline__ void storeConnection(const Launch& launch, uint32_t index, bool receives,
                                                 const ConnectionState& connection) {

@@ -13,6 +13,7 @@ template <class Protocol, bool kInline>
 class Primitives {
  public:
   static constexpr bool kSingleStep = Protocol::kSingleStep;
+  static constexpr bool kHasCollnet = Protocol::kProtocol == 0;  // whole slots go to a network that reduces
 
   // `position`: further arguments of the protocol.
   __device__ Primitives(const Launch& launch, typename Protocol::Connections& connections, uint32_t receives,

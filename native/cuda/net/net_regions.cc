@@ -7,6 +7,12 @@
 #include "net/proxy/net_connection.h"
 
 namespace ncclrun::cuda {
+namespace {
+
+// In front of a slot's message header.
+constexpr uint64_t kUnused = kNetHeaderBytes - sizeof(NetConnection::SlotHeader);
+
+}  // namespace
 
 NetRegions::NetRegions(const Gpu& gpu, const PlanView& plan, uint32_t rank, std::function<bool()> isBusy)
     : gpu_(gpu), plan_(plan), rank_(rank), slots_(plan.slots()), isBusy_(std::move(isBusy)), gpuSlots_(gpu) {}
@@ -66,15 +72,20 @@ Status NetRegions::allocate(UseOf useOf, bool directs) {
 }
 
 Status NetRegions::makePair(uint32_t rank) {
+  return peers_[rank].out != nullptr ? Status() : makePair(rank, plan_.channelsBetween(rank_, rank), 1);
+}
+
+// A rank's regions with itself, which it needs for nothing else.
+Status NetRegions::makeGroups(uint32_t channels) { return makePair(rank_, channels, kReduces); }
+
+Status NetRegions::makePair(uint32_t rank, uint32_t channels, uint64_t isRemote) {
   Peer& peer = peers_[rank];
-  if (peer.out != nullptr) return {};
   const OnGpu here(gpu_);
-  const uint32_t channels = plan_.channelsBetween(rank_, rank);
   const uint64_t bytes = regionOffset(slots_, channels);
   NCCLRUN_TRY(take(bytes, peer.in));
   NCCLRUN_TRY(take(bytes, peer.out));
   NCCLRUN_TRY(placeInGpu(rank, channels, true));
-  enter(rank, {reinterpret_cast<char*>(peer.in), reinterpret_cast<char*>(peer.out), 1});
+  enter(rank, {reinterpret_cast<char*>(peer.in), reinterpret_cast<char*>(peer.out), isRemote});
   return {};
 }
 
@@ -112,22 +123,33 @@ Status NetRegions::placeInGpu(uint32_t peer, uint32_t channels, bool isPair) {
   return {};
 }
 
+DeviceRing NetRegions::ringInHost(const Place& place) const {
+  return {.posts = place.data->posts,
+          .tail = &place.data->tail,
+          .head = &place.credit->head[0],
+          .slots = place.slots + kUnused,
+          .stride = place.stride,
+          .bytes = uint64_t(place.steps) * place.stride - kUnused,
+          .lines = place.lines,
+          .lineStride = slots_.llStepBytes};
+}
+
 DeviceRing NetRegions::ringOf(uint32_t peer, uint32_t channel, bool sends) {
-  constexpr uint64_t kUnused = kNetHeaderBytes - sizeof(NetConnection::SlotHeader);
-  const Place place = placeOf(peer, channel, sends);
-  DeviceRing ring{.posts = place.data->posts,
-                  .tail = &place.data->tail,
-                  .head = &place.credit->head[0],
-                  .slots = place.slots + kUnused,
-                  .stride = place.stride,
-                  .bytes = uint64_t(place.steps) * place.stride - kUnused,
-                  .lines = place.lines,
-                  .lineStride = slots_.llStepBytes};
+  DeviceRing ring = ringInHost(placeOf(peer, channel, sends));
   const auto found = inGpu_.find({peer, channel, sends});
   if (found == inGpu_.end()) return ring;
   const auto& [range, flushes] = found->second;
   ring.slots = range.address + kUnused;
   ring.gpu = {.dmaBuf = range.dmaBuf, .offset = range.offset + kUnused, .flushes = flushes};
+  return ring;
+}
+
+DeviceRing NetRegions::ringOfGroup(uint32_t channel, bool sends, bool inHost) {
+  const uint32_t number = deviceChannel(channel, slots_.channels, true);
+  const Place place = placeOf(rank_, number, sends);
+  if (inHost) place.data->gpuSlots = nullptr;
+  DeviceRing ring = inHost ? ringInHost(place) : ringOf(rank_, number, sends);
+  ring.lines = nullptr;
   return ring;
 }
 

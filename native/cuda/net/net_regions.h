@@ -35,6 +35,8 @@ class NetRegions final : public DeviceRings {
   uint64_t gpuBytes() const { return gpuSlots_.bytes(); }
   // Those of a pair, which are made with the first operation of the two ranks. Not by the proxy's thread.
   Status makePair(uint32_t peer);
+  // Those of a network that reduces on the first channels.
+  Status makeGroups(uint32_t channels);
   // The pairs' regions by rank, as kernels read them: what makePair() and enter() have put there.
   const RegionPair* pairs() const { return pairs_; }
   void enter(uint32_t peer, const RegionPair& regions) { pairs_[peer] = regions; }
@@ -54,6 +56,7 @@ class NetRegions final : public DeviceRings {
   bool anyLeft() const { return anyLeft_.load(std::memory_order_acquire); }
 
   DeviceRing ringOf(uint32_t peer, uint32_t channel, bool sends) override;
+  DeviceRing ringOfGroup(uint32_t channel, bool sends, bool inHost) override;
   bool areActive() override { return isBusy_(); }
   void onGone(uint32_t peer, const Status& why) override { pass(peer, why, false); }
   void onAborted(uint32_t peer, const Status& why) override { pass(peer, why, true); }
@@ -70,6 +73,7 @@ class NetRegions final : public DeviceRings {
   }
   static Pointer pointerTo(std::byte* address) { return reinterpret_cast<Pointer>(address); }
   bool isNeighbour(uint32_t peer) const;
+  Status makePair(uint32_t peer, uint32_t channels, uint64_t isRemote);
   void pass(uint32_t peer, const Status& why, bool hasAborted);
   // Zeroed, for good as long as this object lives.
   Status take(uint64_t bytes, std::byte*& out);
@@ -82,6 +86,7 @@ class NetRegions final : public DeviceRings {
     uint32_t steps, stride;
   };
   Place placeOf(uint32_t peer, uint32_t channel, bool sends) const;
+  DeviceRing ringInHost(const Place& place) const;
   // Puts slots of such connections into GPU memory as uses GPUDirect; `channels` of a ring or a pair.
   Status placeInGpu(uint32_t peer, uint32_t channels, bool isPair);
 

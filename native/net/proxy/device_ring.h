@@ -109,6 +109,9 @@ class DeviceRings {
  public:
   // Of the connection with `peer` on a channel as deviceChannel() numbers it.
   virtual DeviceRing ringOf(uint32_t peer, uint32_t channel, bool sends) = 0;
+  // Of what goes to a network that reduces, or comes from it. inHost: its slots lie in memory of the host, from now on;
+  // before any kernel uses them.
+  virtual DeviceRing ringOfGroup(uint32_t channel, bool sends, bool inHost) = 0;
   // Kernels may be at work. On the proxy's thread, often.
   virtual bool areActive() = 0;
   // A peer on another host is lost, or has left because calls differ. On the proxy's thread.

@@ -1,5 +1,6 @@
 #include "net/proxy/net_transport.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -53,13 +54,13 @@ Status NetTransport::start() {
   NCCLRUN_TRY(silenceTimeout(timeoutNanoseconds_));
   prepareOpenFiles(maxConnections());
   NCCLRUN_TRY(startNetworks());
-  NCCLRUN_TRY(makeGroup());
+  NCCLRUN_TRY(makeGroups());
   NCCLRUN_TRY(proxy_.start({.outOfBand = outOfBand_->eventDescriptor(),
                             .network = network_->eventDescriptor(),
                             .tickNanoseconds = outOfBand_->tickNanoseconds(),
                             .pauseNanoseconds = kPauseNanoseconds,
                             .lingerNanoseconds = device_ == nullptr ? 0 : kLingerNanoseconds}));
-  if (group_ != nullptr) moveGroup();
+  moveGroup();
   return {};
 }
 
@@ -188,7 +189,9 @@ Status NetTransport::connected() const {
     const auto& [peer, channel, sends] = key;
     if (!endpoint->connection().isOpen() && (!isPair(channel) || sends)) return {ncclInProgress, "connecting"};
   }
-  if (group_ != nullptr && !group_->isDecided()) return {ncclInProgress, "connecting"};
+  for (const Group& group : groups_) {
+    if (group.own != nullptr && !group.own->isDecided()) return {ncclInProgress, "connecting"};
+  }
   return {};
 }
 
@@ -244,7 +247,7 @@ bool NetTransport::idle() const {
   for (NetEndpoint& each : list_) {
     if (!each.connection().isIdle()) return false;
   }
-  return group_ == nullptr || group_->isIdle();
+  return std::ranges::all_of(groups_, [](const Group& one) { return one.own == nullptr || one.own->isIdle(); });
 }
 
 void NetTransport::checkPeers() {
@@ -286,10 +289,10 @@ Proxy::Work::Outcome NetTransport::onNetwork(bool fromNetwork) {
   }
   judgeFailures();
   if (hasChanged) ring(own_);
-  const Outcome ofGroup = advanceGroup();
-  return {.isWatched = isWatched || ofGroup.isWatched,
-          .hasMoved = hasChanged || ofGroup.hasMoved,
-          .isPolled = ofGroup.isPolled};
+  const Outcome ofGroups = advanceGroups();
+  return {.isWatched = isWatched || ofGroups.isWatched,
+          .hasMoved = hasChanged || ofGroups.hasMoved,
+          .isPolled = ofGroups.isPolled};
 }
 
 // Kernels tell nobody what they have posted or freed, so all counters are looked at as long as kernels may run.
@@ -306,7 +309,9 @@ Proxy::Work::Outcome NetTransport::moveDevice(bool hasEvents) {
     if (each.isStopped) hasSentAll(each);
   }
   judgeFailures();
-  return {.isWatched = true, .hasMoved = hasMoved || hasEvents, .isPolled = hasMoved || areActive};
+  const Outcome ofGroups = advanceGroups();
+  hasMoved = hasMoved || ofGroups.hasMoved;
+  return {.isWatched = true, .hasMoved = hasMoved || hasEvents, .isPolled = hasMoved || areActive || ofGroups.isPolled};
 }
 
 }  // namespace ncclrun

@@ -46,9 +46,13 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   net::Network& network() const { return *network_; }
   // Of the network, which carries the connection.
   uint32_t deviceOf(uint32_t peer, uint32_t channel, bool sends) const;
-  // This rank's side of the group of its rail. Null: the plan has no use for groups.
+  // This rank's side of the group of channel 0. Null: the plan has no use for groups, or this rank is in none.
   Endpoint* group(bool sends);
-  // What this rank's group can reduce, when connected(); none: it has no group.
+  // The channels on which this rank may be in a group; 0: on none.
+  uint32_t groupChannels() const { return uint32_t(groups_.size()); }
+  // The kernels' rings for groups are there.
+  void placeGroups();
+  // What this rank's groups can reduce, when connected(); none: one of them was not made.
   NetworkReductions networkReductions() const;
   // What the groups of all ranks can, which they have agreed on: groups are of no use where that is nothing.
   void useNetworkReductions(NetworkReductions agreed);
@@ -60,6 +64,14 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   void leave(uint64_t collectives) { collectives_.store(collectives, std::memory_order_relaxed); }
 
  private:
+  // A goodbye and the end of a data connection travel on different sockets: so long the one waits for the other.
+  static constexpr uint64_t kGoodbyeBehindNanoseconds = 300'000'000;
+
+  struct Group {
+    std::unique_ptr<RailGroup> own;  // null: this rank is no member
+    std::vector<uint32_t> ranks;     // its members, by host
+    uint64_t failedAt = 0;           // nanoseconds; the proxy's thread alone
+  };
   using Event = net::OobNetwork::Event;
   using Key = std::tuple<uint32_t, uint32_t, bool>;  // peer, channel, sends
 
@@ -74,10 +86,16 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
 
   void moveGroup() override;
   Status whyGroupGone() override;
-  Status makeGroup();
-  void offerGroup(const net::Handle* handle);
+  Status makeGroups();
+  Status makeGroup(uint32_t channel);
+  void offerGroup(uint32_t channel, const net::Handle* handle);
   void onGroupMessage(uint32_t peer, const net::OobMessage& message);
-  Outcome advanceGroup();
+  Outcome advanceGroups();
+  Outcome advance(Group& group);
+  // Says which member is lost, if one is.
+  Outcome fail(Group& group);
+  Status whyGone(const Group& group) const;
+  Status whyLeft(const Group& group) const;
 
   // NCCLRUN_NET_TIMEOUT.
   static Status silenceTimeout(uint64_t& nanoseconds);
@@ -143,6 +161,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
 
   std::unique_ptr<net::Network> network_;
   plan::Transport transport_ = plan::Transport::socket;  // of its connections
+  std::vector<Group> groups_;                            // by channel; unchanged from start() on
   std::atomic<int> busy_{0};                             // senders with something to carry
   std::atomic<uint64_t> collectives_{0};
   std::atomic<bool> isLaunched_{false};  // blocks run, or sleep until something has come
@@ -150,8 +169,6 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   std::map<Key, std::unique_ptr<NetEndpoint>> endpoints_;
   std::map<std::pair<uint32_t, uint32_t>, net::Handle> offers_;  // by peer and channel: that nobody has asked for yet
   std::set<uint32_t> foreign_;                                   // peers on another network
-  std::unique_ptr<RailGroup> group_;                             // null: the plan has no use for one
-  std::vector<uint32_t> groupRanks_;                             // its members, by host
   std::unique_ptr<RailGroupEndpoint> groupSends_, groupReceives_;
   NetEndpointList list_;  // the same endpoints, for whoever goes through all of them without the mutex
 

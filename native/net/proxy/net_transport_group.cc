@@ -1,13 +1,13 @@
-// NetTransport: the group of this rank's rail, which the network reduces.
+// NetTransport: the groups of this rank, which the network reduces.
 #include <cstring>
 #include <utility>
 
 #include "aggregator/aggregator.h"
+#include "base/clock.h"
 #include "base/debug.h"
 #include "net/proxy/choose_network.h"
 #include "net/proxy/net_transport.h"
-#include "plan/rail_shape.h"
-#include "plan/variants.h"
+#include "plan/collnet_shape.h"
 
 namespace ncclrun {
 namespace {
@@ -35,94 +35,154 @@ Status aggregatorsOf(const PlanView& plan, uint32_t nic, uint64_t timeout,
 
 }  // namespace
 
-Status NetTransport::makeGroup() {
-  if (device_ != nullptr || !choosesCollnet(plan_)) return {};
+Status NetTransport::makeGroups() {
+  const uint32_t channels = collnetUse(plan_).channels;
+  bool isMember = false;
+  for (uint32_t channel = 0; channel < channels; channel++) {
+    NCCLRUN_TRY(makeGroup(channel));
+    isMember = isMember || groups_[channel].own != nullptr;
+  }
+  if (!isMember) groups_.clear();
+  return {};
+}
+
+Status NetTransport::makeGroup(uint32_t channel) {
   const auto& header = plan_.header();
-  const RailPosition place = railPosition(plan_, rank_);
-  for (uint32_t host = 0; host < place.hosts; host++) groupRanks_.push_back(plan_.member(host, place.local));
-  const uint32_t nic = plan_.pairNic(rank_) == plan::kNoNic ? 0 : plan_.pairNic(rank_);
+  Group& group = groups_.emplace_back();
+  group.ranks = collnetGroup(plan_, rank_, channel, collnetUse(plan_).isChain);
+  if (group.ranks.empty()) return {};
+  const bool forKernels = device_ != nullptr;
+  const uint32_t ring = forKernels ? deviceChannel(channel, header.channels, true) : kPairChannel;
+  const uint32_t nic = deviceOf(rank_, ring, true);
   std::optional<aggregator::NetworkConfig> aggregators;
   NCCLRUN_TRY(aggregatorsOf(plan_, nic, timeoutNanoseconds_, aggregators));
   return RailGroup::make({.network = *network_,
                           .aggregators = std::move(aggregators),
+                          .owner = plan_.describe(rank_),
                           .device = nic,
-                          .index = place.host,
-                          .members = place.hosts,
+                          .channel = channel,
+                          .index = plan_.peer(rank_).host,
+                          .members = header.hosts,
                           .steps = header.pairSteps,
-                          .stepBytes = header.pairStepBytes,
-                          .offer = [this](const net::Handle* handle) { offerGroup(handle); }},
-                         group_);
+                          .stepBytes = forKernels ? pairStepBytes(plan_.slots(), channel) : header.pairStepBytes,
+                          .forKernels = forKernels,
+                          .offer = [this, channel](const net::Handle* handle) { offerGroup(channel, handle); }},
+                         group.own);
 }
 
-void NetTransport::offerGroup(const net::Handle* handle) {
-  net::OobMessage message{.kind = handle == nullptr ? net::OobKind::noGroup : net::OobKind::groupOffer};
+void NetTransport::placeGroups() {
+  for (const Group& group : groups_) {
+    if (group.own != nullptr) group.own->place(*device_);
+  }
+  moveGroup();
+}
+
+void NetTransport::offerGroup(uint32_t channel, const net::Handle* handle) {
+  net::OobMessage message{.kind = handle == nullptr ? net::OobKind::noGroup : net::OobKind::groupOffer,
+                          .channel = channel};
   if (handle != nullptr) message.handle = *handle;
-  for (const uint32_t member : groupRanks_) {
+  for (const uint32_t member : groups_[channel].ranks) {
     if (member != rank_) send(member, message);
   }
 }
 
 void NetTransport::onGroupMessage(uint32_t peer, const net::OobMessage& message) {
-  if (group_ == nullptr) return;
-  for (uint32_t member = 0; member < groupRanks_.size(); member++) {
-    if (groupRanks_[member] != peer) continue;
-    group_->onOffer(member, message.kind == net::OobKind::groupOffer ? &message.handle : nullptr);
+  if (message.channel >= groups_.size() || groups_[message.channel].own == nullptr) return;
+  const Group& group = groups_[message.channel];
+  for (uint32_t member = 0; member < group.ranks.size(); member++) {
+    if (group.ranks[member] != peer) continue;
+    group.own->onOffer(member, message.kind == net::OobKind::groupOffer ? &message.handle : nullptr);
     moveGroup();
   }
 }
 
 Endpoint* NetTransport::group(bool sends) {
-  if (group_ == nullptr) return nullptr;
+  if (groups_.empty() || groups_[0].own == nullptr) return nullptr;
+  RailGroup& own = *groups_[0].own;
   std::lock_guard lock(mutex_);
   std::unique_ptr<RailGroupEndpoint>& end = sends ? groupSends_ : groupReceives_;
   if (end == nullptr) {
-    const uint32_t next = groupRanks_[(plan_.peer(rank_).host + 1) % groupRanks_.size()];
+    const std::vector<uint32_t>& ranks = groups_[0].ranks;
+    const uint32_t next = ranks[(plan_.peer(rank_).host + 1) % ranks.size()];
     const Endpoint::Facts facts{.peer = next,
                                 .channel = kPairChannel,
                                 .sends = sends,
                                 .transport = transport_,
                                 .steps = plan_.header().pairSteps,
                                 .stepBytes = plan_.header().pairStepBytes,
-                                .peerName = "the collective network " + group_->networkName()};
+                                .peerName = "the collective network " + own.networkName()};
     RailGroupOwner& owner = *this;
-    end = std::make_unique<RailGroupEndpoint>(facts, current_, sends ? group_->sends() : group_->receives(),
-                                              group_->stride(), owner);
+    end =
+        std::make_unique<RailGroupEndpoint>(facts, current_, sends ? own.sends() : own.receives(), own.stride(), owner);
   }
   return end.get();
 }
 
-NetworkReductions NetTransport::networkReductions() const { return group_ == nullptr ? 0 : group_->reductions(); }
+NetworkReductions NetTransport::networkReductions() const {
+  NetworkReductions common = collnetUse(plan_).channels == 0 ? 0 : ~NetworkReductions(0);
+  for (const Group& group : groups_) {
+    if (group.own != nullptr) common &= group.own->reductions();
+  }
+  return common;
+}
 
 void NetTransport::useNetworkReductions(NetworkReductions agreed) {
-  if (group_ == nullptr) return;
-  group_->use(agreed);
+  for (const Group& group : groups_) {
+    if (group.own != nullptr) group.own->use(agreed);
+  }
   moveGroup();
 }
 
 void NetTransport::moveGroup() {
-  if (!group_->watched.exchange(true, std::memory_order_seq_cst)) proxy_.wake();
+  bool isNew = false;
+  for (const Group& group : groups_) {
+    if (group.own != nullptr) isNew = !group.own->watched.exchange(true, std::memory_order_seq_cst) || isNew;
+  }
+  if (isNew) proxy_.wake();
 }
 
 // On the proxy's thread.
-Proxy::Work::Outcome NetTransport::advanceGroup() {
-  if (group_ == nullptr || !group_->watched.exchange(false, std::memory_order_seq_cst))
-    return {.isWatched = false, .hasMoved = false, .isPolled = false};
-  const bool wasWithout = group_->hasNone();
-  const bool hasMoved = group_->advance();
-  if (!wasWithout && group_->hasNone())
-    logInfo(current_.rank + ": no collective network: " + group_->why(), Subsystem::net);
-  if (group_->hasFailed()) {
-    interrupt_.raise(group_->failure());
-    return {.isWatched = false, .hasMoved = true, .isPolled = false};
+Proxy::Work::Outcome NetTransport::advanceGroups() {
+  Outcome all{.isWatched = false, .hasMoved = false, .isPolled = false};
+  for (Group& group : groups_) {
+    if (group.own == nullptr) continue;
+    const Outcome one = advance(group);
+    all = {.isWatched = all.isWatched || one.isWatched,
+           .hasMoved = all.hasMoved || one.hasMoved,
+           .isPolled = all.isPolled || one.isPolled};
   }
-  const bool isBusy = hasMoved || !group_->isIdle();
-  if (isBusy) group_->watched.store(true, std::memory_order_seq_cst);
+  return all;
+}
+
+Proxy::Work::Outcome NetTransport::advance(Group& group) {
+  RailGroup& own = *group.own;
+  if (!own.watched.exchange(false, std::memory_order_seq_cst) && !own.hasDeviceNews())
+    return {.isWatched = false, .hasMoved = false, .isPolled = false};
+  const bool wasWithout = own.hasNone();
+  const bool hasMoved = own.advance();
+  if (!wasWithout && own.hasNone())
+    logInfo(plan_.describe(rank_) + ": no collective network: " + own.why(), Subsystem::net);
+  if (own.hasFailed()) return fail(group);
+  const bool isBusy = hasMoved || !own.isIdle();
+  if (isBusy) own.watched.store(true, std::memory_order_seq_cst);
   if (hasMoved) ring(own_);
   return {.isWatched = isBusy, .hasMoved = hasMoved, .isPolled = isBusy};
 }
 
-Status NetTransport::whyGroupGone() {
-  for (const uint32_t member : groupRanks_) {
+// The network may notice before this rank hears of it that another member is gone.
+Proxy::Work::Outcome NetTransport::fail(Group& group) {
+  const uint64_t now = nowNanoseconds();
+  if (group.failedAt == 0) group.failedAt = now;
+  Status gone = whyGone(group);
+  if (gone.ok()) gone = whyLeft(group);
+  const bool isJudged = !gone.ok() || now - group.failedAt > kGoodbyeBehindNanoseconds;
+  if (isJudged) interrupt_.raise(gone.ok() ? group.own->failure() : gone);
+  if (!isJudged) group.own->watched.store(true, std::memory_order_seq_cst);
+  return {.isWatched = !isJudged, .hasMoved = isJudged, .isPolled = !isJudged};
+}
+
+Status NetTransport::whyGone(const Group& group) const {
+  for (const uint32_t member : group.ranks) {
     if (member == rank_) continue;
     const std::optional<PeerState> state = peerStates_.of(member);
     if (state.has_value() && (state->lost || state->result != ncclSuccess)) return lossOf(member, *state);
@@ -131,5 +191,19 @@ Status NetTransport::whyGroupGone() {
   }
   return {};
 }
+
+// What this rank has given the network, no member that has left in order will complete.
+Status NetTransport::whyLeft(const Group& group) const {
+  for (const uint32_t member : group.ranks) {
+    const std::optional<PeerState> state = peerStates_.of(member);
+    if (!state.has_value() || state->lost || state->result != ncclSuccess) continue;
+    return {ncclInvalidUsage, "the ranks' calls differ: " + plan_.describe(rank_) +
+                                  " takes part in a reduction by the network, which " + plan_.describe(member) +
+                                  " did not call before ncclCommFinalize"};
+  }
+  return {};
+}
+
+Status NetTransport::whyGroupGone() { return groups_.empty() ? Status() : whyGone(groups_[0]); }
 
 }  // namespace ncclrun

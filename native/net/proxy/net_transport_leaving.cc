@@ -137,7 +137,9 @@ void NetTransport::takeLastMessages() {
 void NetTransport::onEnd() {
   sendGoodbye();
   for (NetEndpoint& each : list_) each.connection().close();
-  if (group_ != nullptr) group_->close();
+  for (const Group& group : groups_) {
+    if (group.own != nullptr) group.own->close();
+  }
 }
 
 }  // namespace ncclrun

@@ -15,8 +15,6 @@
 namespace ncclrun {
 namespace {
 
-// A goodbye and the end of a data connection travel on different sockets: so long the one waits for the other.
-constexpr uint64_t kGoodbyeBehindNanoseconds = 300'000'000;
 constexpr uint64_t kSecond = 1'000'000'000;
 
 }  // namespace

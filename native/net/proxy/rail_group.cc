@@ -8,8 +8,10 @@
 #include <new>
 #include <utility>
 
+#include "base/debug.h"
 #include "base/element.h"
 #include "datapath/reduce.h"
+#include "net/device_memory.h"
 
 namespace ncclrun {
 namespace {
@@ -32,12 +34,12 @@ std::optional<net::Reduction> networkReduction(ncclDataType_t type, ncclRedOp_t 
   return {};
 }
 
-NetworkReductions bitOf(net::Reduction reduction) {
-  return NetworkReductions(1) << (int(reduction.type) * kOps + int(reduction.op));
-}
+NetworkReductions bitOf(net::Reduction reduction) { return NetworkReductions(1) << (numberOf(reduction) - 1); }
+
+uint8_t numberOf(net::Reduction reduction) { return uint8_t(int(reduction.type) * kOps + int(reduction.op) + 1); }
 
 Status RailGroup::make(const Setup& setup, std::unique_ptr<RailGroup>& out) {
-  const size_t stride = roundToLine(setup.stepBytes);
+  const size_t stride = setup.forKernels ? 0 : roundToLine(setup.stepBytes);
   const size_t bytes = 2 * (kConnectionHeaderBytes + setup.steps * stride);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
@@ -50,25 +52,44 @@ Status RailGroup::make(const Setup& setup, std::unique_ptr<RailGroup>& out) {
 
 RailGroup::RailGroup(const Setup& setup, Mapping memory, size_t stride)
     : setup_(setup),
-      stride_(stride),
       memory_(std::move(memory)),
       sends_{.ring = *new (memory_.address()) Connection{},
              .slots = static_cast<std::byte*>(memory_.address()) + 2 * kConnectionHeaderBytes,
+             .stride = stride,
              .calls = std::vector<StepCall>(setup.steps)},
       receives_{.ring = *new (static_cast<std::byte*>(memory_.address()) + kConnectionHeaderBytes) Connection{},
                 .slots = sends_.slots + setup.steps* stride,
+                .stride = stride,
                 .calls = std::vector<StepCall>(setup.steps)},
+      isPlaced_(!setup.forKernels),
       handles_(setup.members),
-      requests_(setup.steps) {}
+      requests_(setup.steps),
+      flushes_(setup.steps) {}
 
 RailGroup::~RailGroup() { close(); }
 
 void RailGroup::close() {
-  if (group_ != nullptr && registration_.has_value()) static_cast<void>(group_->deregisterMemory(*registration_));
-  registration_.reset();
+  for (Side* side : {&sends_, &receives_}) {
+    if (group_ != nullptr && side->registration.has_value())
+      static_cast<void>(group_->deregisterMemory(*side->registration));
+    side->registration.reset();
+  }
   group_.reset();
   listener_.reset();
   network_.reset();
+}
+
+void RailGroup::useRing(Side& side, const DeviceRing& ring) {
+  side.device = ring;
+  side.slots = ring.slots + cuda::kNetMessageHeaderBytes;
+  side.stride = ring.stride;
+}
+
+void RailGroup::place(DeviceRings& rings) {
+  rings_ = &rings;
+  useRing(sends_, rings.ringOfGroup(setup_.channel, true, false));
+  useRing(receives_, rings.ringOfGroup(setup_.channel, false, false));
+  isPlaced_.store(true, std::memory_order_release);
 }
 
 NetworkReductions RailGroup::reductions() const {
@@ -82,6 +103,11 @@ void RailGroup::use(NetworkReductions agreed) {
 bool RailGroup::isIdle() const {
   if (state_.load(std::memory_order_acquire) != State::open) return isDecided();
   return sends_.ring.tail.load(std::memory_order_seq_cst) == receives_.ring.tail.load(std::memory_order_seq_cst);
+}
+
+bool RailGroup::hasDeviceNews() const {
+  if (state_.load(std::memory_order_relaxed) != State::open || !sends_.device.has_value()) return false;
+  return sends_.device->hasNews(sends_.ring, true) || receives_.device->hasNews(receives_.ring, false);
 }
 
 std::string RailGroup::why() const { return failure().sentence; }
@@ -119,7 +145,7 @@ void RailGroup::breakWith(const Status& why) {
 bool RailGroup::advance() {
   switch (state_.load(std::memory_order_relaxed)) {
     case State::fresh:
-      return begin();
+      return isPlaced_.load(std::memory_order_acquire) && begin();
     case State::gathering:
       return gather();
     case State::connecting:
@@ -134,6 +160,13 @@ bool RailGroup::advance() {
   return false;
 }
 
+// --- Connecting
+
+const net::Device& RailGroup::networkDevice() const {
+  const auto devices = network_->devices();
+  return devices[setup_.device % devices.size()];
+}
+
 bool RailGroup::begin() {
   const auto refuse = [&](const std::string& why) {
     setup_.offer(nullptr);
@@ -144,6 +177,11 @@ bool RailGroup::begin() {
   if (!made.ok()) return refuse(made.sentence);
   if (network_ == nullptr || network_->devices().empty()) {
     return refuse("network " + setup_.network.name() + " cannot reduce");
+  }
+  const uint64_t max = std::min<uint64_t>(networkDevice().maxCollectiveBytes, cuda::kReducedStepBytes - 1);
+  if (setup_.stepBytes > max) {
+    return refuse("the collective network " + network_->name() + " can reduce at most " + std::to_string(max) +
+                  " bytes at once, and slots have " + std::to_string(setup_.stepBytes));
   }
   NetworkReductions reductions = 0;
   for (int type = 0; type < ncclNumTypes; type++) {
@@ -187,63 +225,44 @@ bool RailGroup::connect() {
   }
   if (group_ == nullptr) return false;
   listener_.reset();
-  net::Registration registration{};
-  const net::Region region{.address = memory_.address(), .bytes = memory_.bytes().size()};
-  if (const Status status = group_->registerMemory(region, registration); !status.ok()) {
-    return endWithout(status.sentence);
+  for (Side* side : {&sends_, &receives_}) {
+    if (const Status status = registerSlots(*side, side == &sends_); !status.ok()) return endWithout(status.sentence);
   }
-  registration_ = registration;
   state_.store(State::open, std::memory_order_release);
   return true;
 }
 
-// Of a step that the block has filled, into the slot of the same number that comes back.
-Status RailGroup::post(uint64_t step, net::Request*& request) {
-  const uint32_t slot = uint32_t(step % setup_.steps);
-  const StepCall& call = sends_.calls[slot];
-  const auto reduction = networkReduction(ncclDataType_t(call.type), ncclRedOp_t(call.op));
-  if (!reduction.has_value()) {
-    return {ncclInternalError, "the network is to reduce " + describe(call) + ", which it cannot; a defect of ncclrun"};
+// Slots of kernels lie in GPU memory where the network of the connections reaches it, and the one that reduces does.
+Status RailGroup::registerSlots(Side& side, bool sends) {
+  if (side.device.has_value() && side.device->gpu.has_value()) {
+    const Status status = registerGpuSlots(side);
+    if (status.ok()) return {};
+    logInfo(setup_.owner + ": the collective network " + networkName_ + " does without GPUDirect: " + status.sentence,
+            Subsystem::net);
+    useRing(side, rings_->ringOfGroup(setup_.channel, sends, true));
   }
-  const size_t count = sends_.ring.stepBytes[slot].load(std::memory_order_relaxed) / elementBytes(reduction->type);
-  const net::Registration registration = registration_.value_or(net::Registration{});
-  return group_->iallreduce({slotOf(sends_, step), registration}, {slotOf(receives_, step), registration}, count,
-                            *reduction, request);
+  net::Registration registration{};
+  const size_t unused = side.device.has_value() ? cuda::kNetHeaderBytes : 0;  // a header behind the last slot
+  const net::Region region{.address = side.slots, .bytes = setup_.steps * side.stride - unused};
+  NCCLRUN_TRY(group_->registerMemory(region, registration));
+  side.registration = registration;
+  return {};
 }
 
-bool RailGroup::reduce() {
-  bool hasChanged = false;
-  for (;;) {
-    const bool isFilled = posted_ < sends_.ring.tail.load(std::memory_order_seq_cst);
-    const bool isFree = posted_ < receives_.ring.head.load(std::memory_order_seq_cst) + setup_.steps;
-    if (!isFilled || !isFree || posted_ - done_ >= std::min<size_t>(setup_.steps, net::kMaxCollectives)) break;
-    net::Request*& request = requests_[posted_ % setup_.steps];
-    request = nullptr;
-    if (const Status status = post(posted_, request); !status.ok()) {
-      breakWith(status);
-      return true;
-    }
-    if (request == nullptr) break;
-    posted_++;
-    hasChanged = true;
-  }
-  while (done_ < posted_) {
-    bool isDone = false;
-    if (const Status status = group_->test(requests_[done_ % setup_.steps], isDone); !status.ok()) {
-      breakWith(status);
-      return true;
-    }
-    if (!isDone) break;
-    const uint32_t slot = uint32_t(done_ % setup_.steps);
-    receives_.ring.stepBytes[slot].store(sends_.ring.stepBytes[slot].load(std::memory_order_relaxed),
-                                         std::memory_order_relaxed);
-    receives_.calls[slot] = sends_.calls[slot];
-    done_++;
-    sends_.ring.head.store(done_, std::memory_order_seq_cst);
-    receives_.ring.tail.store(done_, std::memory_order_seq_cst);
-    hasChanged = true;
-  }
-  return hasChanged;
+Status RailGroup::registerGpuSlots(Side& side) {
+  const net::Device& device = networkDevice();
+  if (!device.deviceMemory) return {ncclInvalidUsage, "it does not register GPU memory"};
+  const DeviceRing::GpuMemory& gpu = *side.device->gpu;
+  const net::Region region{.address = side.device->slots,
+                           .bytes = side.device->bytes,
+                           .type = net::MemoryType::device,
+                           .dmaBufDescriptor = gpu.dmaBuf,
+                           .dmaBufOffset = gpu.offset};
+  net::Registration registration{};
+  net::DeviceRegistration how;
+  NCCLRUN_TRY(net::registerDeviceMemory(*group_, device, region, registration, how));
+  side.registration = registration;
+  return {};
 }
 
 }  // namespace ncclrun

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string_view>
 
+#include "algorithm/collnet.h"
 #include "algorithm/direct.h"
 #include "algorithm/rail.h"
 #include "algorithm/ring.h"
@@ -77,6 +78,10 @@ void runRoutine(Primitives& p, const Work& w, Routine routine) {
       return treeAllReduce(p, w);
     case Routine::allReduceRail:
       return railAllReduce(p, w);
+    case Routine::allReduceCollnet:
+      return collnetAllReduce(p, w);
+    case Routine::allReduceCollnetChain:
+      return collnetChainAllReduce(p, w);
     case Routine::reduceScatterDirect:
       return directReduceScatter(p, w);
     case Routine::reduceScatterRing:

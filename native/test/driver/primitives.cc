@@ -167,6 +167,7 @@ Primitives::ConnectionState Primitives::connectionOf(const Connection& connectio
           sequence,
           isRemote && protocol_ == 1,
           !receives && gpuSlots != nullptr,
+          regions.isRemote == kReduces ? uint32_t(launch_.reduction) << kNetPostReduction : 0,
           state,
           step,
           bytes};
@@ -298,7 +299,7 @@ void Primitives::post(const Move& move) {
     }
     if (connection.posts != nullptr) {
       std::atomic_ref(connection.posts[connection.step % kMaxNetSteps])
-          .store(netPost(connection.step, protocol_ == 1, bytes), std::memory_order_release);
+          .store(netPost(connection.step, protocol_ == 1, bytes | connection.reduction), std::memory_order_release);
       connection.step++;
       continue;
     }

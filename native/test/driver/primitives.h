@@ -108,6 +108,7 @@ class Primitives {
     uint32_t sequence;   // the protocol whose counters it uses
     bool hasLines;       // protocol LL over a network
     bool writesHeaders;  // the same, whose slots lie in GPU memory
+    uint32_t reduction;  // of a sender to a network that reduces, as netPost() has it
     uint32_t state;      // its number
     uint32_t step;
     uint64_t bytes;

@@ -53,6 +53,7 @@ constexpr std::string_view kNames[] = {
     "coll-float",         // it reduces 32-bit floats alone, and fails for other types
     "coll-fails",         // connect of member N, counted from 1, fails, when the group is complete
     "coll-null",          // connect of a group succeeds and makes none
+    "coll-hosts-only",    // 1: groups do not register GPU memory, 2: they say so only when asked to
     "net-device",         // 1: properties, 2: connections ask for GPU kernels
 };
 

@@ -203,7 +203,7 @@ int devices(int* number) {
 int properties(int device, netProperties* out) {
   const int result = exampleCollectiveTable.getProperties(device, out);
   out->maxCollBytes = size_t(planted("coll-max-bytes", long(out->maxCollBytes)));
-  if (planted("device-memory") != 0) out->ptrSupport |= NET_DEVICE_MEMORY;
+  if (planted("device-memory") != 0 && planted("coll-hosts-only") != 1) out->ptrSupport |= NET_DEVICE_MEMORY;
   return result;
 }
 
@@ -270,6 +270,8 @@ int regMr(void* opaque, void* data, size_t bytes, int type, void** registration)
     logOf(abi::kLogWarn, 0x10, __FILE__, __LINE__, "no more regions");
     return NET_SYSTEM_ERROR;
   }
+  if (type == NET_DEVICE_MEMORY && planted("coll-hosts-only") == 1) broken("registration of GPU memory");
+  if (type == NET_DEVICE_MEMORY && planted("coll-hosts-only") != 0) return NET_INVALID_USAGE;
   auto made = std::make_unique<Region>(Region{static_cast<const char*>(data), bytes, type == NET_DEVICE_MEMORY});
   *registration = made.get();
   group.regions[*registration] = std::move(made);
