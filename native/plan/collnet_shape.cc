@@ -48,6 +48,14 @@ ChainPosition chainPosition(const PlanView& plan, uint32_t rank, uint32_t channe
   return place;
 }
 
+std::vector<ChainPosition> collnetChains(const PlanView& plan, uint32_t rank) {
+  std::vector<ChainPosition> chains;
+  const CollnetUse use = collnetUse(plan);
+  for (uint32_t channel = 0; use.isChain && channel < use.channels; channel++)
+    chains.push_back(chainPosition(plan, rank, channel));
+  return chains;
+}
+
 std::vector<uint32_t> collnetGroup(const PlanView& plan, uint32_t rank, uint32_t channel, bool isChain) {
   std::vector<uint32_t> group;
   for (uint32_t host = 0; host < plan.header().hosts; host++)
