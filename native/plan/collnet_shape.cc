@@ -40,7 +40,7 @@ ChainPosition chainPosition(const PlanView& plan, uint32_t rank, uint32_t channe
   const uint32_t count = plan.ranksOf(host);
   for (uint32_t local = 0; local < count; local++) ranks.push_back(plan.member(host, local));
   std::ranges::sort(ranks, {}, [&](uint32_t one) { return plan.ringIndex(ring, one); });
-  std::ranges::rotate(ranks, std::ranges::find(ranks, masterOf(plan, host, channel)));
+  std::rotate(ranks.begin(), std::ranges::find(ranks, masterOf(plan, host, channel)), ranks.end());
   const auto at = uint32_t(std::distance(ranks.begin(), std::ranges::find(ranks, rank)));
   ChainPosition place{.farther = {}, .nearer = {}, .distance = at};
   if (at > 0) place.nearer = ranks[at - 1];
