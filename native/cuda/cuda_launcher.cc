@@ -10,7 +10,6 @@
 #include "cuda/launch_workers.h"
 #include "datapath/reduce.h"
 #include "net/proxy/rail_group.h"
-#include "plan/collnet_shape.h"
 #include "plan/tree_shape.h"
 #include "plan/variants.h"
 
@@ -137,7 +136,7 @@ void Launcher::connect(Item& item, uint32_t peer) const {
       }
       return both(rank_);  // the network
     case Routine::allReduceCollnetChain: {
-      const ChainPosition place = chainPosition(plan_, rank_, item.firstChannel);
+      const ChainPosition& place = chains_[item.firstChannel];
       if (place.farther.has_value()) both(*place.farther);
       both(place.nearer.value_or(rank_));
       item.children = place.farther.has_value() ? 1 : 0;

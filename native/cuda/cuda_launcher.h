@@ -10,6 +10,7 @@
 #include "cuda/sm_share.h"
 #include "datapath/launch.h"
 #include "dl/gpu.h"
+#include "plan/collnet_shape.h"
 #include "plan/launch_format.h"
 #include "plan/plan_view.h"
 
@@ -20,7 +21,13 @@ class Launcher {
   // `constants`: a launch without items. `railPeers`: of this rank, by number of the connection.
   Launcher(const Gpu& gpu, const PlanView& plan, uint32_t rank, const Launch& constants,
            std::vector<uint32_t> railPeers, SmShare& share)
-      : gpu_(gpu), plan_(plan), rank_(rank), launch_(constants), railPeers_(std::move(railPeers)), share_(share) {}
+      : gpu_(gpu),
+        plan_(plan),
+        rank_(rank),
+        launch_(constants),
+        railPeers_(std::move(railPeers)),
+        chains_(collnetChains(plan, rank)),
+        share_(share) {}
 
   // Ranks that this one is connected with by rails; empty where the plan has none.
   std::span<const uint32_t> railPeers() const { return railPeers_; }
@@ -82,6 +89,7 @@ class Launcher {
   const uint32_t rank_;
   Launch launch_;
   const std::vector<uint32_t> railPeers_;
+  const std::vector<ChainPosition> chains_;  // by channel
   SmShare& share_;
   bool captured_ = false;
   uint32_t counted_ = 0;

@@ -11,7 +11,6 @@
 #include "algorithm/send_receive.h"
 #include "algorithm/tree.h"
 #include "base/element.h"
-#include "plan/collnet_shape.h"
 #include "plan/tree_shape.h"
 
 namespace ncclrun {
@@ -184,23 +183,33 @@ bool OperationRunner::buildCollnet(const Task& task, Algorithm algorithm) {
   return true;
 }
 
-bool OperationRunner::buildCollnetChain(const Task& task, Algorithm algorithm) {
-  const ChainPosition place = chainPosition(plan_, rank_, 0);
-  Block& block = addBlock(task, algorithm);
-  const auto add = [&block](Endpoint* receives, Endpoint* sends) {
-    block.receives.push_back(receives);
-    block.sends.push_back(sends);
+const OperationRunner::Chain* OperationRunner::collnetChain() {
+  if (collnetChain_.has_value()) return &*collnetChain_;
+  Chain made{.position = chainPosition(plan_, rank_, 0), .receives = {}, .sends = {}};
+  const auto add = [&made](Endpoint* receives, Endpoint* sends) {
+    made.receives.push_back(receives);
+    made.sends.push_back(sends);
     return receives != nullptr && sends != nullptr;
   };
   const auto addPair = [&](uint32_t peer) {
     return add(connections_.pair(peer, false), connections_.pair(peer, true));
   };
-  if (place.farther.has_value() && !addPair(*place.farther)) return false;
-  const bool isMaster = !place.nearer.has_value();
-  if (!(isMaster ? add(connections_.group(false), connections_.group(true)) : addPair(*place.nearer))) return false;
+  const auto& [farther, nearer, distance] = made.position;
+  if (farther.has_value() && !addPair(*farther)) return nullptr;
+  if (!(nearer.has_value() ? addPair(*nearer) : add(connections_.group(false), connections_.group(true))))
+    return nullptr;
+  return &collnetChain_.emplace(std::move(made));
+}
+
+bool OperationRunner::buildCollnetChain(const Task& task, Algorithm algorithm) {
+  const Chain* chain = collnetChain();
+  if (chain == nullptr) return false;
+  Block& block = addBlock(task, algorithm);
+  block.receives = chain->receives;
+  block.sends = chain->sends;
   Work work = workOf(task);
-  work.children = place.farther.has_value() ? 1 : 0;
-  work.root = place.distance;
+  work.children = chain->position.farther.has_value() ? 1 : 0;
+  work.root = chain->position.distance;
   block.works.push_back(work);
   return true;
 }

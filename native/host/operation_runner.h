@@ -12,6 +12,7 @@
 #include "host/blocks.h"
 #include "host/connections.h"
 #include "host/primitives.h"
+#include "plan/collnet_shape.h"
 #include "plan/rail_shape.h"
 
 namespace ncclrun {
@@ -75,6 +76,12 @@ class OperationRunner {
   Ring* ring(uint32_t channel);
   const Tree* tree(uint32_t root);
   const Rail* rail();
+  // This rank's neighbours in the chain of its host, or the network.
+  struct Chain {
+    ChainPosition position;
+    std::vector<Endpoint*> receives, sends;
+  };
+  const Chain* collnetChain();
   // The ranks of this host, and the network behind them.
   const Rail* collnet();
   void addBlockOf(const Rail& rail, const Task& task, Algorithm algorithm, uint32_t parts);
@@ -88,6 +95,7 @@ class OperationRunner {
   std::map<uint32_t, Tree> trees_;       // by root, as far as used
   std::optional<Rail> rail_;             // once used
   std::optional<Rail> collnet_;          // the same
+  std::optional<Chain> collnetChain_;    // the same
   std::vector<Endpoint*> pairReceives_;  // by the peer's number among the others; once a direct algorithm was used
   std::vector<Endpoint*> pairSends_;
   std::vector<Block> blocks_;  // of the stage under way; kept for their memory

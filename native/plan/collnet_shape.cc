@@ -40,12 +40,20 @@ ChainPosition chainPosition(const PlanView& plan, uint32_t rank, uint32_t channe
   const uint32_t count = plan.ranksOf(host);
   for (uint32_t local = 0; local < count; local++) ranks.push_back(plan.member(host, local));
   std::ranges::sort(ranks, {}, [&](uint32_t one) { return plan.ringIndex(ring, one); });
-  std::ranges::rotate(ranks, std::ranges::find(ranks, masterOf(plan, host, channel)));
+  std::rotate(ranks.begin(), std::ranges::find(ranks, masterOf(plan, host, channel)), ranks.end());
   const auto at = uint32_t(std::distance(ranks.begin(), std::ranges::find(ranks, rank)));
   ChainPosition place{.farther = {}, .nearer = {}, .distance = at};
   if (at > 0) place.nearer = ranks[at - 1];
   if (at + 1 < count) place.farther = ranks[at + 1];
   return place;
+}
+
+std::vector<ChainPosition> collnetChains(const PlanView& plan, uint32_t rank) {
+  std::vector<ChainPosition> chains;
+  const CollnetUse use = collnetUse(plan);
+  for (uint32_t channel = 0; use.isChain && channel < use.channels; channel++)
+    chains.push_back(chainPosition(plan, rank, channel));
+  return chains;
 }
 
 std::vector<uint32_t> collnetGroup(const PlanView& plan, uint32_t rank, uint32_t channel, bool isChain) {

@@ -24,6 +24,9 @@ struct ChainPosition {
 };
 ChainPosition chainPosition(const PlanView& plan, uint32_t rank, uint32_t channel);
 
+// The same on all channels that the plan uses for chains.
+std::vector<ChainPosition> collnetChains(const PlanView& plan, uint32_t rank);
+
 // The ranks whose contributions the network reduces on a channel, by host, where `rank` is one of them; else empty.
 std::vector<uint32_t> collnetGroup(const PlanView& plan, uint32_t rank, uint32_t channel, bool isChain);
 
