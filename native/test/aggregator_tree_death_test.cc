@@ -93,18 +93,16 @@ void expectLossOfServer(const Status& status, const ServerProcess& server) {
 }
 
 // Whichever role of the tree a server has.
-void everyAggregatorIsKilled() {
-  for (uint32_t victim = 0; victim < kServers; victim++) {
-    const Job job;
-    const pid_t killer = signalLater(job.servers[victim], SIGKILL, 5 + 7 * victim);
-    inProcesses(*job.members, kMembers, [&](Member& member) {
-      OK(member.connect(job.members->handles));
-      const Status status = reduceUntilFailure(member, ncclInt32, [] {});
-      expectLossWithinASecond(status, "the aggregator ");
-      expectLossOfServer(status, job.servers[victim]);
-    });
-    EXPECT(waitpid(killer, nullptr, 0) == killer);
-  }
+void anAggregatorIsKilled(uint32_t victim) {
+  const Job job;
+  const pid_t killer = signalLater(job.servers[victim], SIGKILL, 5 + 7 * victim);
+  inProcesses(*job.members, kMembers, [&](Member& member) {
+    OK(member.connect(job.members->handles));
+    const Status status = reduceUntilFailure(member, ncclInt32, [] {});
+    expectLossWithinASecond(status, "the aggregator ");
+    expectLossOfServer(status, job.servers[victim]);
+  });
+  EXPECT(waitpid(killer, nullptr, 0) == killer);
 }
 // Nobody can join: those of other blocks learn that, too.
 void anAggregatorIsGoneBeforeMembersConnect() {
@@ -119,20 +117,18 @@ void anAggregatorIsGoneBeforeMembersConnect() {
     });
   }
 }
-void everyAggregatorIsStopped() {
-  for (uint32_t victim = 0; victim < kServers; victim++) {
-    const Job job(kSecond);
-    const pid_t stopper = signalLater(job.servers[victim], SIGSTOP, 12);
-    inProcesses(*job.members, kMembers, [&](Member& member) {
-      OK(member.connect(job.members->handles));
-      const Status status = reduceUntilFailure(member, ncclInt32, [] {});
-      REFUSED(status, ncclRemoteError, "has been silent for 1 s");
-      expectLossOfServer(status, job.servers[victim]);
-      const uint64_t took = nowNanoseconds() - shared().diedAt;
-      EXPECT(took > kSecond / 2 && took < 3 * kSecond);
-    });
-    EXPECT(waitpid(stopper, nullptr, 0) == stopper);
-  }
+void anAggregatorIsStopped(uint32_t victim) {
+  const Job job(kSecond);
+  const pid_t stopper = signalLater(job.servers[victim], SIGSTOP, 12);
+  inProcesses(*job.members, kMembers, [&](Member& member) {
+    OK(member.connect(job.members->handles));
+    const Status status = reduceUntilFailure(member, ncclInt32, [] {});
+    REFUSED(status, ncclRemoteError, "has been silent for 1 s");
+    expectLossOfServer(status, job.servers[victim]);
+    const uint64_t took = nowNanoseconds() - shared().diedAt;
+    EXPECT(took > kSecond / 2 && took < 3 * kSecond);
+  });
+  EXPECT(waitpid(stopper, nullptr, 0) == stopper);
 }
 
 }  // namespace
@@ -144,8 +140,10 @@ int main() {
   RUN(aMemberIsKilledAtAnyMoment);
   RUN(aStoppedMemberIsNamedToAll);
   RUN(aSlowMemberIsNoError);
-  RUN(everyAggregatorIsKilled);
   RUN(anAggregatorIsGoneBeforeMembersConnect);
-  RUN(everyAggregatorIsStopped);
+  for (uint32_t victim = 0; victim < kServers; victim++) {
+    RUN([=] { anAggregatorIsKilled(victim); });
+    RUN([=] { anAggregatorIsStopped(victim); });
+  }
   return isFine ? 0 : 1;
 }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -58,13 +59,29 @@ struct ServerProcess {
   ServerProcess& operator=(ServerProcess&&) = delete;
 };
 
-// Reductions one after the other until one fails; each that does not is right.
+// One reduction that is repeated: its memory, and what it must yield.
+struct Repeated {
+  size_t count;
+  GroupMemory from, to;
+  std::vector<char> expected;
+
+  Repeated(const Member& member, ncclDataType_t type, size_t elements)
+      : count(elements),
+        from(*member.group, elements * elementBytes(type)),
+        to(*member.group, elements * elementBytes(type)),
+        expected(serial(type, member.members, elements, ncclSum)) {
+    fillContribution(type, from.bytes.data(), member.rank, elements);
+  }
+};
+
+// Reductions one after the other until one fails; each that does not is right. All is prepared before, so that nothing
+// keeps a member from hearing of a failure at once.
 inline Status reduceUntilFailure(Member& member, ncclDataType_t type, const std::function<void()>& beforeEachStep) {
-  constexpr size_t kCounts[] = {1, 70'000, 1'500'000, 3, 300'000};
+  std::vector<std::unique_ptr<Repeated>> reductions;
+  for (const size_t count : {1, 70'000, 700'000, 3, 300'000})
+    reductions.push_back(std::make_unique<Repeated>(member, type, count));
   for (size_t i = 0;; i++) {
-    const size_t count = kCounts[i % std::size(kCounts)];
-    GroupMemory from(*member.group, count * elementBytes(type)), to(*member.group, count * elementBytes(type));
-    fillContribution(type, from.bytes.data(), member.rank, count);
+    auto& [count, from, to, expected] = *reductions[i % reductions.size()];
     net::Request* request = nullptr;
     beforeEachStep();
     if (Status status = member.group->iallreduce(from.buffer(), to.buffer(), count, {type, ncclSum}, request);
@@ -75,8 +92,8 @@ inline Status reduceUntilFailure(Member& member, ncclDataType_t type, const std:
       if (Status status = member.group->test(request, done); !status.ok()) return status;
       if (!done) std::this_thread::yield();
     }
-    const std::vector<char> expected = serial(type, member.members, count, ncclSum);
     EXPECT(std::memcmp(to.bytes.data(), expected.data(), expected.size()) == 0);
+    std::fill(to.bytes.begin(), to.bytes.end(), char(0));
     shared().complete++;
   }
 }
