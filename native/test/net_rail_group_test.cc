@@ -125,6 +125,7 @@ struct Rail {
       place.members = members;
       place.network = network(index);
       OK(RailGroup::make({.network = *place.network,
+                          .owner = "rank " + std::to_string(index),
                           .device = 0,
                           .index = index,
                           .members = members,

@@ -38,15 +38,15 @@ class RailGroup {
  public:
   struct Setup {
     net::Network& network;
-    std::optional<aggregator::NetworkConfig> aggregators;  // that reduce instead
-    std::string owner;                                     // "rank 3 on host h2"
-    uint32_t device;                                       // of the group's network, modulo their number
-    uint32_t channel;                                      // of the kernels' rings
-    uint32_t index;                                        // of this rank among the members
+    std::optional<aggregator::NetworkConfig> aggregators = {};  // that reduce instead
+    std::string owner;                                          // "rank 3 on host h2"
+    uint32_t device;                                            // of the group's network, modulo their number
+    uint32_t channel = 0;                                       // of the kernels' rings
+    uint32_t index;                                             // of this rank among the members
     uint32_t members;
     uint32_t steps;
     uint32_t stepBytes;
-    bool forKernels;  // whose rings are known at place()
+    bool forKernels = false;  // whose rings are known at place()
     // Tells the other members where this one listens; null: that it has no group.
     std::function<void(const net::Handle*)> offer;
   };
