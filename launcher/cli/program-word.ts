@@ -1,7 +1,9 @@
 /** What stands where the program is expected, and cannot be meant as one, or starts ranks itself. */
 import { existsSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
+import type { Option } from '../model/option.ts';
 import { usageError } from '../model/usage-error.ts';
+import { wanted } from '../model/values.ts';
 import { isProgram } from './is-program.ts';
 import type { JobOptionName } from './options.ts';
 import type { Settings } from './settings.ts';
@@ -45,6 +47,21 @@ export function notesOnWordBehindFlag(argv: readonly string[], words: readonly s
   const isPlain = /^[A-Za-z0-9_,-]+$/u.test(word);
   if (!isBehindFlag || !isPlain || !next.startsWith('-') || isProgram(word, path)) return [];
   return [`${before} has no value here, so "${word}" is the program`];
+}
+
+/** Throws a FailureError (usage) for a word in the program's place that is a value of the option before it, which takes none as a word of its own. */
+export function refuseDetachedValue(
+  argv: readonly string[],
+  words: readonly string[],
+  options: readonly Option[],
+  path: string,
+): void {
+  const [word = ''] = words;
+  const before = argv[argv.length - words.length - 1] ?? '';
+  const option = options.find(({ kind, flags }) => 'implied' in kind && flags.includes(before));
+  if (option === undefined || word === '' || wanted(option.kind, word) !== null || isProgram(word, path)) return;
+  const message = `"${word}" behind ${before} stands where the program is expected`;
+  throw usageError(message, `write ${before}=${word}, or -- before a program of that name`);
 }
 
 const launchers = new Set(

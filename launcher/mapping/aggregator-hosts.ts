@@ -2,7 +2,10 @@
 import { MAX_AGGREGATORS } from '../../control/messages/aggregator.ts';
 import { allocateHosts } from '../allocation/allocate.ts';
 import { thisMachine } from '../allocation/grammar/machine.ts';
-import { hostKey } from '../allocation/slots/add-up.ts';
+import { parseHostList } from '../allocation/grammar/host-list.ts';
+import { Reading } from '../allocation/grammar/reading.ts';
+import { addUp, hostKey } from '../allocation/slots/add-up.ts';
+import { withoutRelatives } from '../allocation/slots/pick.ts';
 import { usageError } from '../model/usage-error.ts';
 import type { Allocation, HostSlots, JobRequest, RankMap } from '../model/types.ts';
 
@@ -18,15 +21,21 @@ export function namedAggregatorHosts(request: JobRequest, { hosts }: Allocation)
   if (hostList === null) return null;
   const { manager, simulated } = request;
   const known = new Map(hosts.map((host) => [hostKey(host, thisMachine), host]));
-  return allocateHosts({ hostfile: null, hostList, manager }, thisMachine).hosts.map((named) => {
-    const host = known.get(hostKey(named, thisMachine));
+  const named = manager === null ? listed(hostList) : allocateHosts({ hostfile: null, hostList, manager }).hosts;
+  return named.map((one) => {
+    const host = known.get(hostKey(one, thisMachine));
     if (host !== undefined) return host;
-    if (simulated === null) return named;
+    if (simulated === null) return one;
     throw usageError(
-      `--collnet-hosts ${hostList}: ${named.name} is none of the ${simulated.hosts} hosts that this machine plays`,
+      `--collnet-hosts ${hostList}: ${one.name} is none of the ${simulated.hosts} hosts that this machine plays`,
       `they are ${hosts[0]?.name} to ${hosts.at(-1)?.name}`,
     );
   });
+}
+
+function listed(hostList: string): readonly HostSlots[] {
+  const entries = withoutRelatives(parseHostList(hostList, thisMachine, new Reading(), '--collnet-hosts'));
+  return addUp(entries, thisMachine).hosts;
 }
 
 /**

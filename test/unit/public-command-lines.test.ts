@@ -3,7 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { jobRequest } from '../../launcher/cli/job-request.ts';
 import { normalisedCommand, shellLine } from '../../launcher/cli/normalise.ts';
 import { type JobOptionName, runCommandLine } from '../../launcher/cli/options.ts';
-import { notesOnWordBehindFlag, programNotes, refuseNoProgram } from '../../launcher/cli/program-word.ts';
+import {
+  notesOnWordBehindFlag,
+  programNotes,
+  refuseDetachedValue,
+  refuseNoProgram,
+} from '../../launcher/cli/program-word.ts';
 import { readCommandLine } from '../../launcher/cli/read-command-line.ts';
 import { splitCommandLine } from '../../launcher/cli/split.ts';
 import { failureFrom } from './failure-from.ts';
@@ -168,4 +173,23 @@ describe('what is noted of programs', () => {
     );
     expect(notes('-H node1,node2 -n 2 p')).toBe('');
   });
+});
+
+test.each([
+  ['-n 4 --collnet 2 ./a.out', '"2" behind --collnet stands where the program is expected\nwrite --collnet=2, or --'],
+  [
+    '-n 4 --tag-output host p',
+    '"host" behind --tag-output stands where the program is expected\nwrite --tag-output=host,',
+  ],
+])('a value that is a word of its own is refused: %s', (typed, message) => {
+  const argv = typed.split(' ');
+  const { words } = splitCommandLine(argv, runCommandLine);
+  expect(refusedBy(() => refuseDetachedValue(argv, words, runCommandLine.options, '/nowhere'))).toContain(message);
+});
+
+test.each(['-n 4 --collnet ./a.out', '-n 4 --tag-output cat', '--tag-output=host p'])('%s has a program', (typed) => {
+  const argv = typed.split(' ');
+  const { words } = splitCommandLine(argv, runCommandLine);
+  refuseDetachedValue(argv, words, runCommandLine.options, '/bin');
+  expect(words).toHaveLength(1);
 });

@@ -4,7 +4,7 @@ import { allocationRequest } from '../allocation-request.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { jobRequest } from '../job-request.ts';
 import { runCommandLine, type JobOptionName } from '../options.ts';
-import { notesOnWordBehindFlag, programNotes, refuseNoProgram } from '../program-word.ts';
+import { notesOnWordBehindFlag, programNotes, refuseDetachedValue, refuseNoProgram } from '../program-word.ts';
 import { reportBeforeJob } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { launch } from '../launch.ts';
@@ -26,6 +26,7 @@ export async function run(argv: readonly string[]): Promise<number> {
   const warnings: string[] = [];
   if (!isProgramMeant) {
     for (const part of [{ words }, ...further]) refuseNoProgram(part.words, hosts.hostList);
+    if (further.length === 0) refuseDetachedValue(argv, words, runCommandLine.options, process.env['PATH'] ?? '');
     warnings.push(
       ...commandBehindOptions(program, rest, isFirst),
       ...(further.length > 0 ? [] : notesOnWordBehindFlag(argv, words, process.env['PATH'] ?? '')),
