@@ -48,6 +48,12 @@ struct RegisteredBuffer {
   int flags;  // NCCL_WIN_*, of a window
 };
 
+// A communicator's index in the process's flight recorder, whose memory is never unmapped.
+struct RecorderClaim {
+  ncclrunRecorder* memory;
+  uint16_t index;
+};
+
 // Operations that a rank has announced to the others before it queues them. If destroyed before they are queued, it
 // withdraws them.
 class Announcement {
@@ -69,6 +75,7 @@ class DataPath {
     int listenFd = -1;                                     // taken over; -1: no connection from other hosts
     std::optional<cuda::Gpu> gpu = {};                     // none: the host device
     std::shared_ptr<ncclrunTelemetrySlot> telemetry = {};  // may be null; held as long as it is written to
+    std::shared_ptr<const RecorderClaim> recorder = {};    // likewise
     // Called on any thread when an operation ended because of an interrupt, or was none that the other ranks call; may
     // be empty.
     std::function<void(const Status&, FailureScope)> failed = {};

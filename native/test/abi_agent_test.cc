@@ -111,7 +111,7 @@ void answersInPieces() {
   const std::string frame =
       u32(static_cast<uint32_t>(welcome.size())) + std::string("\1\x51\0\0", 4) + u32(0) + u32(hello.request) + welcome;
   const int page = memoryOf(NCCLRUN_TELEMETRY_BYTES);
-  agent.sendRaw(frame.substr(0, 1), {page});
+  agent.sendRaw(frame.substr(0, 1), {page, memoryOf(NCCLRUN_RECORDER_BYTES)});
   for (const char byte : frame.substr(1)) agent.sendRaw(std::string(1, byte));
   agent.send(kRefused, agent.read().request, refusal(ncclSystemError, "in pieces"));
   joining.expect(ncclSystemError, "in pieces");
