@@ -12,7 +12,7 @@ const BOUND = 40;
 
 export const recorder: Figure = {
   name: 'recorder',
-  title: 'flight recorder: a barrier of one rank on the host device with it and without, in turns',
+  title: 'flight recorder: an all-reduce of 8 bytes on the host device with it and without, in turns',
   unavailable: () => (existsSync(program) ? null : 'build/test/recorder_cost is not built'),
   async *run({ samples }) {
     const taken: number[][] = [[], [], []];

@@ -8,7 +8,7 @@ import type { Replay } from './read-file.ts';
 /** Up to so many ranks have columns of their own. */
 const MAX_COLUMNS = 8;
 
-export interface Shown {
+interface Shown {
   /** Only communicators and operations of this rank. */
   readonly rank: number | null;
   /** Operations of each communicator, the last ones. */
@@ -16,7 +16,9 @@ export interface Shown {
 }
 
 export function replayText(replay: Replay, communicators: readonly ReplayedCommunicator[], shown: Shown): string {
-  const zero = Math.min(...communicators.flatMap(({ operations }) => operations.map(beginOf)));
+  const zero = communicators
+    .flatMap(({ operations }) => operations.map(beginOf))
+    .reduce((least, begin) => Math.min(least, begin), Number.POSITIVE_INFINITY); // too many to be arguments of one call
   const tables = communicators
     .filter(({ rankOf }) => shown.rank === null || [...rankOf.values()].includes(shown.rank))
     .map((communicator) => tableOf(communicator, shown, zero));

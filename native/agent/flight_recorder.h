@@ -10,7 +10,7 @@
 #include "agent/messages.h"
 #include "base/descriptor.h"
 #include "base/error.h"
-#include "datapath/data_path.h"
+#include "base/recorder_claim.h"
 #include "ncclrun.h"
 
 namespace ncclrun {

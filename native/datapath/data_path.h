@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/recorder_claim.h"
 #include "dl/gpu.h"
 #include "nccl.h"
 #include "ncclrun.h"
@@ -46,12 +47,6 @@ struct RegisteredBuffer {
   size_t bytes;
   bool window;
   int flags;  // NCCL_WIN_*, of a window
-};
-
-// A communicator's index in the process's flight recorder, whose memory is never unmapped.
-struct RecorderClaim {
-  ncclrunRecorder* memory;
-  uint16_t index;
 };
 
 // Operations that a rank has announced to the others before it queues them. If destroyed before they are queued, it

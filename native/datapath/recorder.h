@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/clock.h"
 #include "datapath/data_path.h"
 #include "ncclrun.h"
 #include "plan/plan_format.h"
@@ -29,12 +28,12 @@ class Recorder {
   void waiting(uint64_t record, uint32_t rank) const {
     if (ncclrunRecorderEntry* const entry = find(record)) set(entry->lastPeer, rank);
   }
-  // It ended; `flags` say how, where it did not end well.
-  void ended(uint64_t record, uint16_t flags = 0) const {
+  // It ended at `now`; `flags` say how, where it did not end well.
+  void ended(uint64_t record, uint64_t now, uint16_t flags = 0) const {
     ncclrunRecorderEntry* const entry = find(record);
     if (entry == nullptr) return;
     if (flags != 0) set(entry->flags, uint16_t(entry->flags | flags));
-    set(entry->endedNs, nowNanoseconds());
+    set(entry->endedNs, now);
   }
   bool isOn() const { return memory_ != nullptr; }
 

@@ -39,6 +39,11 @@ class Telemetry {
     set(slot_->waitingFor, rank);
     set(slot_->state, uint32_t(ncclrunStateWaiting));
   }
+  // When a step moved last, if that was after `begun`; else 0.
+  uint64_t progressAfter(uint64_t begun) const {
+    const uint64_t last = slot_ != nullptr ? get(slot_->lastProgressNs) : 0;
+    return last > begun ? last : 0;
+  }
   // Waits from now on belong to this record too; `recorder` outlives them.
   void waitsFor(const Recorder* recorder, uint64_t record) {
     recorder_ = recorder;

@@ -158,8 +158,9 @@ void HostCommunicator::record(Launch& launch) {
 }
 
 void HostCommunicator::cancel(const Launch& launch) const {
-  recorder_->ended(launch.first.record, ncclrunRecordCancelled);
-  for (const Task& task : launch.more) recorder_->ended(task.record, ncclrunRecordCancelled);
+  const uint64_t now = nowNanoseconds();
+  recorder_->ended(launch.first.record, now, ncclrunRecordCancelled);
+  for (const Task& task : launch.more) recorder_->ended(task.record, now, ncclrunRecordCancelled);
 }
 
 Status HostCommunicator::addCalls(const Launch& launch) {

@@ -350,11 +350,12 @@ Status OperationRunner::run(const Launch& launch, SpinWait& spin, Telemetry& tel
   const Interrupt& interrupt = spin.interrupt();
   const auto isPointToPoint = [](const Task& task) { return task.operation.collective == Collective::sendRecv; };
 
+  uint64_t begunNs = 0;
   const auto begin = [&](const Task& last, std::span<const Task* const> tasks) {
     const uint64_t time = telemetry.begin(last.operation, last.bytes);
     if (!recorder.isOn()) return;
-    const uint64_t now = time != 0 ? time : nowNanoseconds();
-    for (const Task* task : tasks) recorder.started(task->record, now);
+    begunNs = time != 0 ? time : nowNanoseconds();
+    for (const Task* task : tasks) recorder.started(task->record, begunNs);
     telemetry.waitsFor(&recorder, last.record);
   };
   const auto end = [&](const Task& last, std::span<const Task* const> tasks, const Status& status) {
@@ -362,7 +363,10 @@ Status OperationRunner::run(const Launch& launch, SpinWait& spin, Telemetry& tel
     if (!recorder.isOn()) return;
     telemetry.waitsFor(nullptr, 0);
     const uint16_t how = interrupt.raised() ? ncclrunRecordAborted : status.ok() ? 0 : ncclrunRecordFailed;
-    for (const Task* task : tasks) recorder.ended(task->record, how);
+    // An operation ends with its last step, whose time is known: reading the clock costs more than all else here.
+    const uint64_t lastStep = how == 0 ? telemetry.progressAfter(begunNs) : 0;
+    const uint64_t now = lastStep != 0 ? lastStep : nowNanoseconds();
+    for (const Task* task : tasks) recorder.ended(task->record, now, how);
   };
   std::vector<const Task*> pointToPoint;
   if (isPointToPoint(launch.first)) pointToPoint.push_back(&launch.first);
@@ -388,7 +392,7 @@ Status OperationRunner::run(const Launch& launch, SpinWait& spin, Telemetry& tel
   const auto runCollective = [&](const Task& task) -> Status {
     if (isPointToPoint(task)) return {};
     if (interrupt.raised()) {
-      recorder.ended(task.record, ncclrunRecordCancelled);
+      recorder.ended(task.record, nowNanoseconds(), ncclrunRecordCancelled);
       return {};
     }
     const Task* const one[] = {&task};

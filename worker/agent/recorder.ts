@@ -68,7 +68,7 @@ interface ListedCommunicator {
   readonly firstSequence: number;
 }
 
-export type ReadProcess = Omit<RecordedProcess, 'gpu' | 'entries'> & { readonly entries: readonly RecorderEntry[] };
+type ReadProcess = Omit<RecordedProcess, 'gpu' | 'entries'> & { readonly entries: readonly RecorderEntry[] };
 
 /** The last operations, at most `last`, the oldest first. Null if the process has not begun to write, or writes another version. */
 export function readRecorder(bytes: Uint8Array, last: number): ReadProcess | null {
