@@ -1,4 +1,5 @@
 /** Recorded operations for people: a table for each communicator. */
+import { NO_PEER } from '../../control/messages/recorder.ts';
 import { printableLine } from '../../control/printable.ts';
 import { ranges } from '../text/ranges.ts';
 import { bytesOf, callText, stateOf } from './call.ts';
@@ -98,6 +99,7 @@ function rowOf(
             parts.filter((part) => part.rank === rank),
             missing.includes(rank),
             begin,
+            rankOf,
           ),
         );
   return [
@@ -111,8 +113,13 @@ function rowOf(
   ];
 }
 
-/** `+3..+41`; `+3..` runs; of a failed one `+3..+41 failed`. */
-function cellOf(parts: readonly Part[], isMissing: boolean, begin: number): string {
+/** `+3..+41`; `+3.. for 1` runs and waits for rank 1; of a failed one `+3..+41 failed for 1`. */
+function cellOf(
+  parts: readonly Part[],
+  isMissing: boolean,
+  begin: number,
+  rankOf: ReadonlyMap<number, number>,
+): string {
   if (parts.length === 0) return isMissing ? 'missing' : '';
   return parts
     .map(({ entry, enqueuedNs, startedNs, endedNs }) => {
@@ -120,7 +127,9 @@ function cellOf(parts: readonly Part[], isMissing: boolean, begin: number): stri
       const from = `+${micros((startedNs ?? enqueuedNs) - begin)}`;
       if (state === 'queued' || state === 'cancelled') return `${from} ${state}`;
       const until = endedNs === null ? '' : `+${micros(endedNs - begin)}`;
-      return `${from}..${until}${state === 'failed' ? ' failed' : ''}`;
+      const { lastPeer } = entry;
+      const waits = state !== 'ended' && lastPeer !== NO_PEER ? ` for ${jobRank(rankOf, lastPeer)}` : '';
+      return `${from}..${until}${state === 'failed' ? ' failed' : ''}${waits}`;
     })
     .join(' ');
 }

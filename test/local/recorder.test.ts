@@ -38,7 +38,7 @@ it('replay names the rank that did not come when a hang ended the job', async ()
   expect(text).toMatch(
     /^ {2}1 +allReduce \w+ sum +\d+ +0\.000000 +\+\d+\.\.\+\d+ +\+\d+\.\.\+\d+ +\+\d+\.\.\+\d+ +[012] +-$/m,
   );
-  expect(text).toMatch(/^ {2}2 +allReduce \w+ sum +8 .* missing .* 1$/m);
+  expect(text).toMatch(/^ {2}2 +allReduce \w+ sum +8 .* \+\d+\.\.(?:\+\d+ failed)? for [12] .*missing .* 1$/m);
   const own = await replayed(report, '--rank', '0', '--last', '1');
   expect(own).toMatch(/1 earlier operations are not shown/);
   expect(own).toMatch(/^ {2}2 +allReduce/m);
