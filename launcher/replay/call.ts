@@ -53,14 +53,13 @@ export function variantText({ algorithm, protocol, channels }: RecorderEntry): s
   return `${ALGORITHMS[algorithm] ?? 'unknown'} ${PROTOCOLS[protocol] ?? 'unknown'}, ${channels} channel${channels === 1 ? '' : 's'}`;
 }
 
-/** How far it came, for people. */
-export function stateOf({
-  startedNs,
-  endedNs,
-  flags,
-}: RecorderEntry): 'ended' | 'failed' | 'running' | 'queued' | 'cancelled' {
+/** How far it came, for people. `called`: a kernel runs it, and the host does not see how far that is. */
+type State = 'ended' | 'failed' | 'running' | 'queued' | 'called' | 'cancelled';
+
+export function stateOf({ startedNs, endedNs, flags }: RecorderEntry): State {
   if ((flags & RecordFlag.cancelled) !== 0) return 'cancelled';
   if ((flags & (RecordFlag.failed | RecordFlag.aborted)) !== 0) return 'failed';
   if (endedNs !== 0) return 'ended';
-  return startedNs !== 0 ? 'running' : 'queued';
+  if (startedNs !== 0) return 'running';
+  return (flags & RecordFlag.onGpu) !== 0 ? 'called' : 'queued';
 }

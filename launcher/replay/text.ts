@@ -35,10 +35,8 @@ function headOf({ takenAt, ranks, silent, omitted }: Replay): string {
   if (error > 0) lines.push(`times of different hosts may be wrong by ${micros(error)} us`);
   if (silent.length > 0) lines.push(`no answer from ${printableLine(silent.join(', '))}: their ranks are unknown`);
   if (omitted > 0) lines.push(`${omitted} more processes are left out`);
-  const onGpu = ranks.some(({ entries }) =>
-    entries.some(({ startedNs, endedNs, flags }) => flags >= 1024 && startedNs === 0 && endedNs === 0),
-  );
-  if (onGpu) lines.push('on GPUs only calls are recorded, not when kernels began and ended');
+  if (ranks.some(({ entries }) => entries.some((entry) => stateOf(entry) === 'called')))
+    lines.push('on GPUs only calls are recorded, not when kernels began and ended');
   return `${lines.join('\n')}\n`;
 }
 
@@ -125,7 +123,7 @@ function cellOf(
     .map(({ entry, enqueuedNs, startedNs, endedNs }) => {
       const state = stateOf(entry);
       const from = `+${micros((startedNs ?? enqueuedNs) - begin)}`;
-      if (state === 'queued' || state === 'cancelled') return `${from} ${state}`;
+      if (state === 'queued' || state === 'called' || state === 'cancelled') return `${from} ${state}`;
       const until = endedNs === null ? '' : `+${micros(endedNs - begin)}`;
       const { lastPeer } = entry;
       const waits = state !== 'ended' && lastPeer !== NO_PEER ? ` for ${jobRank(rankOf, lastPeer)}` : '';

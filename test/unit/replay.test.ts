@@ -88,6 +88,14 @@ describe('operations of all ranks', () => {
     expect(replayText(replay, replayedCommunicators(replay), show)).toContain('may be wrong by 2 us');
   });
 
+  test('operations on GPUs are shown as called, and a table says so', () => {
+    const onGpu = entryOf(1, { flags: RecordFlag.onGpu, startedNs: 0, endedNs: 0 });
+    const replay = replayOf([rankOf(0, [onGpu]), rankOf(1, [onGpu])], 2);
+    const text = replayText(replay, replayedCommunicators(replay), show);
+    expect(text).toMatch(/^on GPUs only calls are recorded/m);
+    expect(text).toMatch(/ \+0 called +\+0 called /);
+  });
+
   test('both ends of a message meet by the number of their pair', () => {
     const message = { collective: 8, flags: RecordFlag.send + RecordFlag.inGroup, operation: 1 };
     const sends = [entryOf(1, { ...message, peer: 1 }), entryOf(2, { ...message, peer: 2, endedNs: 0 })];
