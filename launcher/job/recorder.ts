@@ -13,8 +13,8 @@ const ANSWER_MS = 2000;
 const LAST = 256;
 /** Ranks beside the blamed ones of which all operations are kept. */
 const WITNESSES = 10;
-/** Of base64, in one report. */
-const MAX_ENTRY_BYTES = 64 * 1024 * 1024;
+/** Of all processes in one report, as agents send them. */
+const MAX_BYTES = 64 * 1024 * 1024;
 const REQUESTS = 2 ** 32;
 
 interface RecorderHost {
@@ -108,8 +108,8 @@ export class RecorderReader {
         return;
       case 'process': {
         const { type: _, ...process } = answer;
-        question.bytes += process.entries.length;
-        if (question.bytes > MAX_ENTRY_BYTES) question.omitted += 1;
+        question.bytes += payload.length;
+        if (question.bytes > MAX_BYTES) question.omitted += 1;
         else question.ranks.push({ ...process, host });
         return;
       }

@@ -2,11 +2,13 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Command } from '../rig/command.ts';
+import { buildStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 import { Steering } from '../rig/steering.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'ncclrun-recorder-'));
+beforeAll(buildStandIn);
 afterAll(() => rmSync(directory, { recursive: true }));
 
 /** Three ranks that have ended an operation; the first and the last are in the next. */
@@ -80,6 +82,17 @@ it('dump writes what the ranks of a running job have recorded, and the job goes 
   await Promise.all(ranks.map((rank) => rank.tell({ do: 'close' })));
   for (const rank of ranks) void rank.exit(0);
   expect((await command.outcome).status).toBe(0);
+});
+
+it('calls of ranks on GPUs are in the report of a job that timed out', async () => {
+  const report = join(directory, 'gpu.json');
+  const options = ['--device', 'cuda', '-b', '8', '-e', '8', '--iters', '1000000', '--timeout', '3'];
+  const environment = { ...standInEnvironment, ...ownKernels };
+  const words = ['perf', 'all_reduce', '-n', '2', ...options, '--report', report];
+  expect(await Command.run(words, { environment })).toMatchObject({ status: 124 });
+  const text = await replayed(report, '--last', '2');
+  expect(text).toMatch(/^on GPUs only calls are recorded/m);
+  expect(text).toMatch(/^ {2}\d+ +allReduce float32 sum +8 .* \+\d+ called /m);
 });
 
 it.each([
