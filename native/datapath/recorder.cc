@@ -13,8 +13,8 @@ bool hasPeer(plan::Collective collective) {
 
 }  // namespace
 
-Recorder::Recorder(std::shared_ptr<const RecorderClaim> claim, uint32_t rank, uint32_t ranks)
-    : claim_(std::move(claim)), memory_(claim_ != nullptr ? claim_->memory : nullptr), rank_(rank), ranks_(ranks) {}
+Recorder::Recorder(std::shared_ptr<const RecorderClaim> claim, uint32_t ranks)
+    : claim_(std::move(claim)), memory_(claim_ != nullptr ? claim_->memory : nullptr), ranks_(ranks) {}
 
 uint32_t Recorder::numberOf(const Operation& operation) {
   if (operation.collective != plan::Collective::sendRecv) return uint32_t(operation.hashed);

@@ -15,7 +15,7 @@ namespace ncclrun {
 class Recorder {
  public:
   // `claim` may be null: then nothing is written.
-  Recorder(std::shared_ptr<const RecorderClaim> claim, uint32_t rank, uint32_t ranks);
+  Recorder(std::shared_ptr<const RecorderClaim> claim, uint32_t ranks);
 
   // A call was made, at `now`: returns the number of its record, 0 for none. Calls of one communicator come one at a
   // time.
@@ -52,7 +52,6 @@ class Recorder {
 
   const std::shared_ptr<const RecorderClaim> claim_;
   ncclrunRecorder* const memory_;
-  const uint32_t rank_;
   // Messages so far by peer, once there is one; both ends of an ordered pair count alike.
   std::vector<uint32_t> sent_, received_;
   const uint32_t ranks_;

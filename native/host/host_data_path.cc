@@ -18,7 +18,7 @@ Status HostCommunicator::start() {
   Descriptor listening(setup_.listenFd);
   NCCLRUN_TRY(plan_.openFor(plan::Device::host, setup_.rank, setup_.plan));
   const auto& header = plan_.header();
-  recorder_.emplace(setup_.recorder, setup_.rank, header.ranks);
+  recorder_.emplace(setup_.recorder, header.ranks);
   NCCLRUN_TRY(segment_.map(setup_.segmentFd, plan_));
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan_.hostName(host));
   interrupt_ = std::make_unique<Interrupt>(segment_.abortBlock(), ownBell(), setup_.telemetry.get());

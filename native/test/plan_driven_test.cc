@@ -241,7 +241,7 @@ TEST(an_operation_without_connections_fails) {
   OperationRunner runner(plan, ends, 0);
   SpinWait spin(interrupt, segment.doorbell(0), 0);
   Telemetry telemetry(nullptr);
-  const Recorder recorder(nullptr, 0, 1);
+  const Recorder recorder(nullptr, 1);
   float data = 1;
   Launch launch;
   launch.first.operation = allReduceOf(&data, &data, 1);

@@ -37,7 +37,7 @@ int main() {
   World plain(oneHost(1, variant(plan::Algorithm::ring, 1, 4096)));
   const auto with = recorded.join(0, true), without = plain.join(0, false);
   if (with->connect() != ncclSuccess || without->connect() != ncclSuccess) return 1;
-  Recorder recorder(std::make_shared<RecorderClaim>(with->recorder.get(), uint16_t{0}), 0, 1);
+  Recorder recorder(std::make_shared<RecorderClaim>(with->recorder.get(), uint16_t{0}), 1);
   const Operation operation = allReduceOf(nullptr, nullptr, 1);
   std::vector<double> ours, bare, differences, alone;
   for (int round = 0; round < kRounds; round++) {
