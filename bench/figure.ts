@@ -4,7 +4,7 @@ import type { Programs } from './programs.ts';
 export interface Row {
   /** "n=32", "4 KiB": what this row is about. */
   readonly what: string;
-  readonly unit: 'ms' | 'µs' | 'MB/s' | 'MB' | 'B' | 'messages' | '%';
+  readonly unit: 'ms' | 'µs' | 'ns' | 'MB/s' | 'MB' | 'B' | 'messages' | '%';
   readonly ours: number | null;
   readonly peers: Readonly<Record<string, number | null>>;
   readonly goal: Goal | null;

@@ -15,6 +15,7 @@ import { launchSsh } from './figures/launch_ssh.ts';
 import { launchSsh2 } from './figures/launch_ssh2.ts';
 import { nonblocking } from './figures/nonblocking.ts';
 import { output } from './figures/output.ts';
+import { recorder } from './figures/recorder.ts';
 import { restart } from './figures/restart.ts';
 import { send } from './figures/send.ts';
 import { simulatedAgents } from './figures/simulated_agents.ts';
@@ -37,6 +38,7 @@ const figures: readonly Figure[] = [
   restart,
   split,
   nonblocking,
+  recorder,
   ...collectives,
   send,
   sockets,

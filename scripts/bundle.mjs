@@ -21,6 +21,7 @@ const apart = {
   machine: 'worker/topology/machine.ts',
   search: 'control/planner/known-machine.ts',
   plan: 'launcher/cli/commands/plan.ts',
+  replay: 'launcher/cli/commands/replay.ts',
   topo: 'launcher/cli/commands/topo.ts',
   tune: 'launcher/cli/commands/tune.ts',
   tables: 'worker/agent/measured-tables.ts',

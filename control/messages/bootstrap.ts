@@ -30,6 +30,7 @@
  *   agent → engine
  *   welcome      u32 hostIndex, u32 hostCount, u32 rankCount, u32 epoch, str jobId, str hostName
  *                + fd: the first telemetry page of this engine (native/include/ncclrun.h, ncclrunTelemetryPage)
+ *                + fd: its flight recorder (ncclrunRecorder)
  *   telemetry    nothing + fd: another telemetry page
  *   plan         u32 localIndex, key and u32 epoch of the new communicator, u32 size, u32 rank in it + fd: the HostPlan, sealed and read-only + fd: the host segment
  *   table        u32 size, size × (u32 bytes, bytes)
@@ -45,7 +46,7 @@
  *   u64 shmDevice, u64 busId, u32 flags (bit 0 GPUDirect), u32 multiprocessors,
  *   u32 maxChannels, u32 communicators
  */
-export const BOOTSTRAP_PROTOCOL = 4;
+export const BOOTSTRAP_PROTOCOL = 5;
 export const UNIQUE_ID_BYTES = 128;
 /** "NCCLRUN1", little-endian. */
 export const UNIQUE_ID_MAGIC = 0x314e_5552_4c43_434en;

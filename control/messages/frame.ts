@@ -51,6 +51,8 @@ export const FrameKind = {
   aggregatorOrder: 0x3b, // agent → aggregator; payload: encodeAggregatorOrder
   aggregatorUp: 0x3c, // aggregator → agent; payload: decodeAggregatorUp
 
+  recorder: 0x3d, // launcher → agent: send what your processes' flight recorders hold; payload JSON RecorderQuery (recorder.ts); agent → launcher: payload JSON RecorderAnswer, as many as there are
+
   // engine ↔ agent (bootstrap.ts has the payloads)
   engineHello: 0x50,
   welcome: 0x51,

@@ -15,9 +15,11 @@ import {
   attachOptions,
   buildOptions,
   bundleOptions,
+  dumpOptions,
   logsOptions,
   plainOptions,
   psOptions,
+  replayOptions,
   sbatchOptions,
 } from './options/commands.ts';
 
@@ -150,6 +152,24 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     about:
       'Shows what the ranks of a job that ncclrun ps lists write from now on, until it ends, and exits with its status. ^C detaches, and the job goes on. Stdin is not passed on. JOB is its id, the beginning of that, or the process of ncclrun.',
     examples: ['ncclrun attach 5f3a', 'ncclrun attach 4711 --rank 0-3'],
+  },
+  dump: {
+    line: { command: 'dump', options: dumpOptions, words: 'words' },
+    words: { type: 'files' },
+    usage: 'ncclrun dump JOB [-o FILE]',
+    summary: 'write what the ranks of a running job have recorded',
+    about:
+      'Writes the last operations of every rank of a job that ncclrun ps lists into a file, which ncclrun replay shows; the job goes on. Of each rank it has 256 operations, of the first ten all that their flight recorders hold. JOB is its id, the beginning of that, or the process of ncclrun.',
+    examples: ['ncclrun dump 5f3a', 'ncclrun dump 4711 -o now.json'],
+  },
+  replay: {
+    line: { command: 'replay', options: replayOptions, words: 'words' },
+    words: { type: 'files' },
+    usage: 'ncclrun replay FILE [--rank R] [--last N] [--perfetto FILE]',
+    summary: 'show what each rank did before a failure or hang',
+    about:
+      "Shows the operations in the file of a failed job's --report, or of ncclrun dump: of each communicator what was called, when each rank began and ended it, who was last, and who is missing.",
+    examples: ['ncclrun replay report.json --rank 3', 'ncclrun replay report.json --perfetto trace.json'],
   },
   sbatch: {
     line: { command: 'sbatch', options: sbatchOptions, words: 'program' },

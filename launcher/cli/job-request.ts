@@ -42,6 +42,7 @@ export function jobRequest(
     timeoutSeconds: settings.seconds('timeout'),
     initTimeoutSeconds: settings.seconds('init-timeout'),
     hangAfterSeconds: settings.seconds('hang-after'),
+    recordsFailures: settings.text('report') !== null,
     onHang: oneOf(['report', 'abort', 'restart', 'ignore'], settings.text('on-hang')) ?? 'report',
     maxRestarts: maxRestarts(settings),
     shrinks: settings.text('on-failure') === 'shrink',

@@ -7,6 +7,7 @@
  */
 import type { KeptAgents } from '../remote/kept-agents.ts';
 import type { Failure } from '../model/failure.ts';
+import type { Recorder } from '../model/recorder.ts';
 import type { JobResult, RankMap } from '../model/types.ts';
 import { startRanks, type AttemptParts } from './attempt.ts';
 import { HostPool } from './host-pool.ts';
@@ -35,6 +36,8 @@ export class JobAttempts {
   /** Where the ranks of the attempt under way are to run; null as in `early`. */
   #wanted: RankMap | null;
   #pool: HostPool | null;
+  /** What was recorded when an attempt before this one failed. */
+  #recorder: Promise<Recorder> | null = null;
 
   constructor(options: JobAttemptsOptions) {
     this.#options = options;
@@ -47,6 +50,11 @@ export class JobAttempts {
   /** The attempt under way, or the last one. */
   get job(): Job {
     return this.#current.job;
+  }
+
+  /** What the ranks have recorded so far. */
+  recorder(): Promise<Recorder> {
+    return this.#current.recorders.read([]);
   }
 
   /** The user waits for nobody any more. */
@@ -96,6 +104,7 @@ export class JobAttempts {
     const hosts = next.map.hosts.map(({ name }) => name);
     job.emit({ type: 'restart', attempt: restarts.done, limit: request.maxRestarts, failure: primary, hosts });
     for (const message of next.notices) job.emit({ type: 'notice', message });
+    this.#recorder = this.#current.recorders.taken ?? this.#recorder;
     this.#current = wireJob(this.#options, this.#hostCount);
     return true;
   }
@@ -106,7 +115,11 @@ export class JobAttempts {
     const instead = primary === null ? null : restarts.insteadOf(primary);
     if (instead !== null) job.failures.overrule(instead);
     await Promise.race([this.#left.promise, agents.close()]);
-    const result = jobResult({ jobId, job, map, policy, phases, restarts: restarts.done });
+    const recorder = await Promise.race([
+      this.#left.promise.then(() => null),
+      this.#current.recorders.taken ?? this.#recorder,
+    ]);
+    const result = jobResult({ jobId, job, map, policy, phases, restarts: restarts.done, recorder });
     job.emit({ type: 'job-ended', ok: result.ok, reason: result.reason, exitCode: result.exitCode });
     await Promise.race([reporter.result(result), this.#left.promise.then(() => goodbye())]);
     return result;

@@ -20,6 +20,8 @@ interface JobFailuresOptions {
   readonly ranks: () => RankTable;
   readonly state: () => JobState;
   readonly emit: (event: UntimedEvent) => void;
+  /** The first failure, before it is judged. */
+  recorded(failure: Failure): void;
   /** The primary failure is announced: the ranks are to end. */
   decided(): void;
   /** No judgement is due any more; the verdict may be open. */
@@ -56,6 +58,7 @@ export class JobFailures {
   fail(failure: Failure, time = Date.now()): void {
     const isOfRanks = failure.type === 'rank-missing' || failure.type === 'init-timeout';
     if (isOfRanks && this.#options.state().name === 'stopping') return; // it is we who ended them
+    if (!this.#policy.any) this.#options.recorded(failure);
     this.#policy.record(failure, time);
     if (this.#policy.primary !== null) {
       this.#options.emit({ type: 'failure', failure, primary: false });

@@ -6,6 +6,7 @@ import type { GpuMemoryCheck } from './gpu-memory.ts';
 import type { HangJudge } from './hang.ts';
 import type { JobClock } from './job-clock.ts';
 import type { PhaseClock } from './phase-clock.ts';
+import type { RecorderReader } from './recorder.ts';
 import type { JobEvent } from '../model/event.ts';
 import type { JobRequest, Reporter } from '../model/types.ts';
 import type { Xids } from './xids.ts';
@@ -41,5 +42,6 @@ export interface JobParts {
   readonly xids: Xids;
   readonly memory: GpuMemoryCheck;
   readonly hangs: HangJudge;
+  readonly recorders: RecorderReader;
   readonly readsStdin: (rank: number) => boolean;
 }

@@ -67,6 +67,7 @@ export class Job {
       ranks: () => this.#ranks,
       state: () => this.#state,
       emit: (event) => this.emit(event),
+      recorded: (failure) => parts.recorders.failed('rank' in failure ? [failure.rank] : []),
       decided: () => this.#terminateRanks(),
       judged: () => this.#checkOver(),
     });
@@ -131,6 +132,7 @@ export class Job {
   }
 
   emit(event: UntimedEvent): void {
+    this.#parts.recorders.event(event);
     this.#parts.reporter.event({ ...event, time: Date.now() });
   }
 
@@ -167,6 +169,14 @@ export class Job {
 
   hostOf(rank: number): string {
     return this.#ranks.hostNameOf(rank);
+  }
+
+  /** Hosts whose agents can say what their ranks recorded. */
+  recordedHosts(): { readonly name: string; readonly local: boolean; readonly ranks: readonly number[] }[] {
+    const asked = this.hosts.filter(({ state }) => state.name === 'running' || state.name === 'ending');
+    return asked
+      .map((host) => ({ name: host.name, local: host.slots.local, ranks: this.#ranks.of(host) }))
+      .filter(({ ranks }) => ranks.length > 0);
   }
 
   /** The user's ^C: the ranks get it and take their time. */
@@ -266,6 +276,8 @@ export class Job {
       case FrameKind.stdinCredit:
         this.#ranks.expectStarted(host, frame);
         return this.#stdin.credit(frame.subject, decodeCredit(frame.payload));
+      case FrameKind.recorder:
+        return this.#parts.recorders.receive(host.name, frame);
       case FrameKind.merged:
       case FrameKind.routed:
       case FrameKind.left:
@@ -427,6 +439,7 @@ export class Job {
     this.#state = { name: 'over' };
     this.#stdin.stop();
     this.#parts.hangs.close();
+    this.#parts.recorders.close();
     this.#parts.memory.close();
     this.#rendezvous.close();
     this.#allUp.resolve();

@@ -60,6 +60,11 @@ export class RankTable {
     return this.hostOf(rank)?.name ?? 'unknown host';
   }
 
+  /** Ranks of a host, ascending. */
+  of(host: Host): readonly number[] {
+    return this.#ranksOn[this.indexOf(host)] ?? [];
+  }
+
   /** As the map counts them; -1: it has no ranks. */
   indexOf(host: Host): number {
     return this.#indexes.get(host) ?? -1;

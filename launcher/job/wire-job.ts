@@ -4,16 +4,21 @@ import { GpuMemoryCheck } from './gpu-memory.ts';
 import { HangJudge } from './hang.ts';
 import { Job } from './job.ts';
 import type { JobParts } from './job-parts.ts';
+import { RecorderReader } from './recorder.ts';
 import { Xids } from './xids.ts';
 
 export interface WiredJob {
   readonly job: Job;
   readonly policy: FailurePolicy;
   readonly memory: GpuMemoryCheck;
+  readonly recorders: RecorderReader;
 }
 
 /** `hostCount`: hosts that share the output window. */
-export function wireJob(parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs'>, hostCount: number): WiredJob {
+export function wireJob(
+  parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs' | 'recorders'>,
+  hostCount: number,
+): WiredJob {
   const xids: Xids = new Xids({
     clockAheadMs: (name) => job.hosts.find((host) => host.name === name)?.clockAheadMs ?? 0,
     report: (xid, at) => job.emit({ type: 'xid', ...xid, at }),
@@ -33,6 +38,11 @@ export function wireJob(parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'ha
         job.failures.fail({ type: 'hang', ...hang });
     },
   });
-  const job = new Job({ ...parts, policy, xids, memory, hangs }, hostCount);
-  return { job, policy, memory };
+  const recorders: RecorderReader = new RecorderReader({
+    isWanted: parts.request.recordsFailures,
+    hosts: () => job.recordedHosts(),
+    send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
+  });
+  const job = new Job({ ...parts, policy, xids, memory, hangs, recorders }, hostCount);
+  return { job, policy, memory, recorders };
 }

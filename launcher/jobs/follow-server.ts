@@ -6,8 +6,9 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { randomBytes } from '../../control/random-bytes.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
+import type { Recorder } from '../model/recorder.ts';
 import type { JobResult } from '../model/types.ts';
-import { type FollowRequest, MAX_REQUEST_BYTES, parseFollowRequest } from './follow-wire.ts';
+import { followFrame, FollowKind, type FollowRequest, MAX_REQUEST_BYTES, parseFollowRequest } from './follow-wire.ts';
 import { Follower } from './follower.ts';
 import type { JobLook, KeptOutput } from './tail.ts';
 import type { FollowPlace } from './note.ts';
@@ -19,28 +20,38 @@ const MAX_STRANGERS = 64;
 const REQUEST_MS = 5000;
 const NEWLINE = 0x0a;
 
+/** The job that is followed. */
+interface Followed {
+  readonly look: JobLook;
+  keptNow(this: void): KeptOutput | null;
+  /** Null before there is anything that could answer. */
+  recorderNow(this: void): Promise<Recorder | null>;
+}
+
 export class FollowServer {
   readonly place: FollowPlace;
   readonly #look: JobLook;
   readonly #keptNow: () => KeptOutput | null;
+  readonly #recorderNow: () => Promise<Recorder | null>;
   readonly #server: Server;
   /** That have not asked yet. */
   readonly #strangers = new Set<Socket>();
   readonly #followers = new Set<Follower>();
 
-  private constructor(jobId: string, look: JobLook, keptNow: () => KeptOutput | null) {
+  private constructor(jobId: string, { look, keptNow, recorderNow }: Followed) {
     const [name = '', key = ''] = [randomBytes(KEY_BYTES), randomBytes(KEY_BYTES)].map((bytes) =>
       bytes.toString('hex'),
     );
     this.place = { socket: `ncclrun-output-${jobId}-${name}`, key };
     this.#look = look;
     this.#keptNow = keptNow;
+    this.#recorderNow = recorderNow;
     this.#server = createServer((socket) => this.#enter(socket));
   }
 
   /** Null where the system does not let us. */
-  static async open(jobId: string, look: JobLook, keptNow: () => KeptOutput | null): Promise<FollowServer | null> {
-    const made = new FollowServer(jobId, look, keptNow);
+  static async open(jobId: string, followed: Followed): Promise<FollowServer | null> {
+    const made = new FollowServer(jobId, followed);
     try {
       made.#server.listen(`\0${made.place.socket}`).unref();
       await once(made.#server, 'listening');
@@ -87,6 +98,7 @@ export class FollowServer {
       this.#strangers.delete(socket);
       const request = end === -1 ? null : parseFollowRequest(all.toString('utf8', 0, end));
       if (request === null || !isSame(request.key, this.place.key)) socket.destroy();
+      else if ('dump' in request) void this.#dump(socket);
       else this.#follow(socket, request);
     };
     socket.on('data', read);
@@ -95,6 +107,12 @@ export class FollowServer {
       clearTimeout(timer);
       this.#strangers.delete(socket);
     });
+  }
+
+  async #dump(socket: Socket): Promise<void> {
+    const recorder = await this.#recorderNow();
+    if (recorder === null || socket.destroyed) return void socket.destroy();
+    socket.end(followFrame(FollowKind.recorder, Buffer.from(JSON.stringify(recorder))));
   }
 
   #follow(socket: Socket, request: FollowRequest): void {

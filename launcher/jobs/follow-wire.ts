@@ -21,6 +21,12 @@ export interface FollowRequest {
   readonly environment: Readonly<Record<string, string>>;
 }
 
+/** Asks once for what the ranks have recorded: a frame `recorder` answers, or the end of the connection. */
+export interface DumpRequest {
+  readonly key: string;
+  readonly dump: true;
+}
+
 export const FollowKind = {
   stdout: 1,
   stderr: 2,
@@ -30,6 +36,8 @@ export const FollowKind = {
   shown: 4,
   /** From here on output is sent. */
   begun: 5,
+  /** JSON of a Recorder. */
+  recorder: 6,
 } as const;
 export type FollowKind = (typeof FollowKind)[keyof typeof FollowKind];
 
@@ -54,10 +62,12 @@ const requestSchema: v.GenericSchema<unknown, FollowRequest> = v.object({
   environment: v.record(v.string(), v.string()),
 });
 
+const dumpSchema: v.GenericSchema<unknown, DumpRequest> = v.object({ key: v.string(), dump: v.literal(true) });
+
 /** Null for what is no request. */
-export function parseFollowRequest(line: string): FollowRequest | null {
+export function parseFollowRequest(line: string): FollowRequest | DumpRequest | null {
   try {
-    const read = v.safeParse(requestSchema, JSON.parse(line));
+    const read = v.safeParse(v.union([dumpSchema, requestSchema]), JSON.parse(line));
     return read.success ? read.output : null;
   } catch {
     return null;

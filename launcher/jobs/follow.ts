@@ -82,7 +82,8 @@ async function shown(socket: Socket, greeting: string): Promise<number | null> {
   return null;
 }
 
-async function placeOf(job: RunningJob): Promise<FollowPlace> {
+/** Where the job's launcher answers. Rejects with a FailureError (usage) for one that has ended or is of another version. */
+export async function placeOf(job: RunningJob): Promise<FollowPlace> {
   const until = performance.now() + PLACE_MS;
   for (let now: RunningJob | null = job; now !== null; now = jobNow(job)) {
     if (now.output !== undefined) return now.output;

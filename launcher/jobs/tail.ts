@@ -3,6 +3,7 @@
  * moment, so that short jobs do not pay for it.
  */
 import type { JobEvent, OutputChunk } from '../model/event.ts';
+import type { Recorder } from '../model/recorder.ts';
 import type { JobRequest, JobResult, Reporter } from '../model/types.ts';
 import { ByteRing } from './byte-ring.ts';
 import type { FollowServer } from './follow-server.ts';
@@ -51,6 +52,7 @@ export class JobTail implements Reporter {
   #first = 0;
   #timer: NodeJS.Timeout | null = null;
   #server: FollowServer | null = null;
+  #readRecorder: (() => Promise<Recorder>) | null = null;
   #hasEnded = false;
 
   constructor(look: JobLook, note: JobNote) {
@@ -63,6 +65,10 @@ export class JobTail implements Reporter {
     if (started === null) return null;
     const pieces = this.#pieces.slice(this.#first);
     return { started, pieces: pieces.map((piece) => this.#copy(piece)), dropped: pieces[0]?.start ?? this.#written };
+  }
+
+  recorders(read: () => Promise<Recorder>): void {
+    this.#readRecorder = read;
   }
 
   event(event: JobEvent): void {
@@ -113,7 +119,11 @@ export class JobTail implements Reporter {
   /** A job that cannot be followed goes on all the same. */
   async #serve(jobId: string): Promise<void> {
     const { FollowServer } = await import('./follow-server.ts');
-    const server = await FollowServer.open(jobId, this.#look, () => this.kept);
+    const server = await FollowServer.open(jobId, {
+      look: this.#look,
+      keptNow: () => this.kept,
+      recorderNow: async () => (await this.#readRecorder?.()) ?? null,
+    });
     if (server === null) return;
     if (this.#hasEnded) return void server.close(null);
     this.#server = server;

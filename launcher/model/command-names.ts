@@ -9,6 +9,8 @@ export const commandNames = [
   'stop',
   'logs',
   'attach',
+  'dump',
+  'replay',
   'sbatch',
   'bundle',
   'build',

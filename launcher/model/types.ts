@@ -4,6 +4,7 @@ import type { Manager } from '../allocation/managed/manager.ts';
 import type { Failure, Phase } from './failure.ts';
 import type { Forwardable } from './forwardable.ts';
 import type { OutputPattern } from './output-pattern.ts';
+import type { Recorder } from './recorder.ts';
 
 /** Why a host is used, and why it has the slots it has, for --explain. */
 export interface SlotOrigin {
@@ -135,6 +136,8 @@ export interface JobRequest {
   readonly timeoutSeconds: number | null;
   /** How long ranks may wait for others to join their communicator; null: for ever. */
   readonly initTimeoutSeconds: number | null;
+  /** The result has what the ranks' flight recorders held when something went wrong. */
+  readonly recordsFailures: boolean;
   /** Ranks hang that do not get on in an operation for so long. */
   readonly hangAfterSeconds: number;
   readonly onHang: 'report' | 'abort' | 'restart' | 'ignore';
@@ -225,6 +228,8 @@ export interface JobResult {
   readonly ranks: readonly RankResult[];
   /** Milliseconds spent in each phase. */
   readonly phases: Readonly<Record<Phase, number>>;
+  /** What the ranks' flight recorders held when something went wrong; only for --report. */
+  readonly recorder?: Recorder;
 }
 
 /** One way of telling what happens; main.ts composes them. */
@@ -238,6 +243,8 @@ export interface Reporter {
    */
   output(chunk: import('./event.ts').OutputChunk): Promise<void>;
   result(result: JobResult): Promise<void>;
+  /** What the ranks have recorded so far is had from there until the result. */
+  recorders?(read: () => Promise<Recorder>): void;
   /** A line typed at the terminal went to rank 0: on the screen it ended whatever line was open. */
   typed?(): void;
   /** After the result: what could not be written, where that does not concern the job. */

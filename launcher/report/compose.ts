@@ -18,6 +18,9 @@ export function composeReporters(reporters: readonly Reporter[]): Reporter {
     async result(result) {
       for (const reporter of reporters) await reporter.result(result);
     },
+    recorders(read) {
+      for (const reporter of reporters) reporter.recorders?.(read);
+    },
     typed() {
       for (const reporter of reporters) reporter.typed?.();
     },

@@ -19,7 +19,8 @@ export class JsonResultReporter implements Reporter {
   async output(): Promise<void> {}
 
   async result(result: JobResult): Promise<void> {
-    await this.#writer.print(`${JSON.stringify(result)}\n`);
+    const { recorder: _, ...printed } = result; // megabytes; --report has them
+    await this.#writer.print(`${JSON.stringify(printed)}\n`);
   }
 }
 

@@ -49,7 +49,7 @@ void AgentClient::greet() {
   ControlThread::get().watch(connection_.descriptor(), POLLIN, [this](short events) { handleEvents(events); });
   request(FrameKind::engineHello,
           encodeHello(static_cast<uint32_t>(getpid()), jobRank_, environment_.jobId, engineVersion()),
-          FrameKind::welcome, 1, [this](Answer answer) { receiveWelcome(std::move(answer)); });
+          FrameKind::welcome, 2, [this](Answer answer) { receiveWelcome(std::move(answer)); });
 }
 
 // A private agent may end, with its last engine, in the moment in which we come; the next one is ours to start.
@@ -164,6 +164,8 @@ void AgentClient::receiveWelcome(Answer answer) {
   }
   if (status.ok()) status = telemetry_.add(answer.descriptors[0].get(), jobRank_);
   if (status.ok()) {
+    if (Status without = recorder_.open(answer.descriptors[1].get(), jobRank_); !without.ok())
+      logInfo("operations of this process are not recorded: " + without.sentence);
     state_ = State::welcomed;
     private_ = {};
     return settleGreeting({});

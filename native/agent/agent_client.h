@@ -7,6 +7,7 @@
 
 #include "agent/agent_connection.h"
 #include "agent/environment.h"
+#include "agent/flight_recorder.h"
 #include "agent/messages.h"
 #include "agent/private_agent.h"
 #include "agent/telemetry_page.h"
@@ -45,6 +46,7 @@ class AgentClient {
   // that has come, the pages are told that it arrived.
   void expectSlot();
   TelemetryPages& telemetry() { return telemetry_; }
+  FlightRecorder& recorder() { return recorder_; }
 
  private:
   struct Pending {
@@ -72,6 +74,7 @@ class AgentClient {
   Status lostBecause_;
   WelcomeMessage welcome_;
   TelemetryPages telemetry_;
+  FlightRecorder recorder_;
   std::vector<Welcomed> greeting_;
   std::unordered_map<uint32_t, Pending> pending_;
   uint32_t lastRequest_ = 0;

@@ -50,6 +50,9 @@ Status readNumber(const char* name, bool& given, int64_t& value) {
   return {ncclInvalidArgument, formatSentence("%s=%s is not a whole number", name, text)};
 }
 
+// `commName` came with 2.27.
+constexpr unsigned kCommNameSince = 22700;
+
 // From the environment, under NCCL's two names for it and under ours, which only ever takes away.
 Status readMaxChannels(CommSettings& settings) {
   constexpr int64_t kMax = 1 << 16;
@@ -107,6 +110,10 @@ Status readFields(const ncclConfig_t* config, CommSettings& settings) {
   }
   if (known.blocking != NCCL_CONFIG_UNDEF_INT) settings.blocking = known.blocking == 1;
   if (known.maxCTAs != NCCL_CONFIG_UNDEF_INT) settings.maxChannels = uint32_t(known.maxCTAs);
+  if (config->version >= kCommNameSince && config->size >= offsetof(ncclConfig_t, collnetEnable) &&
+      known.commName != nullptr) {
+    settings.name = known.commName;
+  }
   return {};
 }
 

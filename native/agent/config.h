@@ -1,6 +1,7 @@
 // ncclConfig_t as a caller of any version passes it.
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "base/error.h"
 #include "nccl.h"
@@ -10,6 +11,7 @@ namespace ncclrun {
 struct CommSettings {
   bool blocking = true;
   uint32_t maxChannels = 0;  // of a launch on a GPU, whose blocks they are; 0: as many as the plan likes
+  std::string name;          // of the communicator, in reports; may be empty
 };
 
 // Checks what the caller gave (null: nothing) and changes in `settings` what it sets; NCCL_MAX_CTAS in the environment

@@ -11,7 +11,7 @@
 
 namespace ncclrun {
 
-inline constexpr uint32_t kBootstrapProtocol = 4;
+inline constexpr uint32_t kBootstrapProtocol = 5;
 inline constexpr uint32_t kJoinRound = 0xffffffff;
 inline constexpr uint32_t kSplitRound = 0x80000000;   // of a communicator's first split
 inline constexpr uint32_t kAllGone = 0xffffffff;      // in place of the number of ranks that are left out

@@ -45,6 +45,7 @@ enum class FrameKind : uint8_t {
   aggregate = 0x3a,
   aggregatorOrder = 0x3b,
   aggregatorUp = 0x3c,
+  recorder = 0x3d,
 
   engineHello = 0x50,
   welcome = 0x51,

@@ -43,6 +43,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(segmentCreate);
   EXPORT(segmentAbort);
   EXPORT(telemetryCreate);
+  EXPORT(recorderCreate);
   EXPORT(close);
 
   EXPORT(version);

@@ -38,6 +38,7 @@ Napi::Value sealedMemory(const Napi::CallbackInfo& call);
 Napi::Value segmentCreate(const Napi::CallbackInfo& call);
 Napi::Value segmentAbort(const Napi::CallbackInfo& call);
 Napi::Value telemetryCreate(const Napi::CallbackInfo& call);
+Napi::Value recorderCreate(const Napi::CallbackInfo& call);
 Napi::Value close(const Napi::CallbackInfo& call);
 
 // communicator.cc

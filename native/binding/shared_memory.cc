@@ -78,6 +78,20 @@ void ring(Doorbell& doorbell) {
   syscall(SYS_futex, &doorbell.sequence, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+// Memory for a process, and our view of it, which has a mapping of its own: it outlives the handle.
+template <size_t kBytes>
+Napi::Value viewedMemory(Napi::Env env, const char* name) {
+  const Memory memory = createMemory(env, name, kBytes);
+  seal(env, memory, 0);
+  void* page = mapMemory(env, *memory.handle);
+  const auto buffer =
+      Napi::ArrayBuffer::New(env, page, kBytes, [](Napi::Env, void* address) { munmap(address, kBytes); });
+  Napi::Object both = Napi::Object::New(env);
+  both.Set("handle", wrapObject(env, std::shared_ptr(memory.handle)));
+  both.Set("view", Napi::Uint8Array::New(env, kBytes, buffer, 0));
+  return both;
+}
+
 }  // namespace
 
 std::shared_ptr<Handle> handleArgument(const Napi::Value& value, const char* name) {
@@ -132,17 +146,11 @@ Napi::Value segmentAbort(const Napi::CallbackInfo& call) {
 }
 
 Napi::Value telemetryCreate(const Napi::CallbackInfo& call) {
-  const Napi::Env env = call.Env();
-  const Memory memory = createMemory(env, "ncclrun-telemetry", NCCLRUN_TELEMETRY_BYTES);
-  seal(env, memory, 0);
-  // The view has a mapping of its own: it outlives the handle.
-  void* page = mapMemory(env, *memory.handle);
-  const auto buffer = Napi::ArrayBuffer::New(
-      env, page, NCCLRUN_TELEMETRY_BYTES, [](Napi::Env, void* address) { munmap(address, NCCLRUN_TELEMETRY_BYTES); });
-  Napi::Object both = Napi::Object::New(env);
-  both.Set("handle", wrapObject(env, std::shared_ptr(memory.handle)));
-  both.Set("view", Napi::Uint8Array::New(env, NCCLRUN_TELEMETRY_BYTES, buffer, 0));
-  return both;
+  return viewedMemory<NCCLRUN_TELEMETRY_BYTES>(call.Env(), "ncclrun-telemetry");
+}
+
+Napi::Value recorderCreate(const Napi::CallbackInfo& call) {
+  return viewedMemory<NCCLRUN_RECORDER_BYTES>(call.Env(), "ncclrun-recorder");
 }
 
 Napi::Value close(const Napi::CallbackInfo& call) {

@@ -196,6 +196,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Descriptor listener_;
   std::variant<Mapping, std::vector<std::byte>> plan_;
   std::shared_ptr<ncclrunTelemetrySlot> telemetry_;  // null without a telemetry page
+  std::shared_ptr<const RecorderClaim> recorder_;    // null without a flight recorder
   std::unique_ptr<DataPath> dataPath_;               // set under mutex_ before `wiring`, then constant
 
   UserOperators operators_;

@@ -213,6 +213,7 @@ Status Communicator::openPlan(Answer& answer) {
   plan_ = std::move(mapping);
   net::plugin::reportWishedPlugins();
   telemetry_ = AgentClient::get().telemetry().claim(membership_);
+  recorder_ = AgentClient::get().recorder().claim(membership_, settings_.name);
   const DataPath::Setup setup = {
       .plan = std::get<Mapping>(plan_).bytes(),
       .segmentFd = answer.descriptors[1].get(),
@@ -220,6 +221,7 @@ Status Communicator::openPlan(Answer& answer) {
       .listenFd = listener_.release(),
       .gpu = gpu_,
       .telemetry = telemetry_,
+      .recorder = recorder_,
       .failed =
           [weak = weak_from_this()](const Status& status, FailureScope scope) {
             // Post it, because a thread that runs an operation must not drop the last reference.

@@ -15,6 +15,7 @@
 #include "datapath/call_check.h"
 #include "datapath/data_path.h"
 #include "datapath/interrupt.h"
+#include "datapath/recorder.h"
 #include "datapath/remote_calls.h"
 #include "datapath/telemetry.h"
 #include "net/proxy/rail_group.h"
@@ -85,6 +86,7 @@ class CudaDataPath final : public DataPath {
   Status addCalls(std::span<const Operation> operations);
   Status choose(std::span<const Operation> operations, bool captured, std::vector<Task>& tasks) const;
   Status run(std::vector<Task>& tasks, DirectCopies::Announced copies, Stream stream, const Capture& capture);
+  void record(std::span<const Task> tasks, bool captured, uint64_t now);
   bool allPeersPresent() const;
   Status checkPresent(std::span<const Operation> operations);
   Status checkPresent(const Operation& operation, uint32_t peer) const;
@@ -107,7 +109,8 @@ class CudaDataPath final : public DataPath {
   const Setup setup_;
   std::shared_ptr<Resources> resources_;
   Telemetry telemetry_;
-  CallCheck calls_;  // guarded by mutex_
+  std::optional<Recorder> recorder_;  // once the plan has said how many ranks there are
+  CallCheck calls_;                   // guarded by mutex_
   RemoteCalls remoteCalls_;
   const double copyTimeout_;
   std::future<Status> loading_;  // result of loading the kernels

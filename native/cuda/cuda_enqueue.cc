@@ -157,6 +157,7 @@ Status CudaDataPath::compareCalls() {
 Status CudaDataPath::run(std::vector<Task>& tasks, DirectCopies::Announced copies, Stream stream,
                          const Capture& capture) {
   const uint32_t satisfied = provenRequirements(capture.id != 0);
+  const uint64_t calledNs = recorder_->isOn() ? nowNanoseconds() : 0;
   DirectCopies::Agreed agreed;
   if (!copies.empty()) {
     const uint64_t until = deadline(tasks, capture.id != 0);
@@ -187,7 +188,16 @@ Status CudaDataPath::run(std::vector<Task>& tasks, DirectCopies::Announced copie
     resources_->net->beginLaunch();
   }
   telemetry_.end(last, status.ok());
+  if (status.ok()) record(tasks, capture.id != 0, calledNs);
   return status;
+}
+
+// A kernel runs them: the host sees neither when they begin nor when they end.
+void CudaDataPath::record(std::span<const Task> tasks, bool captured, uint64_t now) {
+  if (!recorder_->isOn()) return;
+  const auto flags = uint16_t(ncclrunRecordOnGpu | (captured ? ncclrunRecordCaptured : 0) |
+                              (tasks.size() > 1 ? ncclrunRecordInGroup : 0));
+  for (const Task& task : tasks) recorder_->enqueued(task.operation, task.variant, flags, now);
 }
 
 // Starts the thread that ends waits of copies, before the first copies and as soon as any peer's buffers are mapped.

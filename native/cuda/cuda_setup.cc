@@ -22,6 +22,7 @@ Status CudaDataPath::start() {
   Resources& mine = *resources_;
   mine.planBytes.assign(setup_.plan.begin(), setup_.plan.end());
   NCCLRUN_TRY(mine.plan.openFor(plan::Device::cuda, setup_.rank, mine.planBytes));
+  recorder_.emplace(setup_.recorder, mine.plan.header().ranks);
   const auto& header = plan().header();
   if (header.localRanks > kMaxPeers) {
     return {ncclInvalidUsage,

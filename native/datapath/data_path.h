@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/recorder_claim.h"
 #include "dl/gpu.h"
 #include "nccl.h"
 #include "ncclrun.h"
@@ -69,6 +70,7 @@ class DataPath {
     int listenFd = -1;                                     // taken over; -1: no connection from other hosts
     std::optional<cuda::Gpu> gpu = {};                     // none: the host device
     std::shared_ptr<ncclrunTelemetrySlot> telemetry = {};  // may be null; held as long as it is written to
+    std::shared_ptr<const RecorderClaim> recorder = {};    // likewise
     // Called on any thread when an operation ended because of an interrupt, or was none that the other ranks call; may
     // be empty.
     std::function<void(const Status&, FailureScope)> failed = {};

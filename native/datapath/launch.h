@@ -17,6 +17,7 @@ struct Task {
   plan::VariantRecord variant{};
   uint32_t firstChannel = 0;  // of a ring, which takes variant.channels channels from this one, modulo the plan's
   uint64_t bytes = 0;         // size by which the variant was chosen: the larger of a rank's send and receive buffers
+  uint64_t record = 0;        // of the flight recorder; 0 none
 };
 // True if the task of a message sends.
 inline bool isSend(const Task& task) { return task.operation.send != nullptr; }

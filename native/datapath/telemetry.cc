@@ -21,8 +21,8 @@ void Telemetry::called(const Operation& operation, uint64_t bytes) {
   std::atomic_ref(slot_->hashed).store(operation.hashed, std::memory_order_release);
 }
 
-void Telemetry::begin(const Operation& operation, uint64_t bytes) {
-  if (slot_ == nullptr) return;
+uint64_t Telemetry::begin(const Operation& operation, uint64_t bytes) {
+  if (slot_ == nullptr) return 0;
   const uint64_t now = nowNanoseconds();
   set(slot_->bytes, bytes);
   set(slot_->operationHash, operation.hash);
@@ -33,6 +33,7 @@ void Telemetry::begin(const Operation& operation, uint64_t bytes) {
   set(slot_->waitingFor, ~0u);
   set(slot_->state, uint32_t(ncclrunStateRunning));
   std::atomic_ref(slot_->operation).store(operation.number, std::memory_order_release);
+  return now;
 }
 
 void Telemetry::end(const Operation& operation, bool ok) {

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "datapath/data_path.h"
+#include "datapath/recorder.h"
 #include "ncclrun.h"
 
 namespace ncclrun {
@@ -18,7 +19,8 @@ class Telemetry {
   void queued() {
     if (slot_ != nullptr && get(slot_->state) == ncclrunStateIdle) set(slot_->state, uint32_t(ncclrunStateQueued));
   }
-  void begin(const Operation& operation, uint64_t bytes);
+  // Returns the time that it wrote, or 0.
+  uint64_t begin(const Operation& operation, uint64_t bytes);
   // It takes its turn among the collectives that the ranks' agent compares; nothing of a send or receive.
   void called(const Operation& operation, uint64_t bytes);
   void end(const Operation& operation, bool ok);
@@ -32,9 +34,20 @@ class Telemetry {
   }
   // About to sleep until `rank` does something; ~0: not known who.
   void waiting(uint32_t rank) {
+    if (recorder_ != nullptr && rank != ~0u) recorder_->waiting(record_, rank);
     if (slot_ == nullptr) return;
     set(slot_->waitingFor, rank);
     set(slot_->state, uint32_t(ncclrunStateWaiting));
+  }
+  // When a step moved last, if that was after `begun`; else 0.
+  uint64_t progressAfter(uint64_t begun) const {
+    const uint64_t last = slot_ != nullptr ? get(slot_->lastProgressNs) : 0;
+    return last > begun ? last : 0;
+  }
+  // Waits from now on belong to this record too; `recorder` outlives them.
+  void waitsFor(const Recorder* recorder, uint64_t record) {
+    recorder_ = recorder;
+    record_ = record;
   }
   // The calling thread is about to sleep beside the queue, which has more to say if it does anything. True if that is
   // said now, until rested().
@@ -69,6 +82,8 @@ class Telemetry {
     return std::atomic_ref(slot_->state).compare_exchange_strong(from, to, std::memory_order_relaxed);
   }
   ncclrunTelemetrySlot* const slot_;
+  const Recorder* recorder_ = nullptr;
+  uint64_t record_ = 0;
 };
 
 }  // namespace ncclrun

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 
+struct CUevent_st;  // as the driver's and our own header declare it
+
 namespace ncclrun::cuda {
 
 using Result = int;

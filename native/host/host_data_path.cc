@@ -18,6 +18,7 @@ Status HostCommunicator::start() {
   Descriptor listening(setup_.listenFd);
   NCCLRUN_TRY(plan_.openFor(plan::Device::host, setup_.rank, setup_.plan));
   const auto& header = plan_.header();
+  recorder_.emplace(setup_.recorder, header.ranks);
   NCCLRUN_TRY(segment_.map(setup_.segmentFd, plan_));
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan_.hostName(host));
   interrupt_ = std::make_unique<Interrupt>(segment_.abortBlock(), ownBell(), setup_.telemetry.get());
@@ -50,6 +51,7 @@ Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunS
     task.firstChannel = nextChannel;
     nextChannel = (nextChannel + task.variant.channels) % plan_.header().channels;
   }
+  record(launch);
   telemetry_.queued();
   // A ticket's position in the stream is fixed before the next ticket is issued, so that no two streams can wait for
   // each other.
@@ -127,7 +129,11 @@ Status HostCommunicator::run(const Launch& launch, BorrowedThread* borrowed) {
     SpinWait spin(*interrupt_, ownBell(), spinNanoseconds(), borrowed, connections_.get());
     status = interrupt_->raised() ? interrupt_->status() : addCalls(launch);
     connections_->beginLaunch();
-    if (status.ok()) status = runner_->run(launch, spin, telemetry_);
+    if (status.ok()) {
+      status = runner_->run(launch, spin, telemetry_, *recorder_);
+    } else {
+      cancel(launch);
+    }
     connections_->endLaunch();
     // The other ranks wait for this one, which cannot run the operation.
     if (status.code == ncclInternalError) interrupt_->raise(status);
@@ -140,6 +146,21 @@ Status HostCommunicator::run(const Launch& launch, BorrowedThread* borrowed) {
   if (nextTicket_ != issued_) telemetry_.queued();
   if (waiters_ > 0) ticketChanged_.notify_all();
   return status;
+}
+
+// The caller queues its operations one call at a time.
+void HostCommunicator::record(Launch& launch) {
+  if (!recorder_->isOn()) return;
+  const uint64_t now = nowNanoseconds();
+  const uint16_t flags = launch.more.empty() ? 0 : ncclrunRecordInGroup;
+  launch.first.record = recorder_->enqueued(launch.first.operation, launch.first.variant, flags, now);
+  for (Task& task : launch.more) task.record = recorder_->enqueued(task.operation, task.variant, flags, now);
+}
+
+void HostCommunicator::cancel(const Launch& launch) const {
+  const uint64_t now = nowNanoseconds();
+  recorder_->ended(launch.first.record, now, ncclrunRecordCancelled);
+  for (const Task& task : launch.more) recorder_->ended(task.record, now, ncclrunRecordCancelled);
 }
 
 Status HostCommunicator::addCalls(const Launch& launch) {

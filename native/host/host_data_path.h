@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "datapath/gone_peers.h"
 #include "datapath/interrupt.h"
 #include "datapath/launch.h"
+#include "datapath/recorder.h"
 #include "datapath/telemetry.h"
 #include "host/connections.h"
 #include "host/operation_runner.h"
@@ -59,6 +61,8 @@ class HostCommunicator final : public Launcher {
 
   Status start();
   Status addCalls(const Launch& launch);
+  void record(Launch& launch);
+  void cancel(const Launch& launch) const;
   void wakeIfRoom();
   Doorbell& ownBell() const { return segment_.doorbell(plan_.peer(setup_.rank).localIndex); }
 
@@ -66,6 +70,7 @@ class HostCommunicator final : public Launcher {
   PlanView plan_;
   Segment segment_;
   Telemetry telemetry_;
+  std::optional<Recorder> recorder_;  // once the plan has said how many ranks there are
   std::unique_ptr<Interrupt> interrupt_;
   GonePeers gonePeers_;
   std::unique_ptr<Connections> connections_;

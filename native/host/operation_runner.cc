@@ -377,11 +377,29 @@ void OperationRunner::runBlocks(Blocks& blocks) {
   if (used_ > 0) blocks.run({bodies, used_});
 }
 
-Status OperationRunner::run(const Launch& launch, SpinWait& spin, Telemetry& telemetry) {
+Status OperationRunner::run(const Launch& launch, SpinWait& spin, Telemetry& telemetry, const Recorder& recorder) {
   Blocks blocks(spin, telemetry);
   const Interrupt& interrupt = spin.interrupt();
   const auto isPointToPoint = [](const Task& task) { return task.operation.collective == Collective::sendRecv; };
 
+  uint64_t begunNs = 0;
+  const auto begin = [&](const Task& last, std::span<const Task* const> tasks) {
+    const uint64_t time = telemetry.begin(last.operation, last.bytes);
+    if (!recorder.isOn()) return;
+    begunNs = time != 0 ? time : nowNanoseconds();
+    for (const Task* task : tasks) recorder.started(task->record, begunNs);
+    telemetry.waitsFor(&recorder, last.record);
+  };
+  const auto end = [&](const Task& last, std::span<const Task* const> tasks, const Status& status) {
+    telemetry.end(last.operation, status.ok() && !interrupt.raised());
+    if (!recorder.isOn()) return;
+    telemetry.waitsFor(nullptr, 0);
+    const uint16_t how = interrupt.raised() ? ncclrunRecordAborted : status.ok() ? 0 : ncclrunRecordFailed;
+    // An operation ends with its last step, whose time is known: reading the clock costs more than all else here.
+    const uint64_t lastStep = how == 0 ? telemetry.progressAfter(begunNs) : 0;
+    const uint64_t now = lastStep != 0 ? lastStep : nowNanoseconds();
+    for (const Task* task : tasks) recorder.ended(task->record, now, how);
+  };
   std::vector<const Task*> pointToPoint;
   if (isPointToPoint(launch.first)) pointToPoint.push_back(&launch.first);
   for (const Task& task : launch.more) {
@@ -389,7 +407,7 @@ Status OperationRunner::run(const Launch& launch, SpinWait& spin, Telemetry& tel
   }
   if (!pointToPoint.empty()) {
     const Task& last = *pointToPoint.back();
-    telemetry.begin(last.operation, last.bytes);
+    begin(last, pointToPoint);
     connections_.begin(last.operation);
     used_ = 0;
     Status status = copyToSelf(pointToPoint);
@@ -400,13 +418,18 @@ Status OperationRunner::run(const Launch& launch, SpinWait& spin, Telemetry& tel
         status = missingConnection(last);
       }
     }
-    telemetry.end(last.operation, status.ok() && !interrupt.raised());
+    end(last, pointToPoint, status);
     if (!status.ok()) return status;
   }
   const auto runCollective = [&](const Task& task) -> Status {
-    if (isPointToPoint(task) || interrupt.raised()) return {};
+    if (isPointToPoint(task)) return {};
+    if (interrupt.raised()) {
+      recorder.ended(task.record, nowNanoseconds(), ncclrunRecordCancelled);
+      return {};
+    }
+    const Task* const one[] = {&task};
     telemetry.called(task.operation, task.bytes);
-    telemetry.begin(task.operation, task.bytes);
+    begin(task, one);
     connections_.begin(task.operation);
     used_ = 0;
     Status status;
@@ -416,7 +439,7 @@ Status OperationRunner::run(const Launch& launch, SpinWait& spin, Telemetry& tel
     } else if (!interrupt.raised()) {
       status = missingConnection(task);
     }
-    telemetry.end(task.operation, status.ok() && !interrupt.raised());
+    end(task, one, status);
     return status;
   };
   NCCLRUN_TRY(runCollective(launch.first));

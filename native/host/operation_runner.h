@@ -23,7 +23,7 @@ class OperationRunner {
       : plan_(plan), connections_(ends), rank_(rank) {}
 
   // Sends and receives of the launch together first, then its collectives in order. One call at a time.
-  Status run(const Launch& launch, SpinWait& spin, Telemetry& telemetry);
+  Status run(const Launch& launch, SpinWait& spin, Telemetry& telemetry, const Recorder& recorder);
 
  private:
   using Algorithm = void (*)(HostPrimitives& primitives, const Work& work);

@@ -246,8 +246,70 @@ typedef struct {
   ncclrunTelemetrySlot slots[NCCLRUN_TELEMETRY_SLOTS];
 } ncclrunTelemetryPage; /* 512 + 40*192 = 8192 bytes */
 
+/* ---- The flight recorder of a process: made and owned by the agent, beside the telemetry pages; the engine writes
+ * the last operations of all communicators into it, and the agent reads them whatever became of the process. ---- */
+#define NCCLRUN_RECORDER_BYTES 282624
+#define NCCLRUN_RECORDER_MAGIC 0x5246434eu /* "NCFR" */
+#define NCCLRUN_RECORDER_ENTRIES 4096
+#define NCCLRUN_RECORDER_COMMUNICATORS 256
+/* Bits of `flags`. */
+enum {
+  ncclrunRecordInGroup = 1,          /* queued together with others */
+  ncclrunRecordCaptured = 2,         /* recorded into a CUDA graph: its replays have no entries */
+  ncclrunRecordInPlace = 4,          /* reads and writes one buffer */
+  ncclrunRecordGpuStamp = 8,         /* reserved: a kernel wrote startedNs and endedNs */
+  ncclrunRecordFailed = 16,          /* ended with an error of its own */
+  ncclrunRecordAborted = 32,         /* ended by an interrupt: the loss of a peer, or an abort */
+  ncclrunRecordCancelled = 64,       /* never began: the communicator was broken before */
+  ncclrunRecordCopyEngine = 128,     /* reserved */
+  ncclrunRecordWaitedOnStream = 256, /* reserved */
+  ncclrunRecordSend = 512,           /* sendRecv: this end sends */
+  ncclrunRecordOnGpu = 1024          /* a kernel runs it: the host does not see when it begins and ends */
+};
+/* One operation. Plain stores; `sequence` is 0 while the other fields are written, and is released last. */
+typedef struct {
+  uint64_t sequence;   /* number of the record in this process, from 1 */
+  uint64_t enqueuedNs; /* CLOCK_MONOTONIC of the call */
+  uint64_t startedNs;  /* of the first step; 0 not yet, or not known */
+  uint64_t endedNs;    /* of its end; 0 not yet, or not known */
+  uint64_t count;      /* elements, as in the call */
+  uint32_t operation; /* low half of its number: of the communicator's collectives, or of the ordered pair's messages */
+  uint32_t peer;      /* root or peer in the communicator; ~0 none */
+  uint32_t lastPeer;  /* whom it waited for last; ~0 nobody, or not known */
+  uint16_t communicator; /* index into `communicators` */
+  uint16_t hash;         /* of the rolling hash up to and including it, as recentHashes; 0 for sends and receives */
+  uint16_t flags;        /* ncclrunRecord… */
+  uint8_t collective;    /* native/plan/plan_format.h, as the next two */
+  uint8_t call;          /* ncclDataType_t, operator << 4 */
+  uint8_t algorithm;
+  uint8_t protocol;
+  uint8_t channels;
+  uint8_t stream;       /* small number of the stream in this process; 255 not known */
+} ncclrunRecorderEntry; /* 64 bytes */
+/* A communicator that entries name. It belongs to those whose sequence is at least firstSequence. */
+typedef struct {
+  uint64_t communicator;  /* as in the telemetry's slot */
+  uint64_t firstSequence; /* 0: this one is free, or is being written */
+  uint32_t epoch, size, rank;
+  uint32_t generation;         /* how many communicators have had this index */
+  char name[32];               /* zero-terminated; of ncclConfig_t, or empty */
+} ncclrunRecorderCommunicator; /* 64 bytes */
+typedef struct {
+  uint32_t magic, version;
+  uint32_t pid;
+  int32_t jobRank;       /* -1 unknown */
+  uint64_t lastSequence; /* number of the record begun last */
+  uint32_t unlisted;     /* communicators that found no free index: their operations are not recorded */
+  uint32_t reserved32;
+  uint64_t reserved[508];
+  ncclrunRecorderEntry entries[NCCLRUN_RECORDER_ENTRIES];
+  ncclrunRecorderCommunicator communicators[NCCLRUN_RECORDER_COMMUNICATORS];
+} ncclrunRecorder; /* 4096 + 4096*64 + 256*64 = 282624 bytes */
+
 #ifdef __cplusplus
 }
 static_assert(sizeof(ncclrunTelemetrySlot) == 192 && sizeof(ncclrunTelemetryPage) == NCCLRUN_TELEMETRY_BYTES);
+static_assert(sizeof(ncclrunRecorderEntry) == 64 && sizeof(ncclrunRecorderCommunicator) == 64 &&
+              sizeof(ncclrunRecorder) == NCCLRUN_RECORDER_BYTES);
 #endif
 #endif

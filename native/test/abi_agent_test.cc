@@ -111,7 +111,7 @@ void answersInPieces() {
   const std::string frame =
       u32(static_cast<uint32_t>(welcome.size())) + std::string("\1\x51\0\0", 4) + u32(0) + u32(hello.request) + welcome;
   const int page = memoryOf(NCCLRUN_TELEMETRY_BYTES);
-  agent.sendRaw(frame.substr(0, 1), {page});
+  agent.sendRaw(frame.substr(0, 1), {page, memoryOf(NCCLRUN_RECORDER_BYTES)});
   for (const char byte : frame.substr(1)) agent.sendRaw(std::string(1, byte));
   agent.send(kRefused, agent.read().request, refusal(ncclSystemError, "in pieces"));
   joining.expect(ncclSystemError, "in pieces");
@@ -215,6 +215,37 @@ void telemetryAndThreads() {
   }
   int status;
   EXPECT(waitpid(child, &status, 0) == child && status == 0);
+}
+
+// Welcomes an engine with this flight recorder and returns after its next question.
+void welcomeWith(int recorder, const std::function<void()>& look) {
+  setenv("NCCLRUN_RANK", "5", 1);
+  ScriptedAgent agent;
+  Joining joining;
+  agent.accept();
+  const AgentFrame hello = agent.read();
+  const int page = memoryOf(NCCLRUN_TELEMETRY_BYTES);
+  agent.send(0x51, hello.request, u32(0) + u32(1) + u32(2) + u32(0) + text("job") + text("node7"), {page, recorder});
+  const AgentFrame join = agent.read();
+  look();
+  agent.send(kRefused, join.request, refusal(ncclSystemError, "enough"));
+  joining.expect(ncclSystemError, "enough");
+}
+
+void flightRecorder() {
+  const int memory = memoryOf(NCCLRUN_RECORDER_BYTES);
+  welcomeWith(memory, [&] {
+    const void* address = mmap(nullptr, NCCLRUN_RECORDER_BYTES, PROT_READ, MAP_SHARED, memory, 0);
+    EXPECT(address != MAP_FAILED);
+    const auto& recorder = *static_cast<const ncclrunRecorder*>(address);
+    EXPECT(recorder.magic == NCCLRUN_RECORDER_MAGIC && recorder.version == 1 && recorder.jobRank == 5);
+    EXPECT(recorder.pid == static_cast<uint32_t>(getpid()) && recorder.lastSequence == 0);
+  });
+}
+
+// What is not recorded fails nothing.
+void shortFlightRecorder() {
+  welcomeWith(memoryOf(4096), [] {});
 }
 
 uint32_t stateOf(const ncclrunTelemetryPage& page, int slot) {
@@ -333,6 +364,8 @@ int main() {
   ok &= scenario("an abort ends the wait for the agent", abortWhileWaiting);
   ok &= scenario("an abort by the agent ends the init", abortedByAgent);
   ok &= scenario("the agent receives the telemetry page, and a forked child gets an error", telemetryAndThreads);
+  ok &= scenario("the engine writes who it is into its flight recorder", flightRecorder);
+  ok &= scenario("an engine goes on without a flight recorder that is too short", shortFlightRecorder);
   ok &= scenario("the telemetry page shows the wait of a rank that connects", waitsWhileItIsSetUp);
   ok &= scenario("the telemetry page shows no wait once the communicator is ready", waitsNoLongerWhenItIsReady);
   ok &= scenario("the engine rejects the unique id of another job", anotherJobsId);

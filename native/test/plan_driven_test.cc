@@ -241,11 +241,12 @@ TEST(an_operation_without_connections_fails) {
   OperationRunner runner(plan, ends, 0);
   SpinWait spin(interrupt, segment.doorbell(0), 0);
   Telemetry telemetry(nullptr);
+  const Recorder recorder(nullptr, 1);
   float data = 1;
   Launch launch;
   launch.first.operation = allReduceOf(&data, &data, 1);
   launch.first.variant = variant(Algorithm::ring, 1, 4096);
-  const Status status = runner.run(launch, spin, telemetry);
+  const Status status = runner.run(launch, spin, telemetry, recorder);
   EXPECT(status.code == ncclInternalError);
   EXPECT_MORE(status.sentence.find("allReduce: the plan names no connection") == 0, status.sentence);
   close(memory);

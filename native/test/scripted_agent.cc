@@ -92,6 +92,8 @@ int ScriptedAgent::greet(uint32_t hostCount) {
   const AgentFrame hello = read();
   EXPECT(hello.kind == 0x50);
   const int page = memoryOf(NCCLRUN_TELEMETRY_BYTES);
-  send(0x51, hello.request, u32(0) + u32(hostCount) + u32(2) + u32(0) + text("job") + text("node7"), {page});
+  const int recorder = memoryOf(NCCLRUN_RECORDER_BYTES);
+  send(0x51, hello.request, u32(0) + u32(hostCount) + u32(2) + u32(0) + text("job") + text("node7"), {page, recorder});
+  close(recorder);
   return page;
 }

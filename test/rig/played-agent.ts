@@ -76,6 +76,7 @@ export function playedAgent({
       else then();
     },
     telemetry: () => [],
+    recorders: () => [],
     nicsBetween: () => null,
     close: () => void bootstrap.push('closed'),
   });

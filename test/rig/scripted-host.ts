@@ -226,7 +226,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     /** Resolves to the result when the job is over. */
     result: async () => {
       await job.over;
-      return jobResult({ jobId: 'job1', job, map, policy, phases, restarts: 0 });
+      return jobResult({ jobId: 'job1', job, map, policy, phases, restarts: 0, recorder: null });
     },
   };
 }

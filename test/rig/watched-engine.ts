@@ -27,7 +27,16 @@ export function watchedEngine(
   slot.writeUInt16LE(hash, SLOT.recentHashes + 2 * (count % 36));
   slot.writeUInt32LE(BARRIER, SLOT.hashedCollective);
   const hello = { protocol: 1, pid: 10 + rank, rank, jobId: 'j', engineVersion: '1' };
-  return { connection: rank, pid: 10 + rank, hello, jobRank: rank, telemetry: [page], gone: false, goodbye: null };
+  return {
+    connection: rank,
+    pid: 10 + rank,
+    hello,
+    jobRank: rank,
+    telemetry: [page],
+    recorder: new Uint8Array(0),
+    gone: false,
+    goodbye: null,
+  };
 }
 
 /** The engine writes that it has lost the connection to this rank of the communicator. */

@@ -9,7 +9,16 @@ import { newKey } from '../rig/rendezvous.ts';
 
 function engine(jobRank: number, telemetry: Uint8Array[] = []): Engine {
   const hello = { protocol: 1, pid: 7, rank: jobRank, jobId: 'j', engineVersion: '1' };
-  return { connection: jobRank, pid: 7, hello, jobRank, telemetry, gone: false, goodbye: null };
+  return {
+    connection: jobRank,
+    pid: 7,
+    hello,
+    jobRank,
+    telemetry,
+    recorder: new Uint8Array(0),
+    gone: false,
+    goodbye: null,
+  };
 }
 
 const status = (exitCode: number) => ({ exitCode, signalNumber: null, time: 0 });

@@ -22,6 +22,7 @@ function host() {
   let pages = 0;
   const native: Native = Object.assign(Object.create(null), {
     telemetryCreate: () => ({ handle: Object.create(null), view: watchedEngine(key, pages++).telemetry[0] }),
+    recorderCreate: () => ({ handle: Object.create(null), view: new Uint8Array(0) }),
     close: () => void log.push('close'),
     localServerSend(
       _: LocalServer,
@@ -58,7 +59,7 @@ describe('a process that introduces itself', () => {
     const { engines, log, known } = host();
     engines.connected(7, 4711);
     engines.introduce(7, 3, hello());
-    expect(log).toEqual(['7, 3: welcome, 1 handles', 'close']);
+    expect(log).toEqual(['7, 3: welcome, 2 handles', 'close', 'close']);
     expect(known(7)).toMatchObject({ connection: 7, pid: 4711, jobRank: 1, gone: false });
     expect(engines.isRank(known(7))).toBe(false);
   });
@@ -85,7 +86,8 @@ describe('a process that introduces itself', () => {
     expect(log.map((line) => line.replace(/: use the .*,/u, ','))).toEqual([
       "7, 1: refused with 5: pid 4711 belongs to job 'other', the agent at this socket serves job 'test', 0 handles",
       `7, 2: refused with 5: the engine of pid 4711 speaks version ${BOOTSTRAP_PROTOCOL + 1} of the bootstrap protocol, its agent version ${BOOTSTRAP_PROTOCOL}, 0 handles`,
-      '7, 3: welcome, 1 handles',
+      '7, 3: welcome, 2 handles',
+      'close',
       'close',
       '7, 4: refused with 3: pid 4711 has introduced itself before, 0 handles',
     ]);
@@ -98,12 +100,12 @@ describe('telemetry pages', () => {
     engines.connected(7, 4711);
     engines.introduce(7, 1, hello());
     engines.morePages(known(7), 2);
-    expect(log.slice(2)).toEqual(['7, 2: page, 1 handles', 'close']);
+    expect(log.slice(3)).toEqual(['7, 2: page, 1 handles', 'close']);
     const { telemetry } = known(7);
     telemetry.push(...Array.from({ length: 4096 - telemetry.length - 1 }, () => new Uint8Array(0)));
     engines.morePages(known(7), 3);
     engines.morePages(known(7), 4);
-    expect(log.slice(4)).toEqual([
+    expect(log.slice(5)).toEqual([
       '7, 3: page, 1 handles',
       'close',
       '7, 4: refused with 2: pid 4711 has 4096 telemetry pages, which is all that one process gets, 0 handles',

@@ -24,6 +24,7 @@ function requester(rank: number, jobRank = rank): Requester {
     hello,
     jobRank,
     telemetry: [],
+    recorder: new Uint8Array(0),
     gone: false,
     goodbye: null,
   };

@@ -52,6 +52,7 @@ import { makeRuntimeDirectory } from './runtime-directory.ts';
 import { topologyFiles, type TopologyFiles, VariableError } from './topology-files.ts';
 import { findTables } from './tuning.ts';
 import { RankGpuWatch } from './rank-gpu-watch.ts';
+import { answerRecorder } from './recorder.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 const ENOENT = 2;
@@ -176,6 +177,8 @@ export class Agent {
         const where = this.#hangs?.rankPositions(parseRankPositionsQuery(frame.payload));
         return where === undefined ? undefined : this.#report({ type: 'rankPositions', where });
       }
+      case FrameKind.recorder:
+        return answerRecorder(frame, this.#bootstrap?.recorders() ?? [], this.#gpus, (one) => this.#link.send(one));
       case FrameKind.reach:
         void this.#answerReach(parseReachQuestion(frame.payload));
         return undefined;

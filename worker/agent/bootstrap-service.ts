@@ -22,6 +22,8 @@ export interface BootstrapService {
   afterReports(then: () => void): void;
   /** What every engine of this host does, or did last. */
   telemetry(): readonly TelemetryPage[];
+  /** The flight recorders of these and of processes that have ended, as memory that may still change. */
+  recorders(): readonly Uint8Array[];
   /** Of the connection by which a rank of this host receives from another host's; null if they share a host. */
   nicsBetween(communicator: RankPositionsQuery, rank: number, peer: number): NicPair | null;
   close(): void;

@@ -212,6 +212,10 @@ export class Bootstrap {
     return this.#engines.telemetry();
   }
 
+  recorders(): Uint8Array[] {
+    return this.#engines.recorders();
+  }
+
   nicsBetween(communicator: RankPositionsQuery, rank: number, peer: number): NicPair | null {
     return this.#communicators.nicsBetween(communicator, rank, peer);
   }

@@ -16,6 +16,8 @@ export interface Engine {
   readonly jobRank: number;
   /** Its pages (telemetry.ts); they stay readable after its death. */
   readonly telemetry: Uint8Array[];
+  /** Its flight recorder (recorder.ts), likewise. */
+  readonly recorder: Uint8Array;
   /** Its process is no more, or its connection is closed: nothing can be sent. */
   gone: boolean;
   /** How it went, after its rank's name; null while it is there or its end is not yet understood. */

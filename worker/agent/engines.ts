@@ -3,7 +3,7 @@ import { decodeEngineHello, encodeWelcome } from '../../control/messages/bootstr
 import type { Welcome } from '../../control/messages/bootstrap-codec.ts';
 import { BOOTSTRAP_PROTOCOL, NcclResult } from '../../control/messages/bootstrap.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
-import type { Native } from '../engine/native.ts';
+import type { Native, NativeHandle } from '../engine/native.ts';
 import type { Engine, EngineChannel } from './engine.ts';
 import { findAncestor } from './process-tree.ts';
 import { decodeTelemetry } from './telemetry.ts';
@@ -11,6 +11,8 @@ import type { TelemetryPage } from './telemetry.ts';
 
 /** Pages of processes that have ended are kept for whoever asks what they did last; this many. */
 const KEPT_PAGES = 1024;
+/** Flight recorders of these; each is up to 276 KiB of memory. */
+const KEPT_RECORDERS = 256;
 /** Of one process; each has slots for 40 communicators. */
 const MAX_PAGES = 4096;
 
@@ -24,6 +26,7 @@ export class Engines {
   /** pid → rank of the processes that the guardian started. */
   readonly #spawned = new Map<number, number>();
   readonly #pagesOfEnded: Uint8Array[] = [];
+  readonly #recordersOfEnded: Uint8Array[] = [];
   readonly #deserted: () => void;
 
   /** `deserted`: the last connection is forgotten. */
@@ -70,8 +73,11 @@ export class Engines {
     }
     const ancestor = findAncestor(pid, this.#spawned);
     const jobRank = (ancestor === null ? undefined : this.#spawned.get(ancestor)) ?? hello.rank;
-    const engine: Engine = { connection, pid, hello, jobRank, telemetry: [], gone: false, goodbye: null };
-    this.#sendPage(engine, FrameKind.welcome, request, encodeWelcome(this.#welcome));
+    const page = this.#native.telemetryCreate();
+    const recorder = this.#native.recorderCreate();
+    const memory = { telemetry: [page.view], recorder: recorder.view };
+    const engine: Engine = { connection, pid, hello, jobRank, ...memory, gone: false, goodbye: null };
+    this.#sendMemory(engine, FrameKind.welcome, request, [page.handle, recorder.handle]);
     this.#engines.set(connection, engine);
   }
 
@@ -81,14 +87,20 @@ export class Engines {
       const sentence = `pid ${engine.pid} has ${MAX_PAGES} telemetry pages, which is all that one process gets`;
       return this.#channel.refuse(engine.connection, request, NcclResult.systemError, sentence);
     }
-    this.#sendPage(engine, FrameKind.telemetry, request, new Uint8Array(0));
-  }
-
-  #sendPage(engine: Engine, kind: FrameKind, request: number, payload: Uint8Array): void {
     const { handle, view } = this.#native.telemetryCreate();
     engine.telemetry.push(view);
-    this.#channel.send(engine.connection, kind, request, payload, [handle]);
-    this.#native.close(handle); // what was sent is a duplicate
+    this.#sendMemory(engine, FrameKind.telemetry, request, [handle]);
+  }
+
+  #sendMemory(
+    { connection }: Engine,
+    kind: typeof FrameKind.welcome | typeof FrameKind.telemetry,
+    request: number,
+    handles: readonly NativeHandle[],
+  ): void {
+    const payload = kind === FrameKind.welcome ? encodeWelcome(this.#welcome) : new Uint8Array(0);
+    this.#channel.send(connection, kind, request, payload, handles);
+    for (const handle of handles) this.#native.close(handle); // what was sent is a duplicate
   }
 
   /** No event of the connection follows. */
@@ -99,7 +111,9 @@ export class Engines {
       this.#engines.delete(connection);
       engine.gone = true;
       this.#pagesOfEnded.push(...engine.telemetry);
-      this.#pagesOfEnded.splice(0, this.#pagesOfEnded.length - KEPT_PAGES);
+      this.#pagesOfEnded.splice(0, Math.max(0, this.#pagesOfEnded.length - KEPT_PAGES));
+      this.#recordersOfEnded.push(engine.recorder);
+      if (this.#recordersOfEnded.length > KEPT_RECORDERS) this.#recordersOfEnded.shift();
     }
     if (known && this.#pids.size === 0) this.#deserted();
   }
@@ -108,6 +122,11 @@ export class Engines {
   telemetry(): TelemetryPage[] {
     const views = [...this.#pagesOfEnded, ...[...this.#engines.values()].flatMap(({ telemetry }) => telemetry)];
     return views.map(decodeTelemetry).filter((page) => page !== null);
+  }
+
+  /** What every engine of this host has recorded, or had. */
+  recorders(): Uint8Array[] {
+    return [...this.#recordersOfEnded, ...Array.from(this.#engines.values(), ({ recorder }) => recorder)];
   }
 
   close(): void {

@@ -34,6 +34,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'segmentCreate',
   'segmentAbort',
   'telemetryCreate',
+  'recorderCreate',
   'close',
   'version',
   'getUniqueId',

@@ -272,6 +272,8 @@ export interface Native {
   ): boolean;
   /** A telemetry page; `view` stays readable after the engine's death. */
   telemetryCreate(): { readonly handle: NativeHandle; readonly view: Uint8Array };
+  /** A flight recorder, likewise. */
+  recorderCreate(): { readonly handle: NativeHandle; readonly view: Uint8Array };
   close(handle: NativeHandle): void;
 
   // communicator.cc

@@ -71,6 +71,54 @@ export const logsOptions = [
 
 export const attachOptions = [helpOption, followedRanks] as const satisfies readonly Option[];
 
+export const dumpOptions = [
+  helpOption,
+  {
+    name: 'output-dump',
+    flags: ['-o', '--output'],
+    environment: [],
+    kind: { type: 'text' },
+    argument: 'FILE',
+    group: 'command',
+    help: 'where to (default: ./ncclrun-JOB.json)',
+    default: null,
+  },
+] as const satisfies readonly Option[];
+
+export const replayOptions = [
+  helpOption,
+  {
+    name: 'replayed-rank',
+    flags: ['--rank'],
+    environment: [],
+    kind: { type: 'integer', minimum: 0, maximum: 16_777_215 },
+    argument: 'R',
+    group: 'command',
+    help: 'show the operations of this rank only',
+    default: null,
+  },
+  {
+    name: 'last',
+    flags: ['--last'],
+    environment: [],
+    kind: { type: 'integer', minimum: 1, maximum: 1_000_000 },
+    argument: 'N',
+    group: 'command',
+    help: 'show the last N operations of each communicator (default: 32)',
+    default: null,
+  },
+  {
+    name: 'perfetto',
+    flags: ['--perfetto'],
+    environment: [],
+    kind: { type: 'text' },
+    argument: 'FILE',
+    group: 'command',
+    help: 'write a trace for ui.perfetto.dev instead of the tables',
+    default: null,
+  },
+] as const satisfies readonly Option[];
+
 export const bundleOptions = [
   helpOption,
   {

@@ -27,6 +27,8 @@ export const neededFiles: readonly string[] = [
   'dist/bundle/machine.bundle.cjs',
   'dist/bundle/plan.cjs',
   'dist/bundle/plan.bundle.cjs',
+  'dist/bundle/replay.cjs',
+  'dist/bundle/replay.bundle.cjs',
   'dist/bundle/remote.cjs',
   'dist/bundle/remote.bundle.cjs',
   'dist/bundle/search.cjs',

@@ -33,13 +33,16 @@ int makeListener(uint32_t& port) {
   return fd;
 }
 
-Rank::Rank(const std::vector<std::byte>& plan, int segmentFd, uint32_t rank, int listenFd) : number_(rank) {
+Rank::Rank(const std::vector<std::byte>& plan, int segmentFd, uint32_t rank, int listenFd, bool records)
+    : number_(rank) {
   telemetry.state = ncclrunStateIdle;
-  const DataPath::Setup setup{.plan = plan,
-                              .segmentFd = segmentFd,
-                              .rank = rank,
-                              .listenFd = listenFd,
-                              .telemetry = {&telemetry, [](ncclrunTelemetrySlot*) {}}};
+  const DataPath::Setup setup{
+      .plan = plan,
+      .segmentFd = segmentFd,
+      .rank = rank,
+      .listenFd = listenFd,
+      .telemetry = {&telemetry, [](ncclrunTelemetrySlot*) {}},
+      .recorder = records ? std::make_shared<RecorderClaim>(recorder.get(), uint16_t{7}) : nullptr};
   auto opened = DataPath::open(setup);
   EXPECT_MORE(opened.ok(), opened.status().sentence);
   if (!opened.ok()) abort();
@@ -62,7 +65,11 @@ ncclResult_t Rank::connect() {
 }
 
 ncclResult_t Rank::enqueue(std::vector<Operation> operations) {
-  for (auto& operation : operations) operation.number = ++operations_;
+  for (auto& operation : operations) {
+    operation.number = ++operations_;
+    if (operation.collective != plan::Collective::sendRecv) collectives_++;
+    operation.hashed = collectives_;
+  }
   return result(path_->enqueue(operations, stream_, nullptr));
 }
 
@@ -115,10 +122,10 @@ void World::hangUp(uint32_t rank) {
   listeners_[rank] = -1;
 }
 
-std::unique_ptr<Rank> World::join(uint32_t rank) {
+std::unique_ptr<Rank> World::join(uint32_t rank, bool records) {
   const uint32_t host = spec_.hostOf[rank];
   const int listener = listeners_[rank] >= 0 ? dup(listeners_[rank]) : -1;
-  return std::make_unique<Rank>(plans_[host], segments_[host], rank, listener);
+  return std::make_unique<Rank>(plans_[host], segments_[host], rank, listener, records);
 }
 
 void World::run(const std::function<void(Rank&)>& body) {

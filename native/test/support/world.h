@@ -19,13 +19,15 @@ int makeListener(uint32_t& port);
 
 class Rank {
  public:
-  Rank(const std::vector<std::byte>& plan, int segmentFd, uint32_t rank, int listenFd);
+  Rank(const std::vector<std::byte>& plan, int segmentFd, uint32_t rank, int listenFd, bool records = true);
   ~Rank();
 
   DataPath& path() { return *path_; }
   ncclrunStream_t stream() const { return stream_; }
   uint32_t number() const { return number_; }
   ncclrunTelemetrySlot telemetry{};
+  // As the process has it, of this rank alone.
+  std::unique_ptr<ncclrunRecorder> recorder = std::make_unique<ncclrunRecorder>();
 
   ncclResult_t connect();  // until it is no longer in progress
   ncclResult_t enqueue(std::vector<Operation> operations);
@@ -40,6 +42,7 @@ class Rank {
  private:
   uint32_t number_;
   uint64_t operations_ = 0;
+  uint64_t collectives_ = 0;
   std::unique_ptr<DataPath> path_;
   ncclrunStream_t stream_ = nullptr;
 };
@@ -53,7 +56,8 @@ class World {
 
   uint32_t size() const { return uint32_t(spec_.hostOf.size()); }
   const PlanSpec& spec() const { return spec_; }
-  std::unique_ptr<Rank> join(uint32_t rank);
+  // `records`: the rank has a flight recorder.
+  std::unique_ptr<Rank> join(uint32_t rank, bool records = true);
   // Runs body once per rank, each on a thread, and waits for all.
   void run(const std::function<void(Rank&)>& body);
   // Raises the abort word of a host as its agent would.

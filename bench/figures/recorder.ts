@@ -1,0 +1,31 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { repository } from '../../test/rig/cluster.ts';
+import type { Figure } from '../figure.ts';
+import { median } from '../measure.ts';
+
+const program = join(repository, 'build/test/recorder_cost');
+/** What the flight recorder may add to an operation on the host device, in nanoseconds. */
+const BOUND = 40;
+
+export const recorder: Figure = {
+  name: 'recorder',
+  title: 'flight recorder: a barrier of one rank on the host device with it and without, in turns',
+  unavailable: () => (existsSync(program) ? null : 'build/test/recorder_cost is not built'),
+  async *run({ samples }) {
+    const taken: number[][] = [[], [], [], []];
+    for (let sample = 0; sample < samples; sample++) {
+      const { stdout } = await promisify(execFile)(program);
+      for (const [place, word] of stdout.trim().split(' ').entries()) taken[place]?.push(Number(word));
+    }
+    const [ours, bare, more, alone] = taken.map((all) => median(all));
+    yield { what: 'with', unit: 'ns', ours: ours ?? null, peers: {}, goal: null };
+    yield { what: 'without', unit: 'ns', ours: bare ?? null, peers: {}, goal: null };
+    yield { what: 'difference', unit: 'ns', ours: more ?? null, peers: {}, goal: null };
+    // Barriers alone read the clock for their end.
+    const goal = { kind: 'at-most', bound: BOUND } as const;
+    yield { what: 'other operations', unit: 'ns', ours: alone ?? null, peers: {}, goal };
+  },
+};

@@ -1,0 +1,72 @@
+/** Validation of the recorder's frames and of the recorder in files: agents and files may be damaged, and a rank's memory may hold anything. */
+import * as v from 'valibot';
+import { ProtocolError } from '../messages/protocol-error.ts';
+import {
+  RECORDER_COMMUNICATORS,
+  RECORDER_ENTRIES,
+  type RecordedCommunicator,
+  type RecordedProcess,
+  type RecorderAnswer,
+  type RecorderQuery,
+} from '../messages/recorder.ts';
+
+const whole = v.pipe(v.number(), v.integer(), v.minValue(0));
+const rank = v.pipe(v.number(), v.integer(), v.minValue(-1));
+/** An answer's size is bounded by what one process can have recorded. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
+
+const communicator: v.GenericSchema<RecordedCommunicator> = v.object({
+  index: v.pipe(whole, v.maxValue(RECORDER_COMMUNICATORS - 1)),
+  id: v.pipe(v.string(), v.regex(/^[0-9a-f]{16}$/)),
+  epoch: whole,
+  size: whole,
+  rank: whole,
+  name: v.pipe(v.string(), v.maxLength(64)),
+});
+
+const processFields = {
+  rank,
+  pid: whole,
+  gpu: v.nullable(v.object({ index: whole, address: v.nullable(v.pipe(v.string(), v.maxLength(64))) })),
+  recorded: whole,
+  oldest: whole,
+  unlisted: whole,
+  communicators: v.pipe(v.array(communicator), v.maxLength(RECORDER_COMMUNICATORS)),
+  entries: v.pipe(v.string(), v.maxLength(MAX_ANSWER_BYTES)),
+};
+
+export const recordedProcess: v.GenericSchema<RecordedProcess> = v.object(processFields);
+
+const query: v.GenericSchema<RecorderQuery> = v.object({
+  last: v.pipe(whole, v.maxValue(RECORDER_ENTRIES)),
+  full: v.array(whole),
+});
+
+const answer: v.GenericSchema<RecorderAnswer> = v.variant('type', [
+  v.object({ type: v.literal('clock'), nowNs: whole }),
+  v.object({ type: v.literal('process'), ...processFields }),
+  v.object({ type: v.literal('end') }),
+]);
+
+export function parseRecorderQuery(payload: Uint8Array): RecorderQuery {
+  return parse(query, payload);
+}
+
+export function parseRecorderAnswer(payload: Uint8Array): RecorderAnswer {
+  return parse(answer, payload);
+}
+
+/** @throws ProtocolError */
+function parse<T>(schema: v.GenericSchema<T>, payload: Uint8Array): T {
+  if (payload.length > MAX_ANSWER_BYTES) throw new ProtocolError(`recorder: ${payload.length} bytes`);
+  let json: unknown;
+  try {
+    json = JSON.parse(Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('utf8'));
+  } catch {
+    throw new ProtocolError(`recorder: ${payload.length} bytes that are no JSON`);
+  }
+  const result = v.safeParse(schema, json, { abortEarly: true });
+  if (result.success) return result.output;
+  const [issue] = result.issues;
+  throw new ProtocolError(`recorder: ${v.getDotPath(issue) ?? 'the message'}: ${issue.message}`);
+}

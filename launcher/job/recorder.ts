@@ -1,0 +1,189 @@
+/** Gathers what the ranks' flight recorders hold, from the agents: at failures and hangs for the report, and for `ncclrun dump`. */
+import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
+import { parseRecorderAnswer } from '../../control/link/recorder.ts';
+import { FrameKind, type Frame } from '../../control/messages/frame.ts';
+import type { RecorderQuery } from '../../control/messages/recorder.ts';
+import type { HostClock, RecordedGroup, RecordedRank, Recorder } from '../model/recorder.ts';
+import { ranges } from '../text/ranges.ts';
+import type { UntimedEvent } from './job-parts.ts';
+
+/** An agent that has not answered by then is not waited for. */
+const ANSWER_MS = 2000;
+/** Operations of every rank. */
+const LAST = 256;
+/** Ranks beside the blamed ones of which all operations are kept. */
+const WITNESSES = 10;
+/** Of all processes in one report, as agents send them. */
+const MAX_BYTES = 64 * 1024 * 1024;
+const REQUESTS = 2 ** 32;
+
+interface RecorderHost {
+  readonly name: string;
+  readonly local: boolean;
+  readonly ranks: readonly number[];
+}
+
+interface RecorderOptions {
+  /** False: nobody wants what was recorded when something went wrong. */
+  readonly isWanted: boolean;
+  /** Hosts that have ranks and may answer. */
+  hosts(): readonly RecorderHost[];
+  send(host: string, frame: Frame): void;
+}
+
+interface Question {
+  readonly askedNs: number;
+  readonly hosts: readonly RecorderHost[];
+  readonly clocks: Map<string, HostClock>;
+  readonly done: Set<string>;
+  readonly ranks: RecordedRank[];
+  bytes: number;
+  omitted: number;
+  readonly timeout: NodeJS.Timeout;
+  readonly resolve: (recorder: Recorder) => void;
+}
+
+export class RecorderReader {
+  readonly #options: RecorderOptions;
+  readonly #questions = new Map<number, Question>();
+  #lastRequest = 0;
+  #taken: Promise<Recorder> | null = null;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+  }
+
+  /** What was recorded when something went wrong last; null: nothing did, or nobody wants it. */
+  get taken(): Promise<Recorder> | null {
+    return this.#taken;
+  }
+
+  /** Something went wrong, and these ranks may be to blame. A later answer with fewer ranks does not replace an earlier one. */
+  failed(blamed: readonly number[]): void {
+    if (!this.#options.isWanted || this.#options.hosts().length === 0) return;
+    const [before, now] = [this.#taken, this.read(blamed)];
+    this.#taken =
+      before === null
+        ? now
+        : Promise.all([before, now]).then(([one, other]) => (other.ranks.length < one.ranks.length ? one : other));
+  }
+
+  event(event: UntimedEvent): void {
+    if (event.type === 'hang') this.failed([]);
+    if (event.type === 'shrink' || (event.type === 'failure' && event.primary))
+      this.failed('rank' in event.failure ? [event.failure.rank] : []);
+  }
+
+  /** Resolves once every host has answered, or in 2 s. */
+  read(blamed: readonly number[]): Promise<Recorder> {
+    const hosts = this.#options.hosts();
+    const { promise, resolve } = Promise.withResolvers<Recorder>();
+    const request = (this.#lastRequest = (this.#lastRequest + 1) % REQUESTS);
+    this.#questions.set(request, {
+      askedNs: nowNs(),
+      hosts,
+      clocks: new Map(),
+      done: new Set(),
+      ranks: [],
+      bytes: 0,
+      omitted: 0,
+      timeout: setTimeout(() => this.#settle(request), ANSWER_MS),
+      resolve,
+    });
+    const query: RecorderQuery = { last: LAST, full: [...new Set([...blamed, ...witnesses(hosts, blamed)])] };
+    const frame = makeFrame(FrameKind.recorder, { request, payload: encodeJson(query) });
+    for (const { name } of hosts) this.#options.send(name, frame);
+    this.#settleIfAll(request);
+    return promise;
+  }
+
+  /** @throws ProtocolError */
+  receive(host: string, { request, payload }: Frame): void {
+    const answer = parseRecorderAnswer(payload);
+    const question = this.#questions.get(request);
+    if (question === undefined || question.done.has(host)) return;
+    switch (answer.type) {
+      case 'clock':
+        question.clocks.set(host, clockOf(question, host, answer.nowNs));
+        return;
+      case 'process': {
+        const { type: _, ...process } = answer;
+        question.bytes += payload.length;
+        if (question.bytes > MAX_BYTES) question.omitted += 1;
+        else question.ranks.push({ ...process, host });
+        return;
+      }
+      case 'end':
+        question.done.add(host);
+        return this.#settleIfAll(request);
+      default:
+        return answer satisfies never;
+    }
+  }
+
+  /** No host answers any more. */
+  close(): void {
+    for (const request of this.#questions.keys()) this.#settle(request);
+  }
+
+  #settleIfAll(request: number): void {
+    const question = this.#questions.get(request);
+    if (question?.hosts.every(({ name }) => question.done.has(name)) === true) this.#settle(request);
+  }
+
+  #settle(request: number): void {
+    const question = this.#questions.get(request);
+    if (question === undefined) return;
+    this.#questions.delete(request);
+    clearTimeout(question.timeout);
+    const ranks = question.ranks.toSorted((one, other) => one.rank - other.rank || one.pid - other.pid);
+    question.resolve({
+      schemaVersion: 1,
+      takenAt: Date.now(),
+      hosts: question.hosts.map(({ name }) => ({ host: name, clock: question.clocks.get(name) ?? null })),
+      communicators: groupsOf(ranks),
+      ranks,
+      omitted: question.omitted,
+    });
+  }
+}
+
+/** CLOCK_MONOTONIC. */
+function nowNs(): number {
+  return Number(process.hrtime.bigint());
+}
+
+/** The agent read its clock at some moment between question and answer. */
+function clockOf({ askedNs, hosts }: Question, host: string, itsNs: number): HostClock {
+  if (hosts.find(({ name }) => name === host)?.local === true) return { offsetNs: 0, errorNs: 0 };
+  const answeredNs = nowNs();
+  const middle = Math.round((askedNs + answeredNs) / 2);
+  return { offsetNs: itsNs - middle, errorNs: Math.ceil((answeredNs - askedNs) / 2) };
+}
+
+function witnesses(hosts: readonly RecorderHost[], blamed: readonly number[]): number[] {
+  return hosts
+    .flatMap(({ ranks }) => ranks)
+    .filter((rank) => !blamed.includes(rank))
+    .toSorted((one, other) => one - other)
+    .slice(0, WITNESSES);
+}
+
+function groupsOf(ranks: readonly RecordedRank[]): RecordedGroup[] {
+  const groups = new Map<string, { group: Omit<RecordedGroup, 'members'>; members: Set<number> }>();
+  for (const { rank, communicators } of ranks) {
+    for (const { id, epoch, name, size } of communicators) {
+      const key = `${id}:${epoch}`;
+      const known = groups.get(key) ?? {
+        group: { id, epoch, name: name === '' ? null : name, size },
+        members: new Set(),
+      };
+      groups.set(key, known);
+      known.members.add(rank);
+    }
+  }
+  return Array.from(groups.values(), ({ group, members }) => ({
+    ...group,
+    members: ranges([...members].toSorted((one, other) => one - other)),
+  }));
+}

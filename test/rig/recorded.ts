@@ -1,0 +1,89 @@
+/** The memory of a flight recorder as an engine writes it (native/include/ncclrun.h, ncclrunRecorder). */
+import { NO_PEER, RECORDER_ENTRIES, type RecorderEntry } from '../../control/messages/recorder.ts';
+import {
+  COMMUNICATOR,
+  COMMUNICATOR_BYTES,
+  ENTRY,
+  ENTRY_BYTES,
+  FIRST_COMMUNICATOR,
+  FIRST_ENTRY,
+  HEADER,
+  RECORDER_BYTES,
+} from '../../worker/agent/recorder.ts';
+
+/** An all-reduce of 4 floats that has ended. */
+export function entryOf(sequence: number, changes: Partial<RecorderEntry> = {}): RecorderEntry {
+  const enqueuedNs = 1_000_000_000 + sequence * 1000;
+  return {
+    sequence,
+    enqueuedNs,
+    startedNs: enqueuedNs + 100,
+    endedNs: enqueuedNs + 900,
+    count: 4,
+    operation: sequence,
+    communicator: 0,
+    peer: NO_PEER,
+    lastPeer: NO_PEER,
+    hash: sequence % 65_536,
+    flags: 0,
+    collective: 0,
+    call: 7,
+    algorithm: 2,
+    protocol: 0,
+    channels: 2,
+    stream: 255,
+    ...changes,
+  };
+}
+
+export class RecorderMemory {
+  readonly bytes = Buffer.alloc(RECORDER_BYTES);
+
+  constructor(jobRank: number, size = 4) {
+    this.bytes.writeUInt32LE(0x5246_434e, HEADER.magic);
+    this.bytes.writeUInt32LE(1, HEADER.version);
+    this.bytes.writeUInt32LE(4711, HEADER.pid);
+    this.bytes.writeInt32LE(jobRank, HEADER.jobRank);
+    this.communicator(0, { rank: jobRank, size });
+  }
+
+  communicator(index: number, { rank, size, first = 1 }: { rank: number; size: number; first?: number }): this {
+    const at = FIRST_COMMUNICATOR + index * COMMUNICATOR_BYTES;
+    this.bytes.writeBigUInt64LE(0xab_cdefn + BigInt(index), at + COMMUNICATOR.communicator);
+    this.bytes.writeBigUInt64LE(BigInt(first), at + COMMUNICATOR.firstSequence);
+    this.bytes.writeUInt32LE(size, at + COMMUNICATOR.size);
+    this.bytes.writeUInt32LE(rank, at + COMMUNICATOR.rank);
+    this.bytes.write(`group${index}`, at + COMMUNICATOR.name, 'latin1');
+    return this;
+  }
+
+  /** The entry that comes next. */
+  write(entry: RecorderEntry): this {
+    const at = FIRST_ENTRY + ((entry.sequence - 1) % RECORDER_ENTRIES) * ENTRY_BYTES;
+    this.bytes.writeBigUInt64LE(BigInt(entry.sequence), at + ENTRY.sequence);
+    for (const [field, bytes] of [
+      ['enqueuedNs', 8],
+      ['startedNs', 8],
+      ['endedNs', 8],
+      ['count', 8],
+      ['operation', 4],
+      ['peer', 4],
+      ['lastPeer', 4],
+      ['communicator', 2],
+      ['hash', 2],
+      ['flags', 2],
+      ['collective', 1],
+      ['call', 1],
+      ['algorithm', 1],
+      ['protocol', 1],
+      ['channels', 1],
+      ['stream', 1],
+    ] as const) {
+      const [place, value] = [at + ENTRY[field], entry[field]];
+      if (bytes === 8) this.bytes.writeBigUInt64LE(BigInt(value), place);
+      else this.bytes.writeUIntLE(value, place, bytes);
+    }
+    this.bytes.writeBigUInt64LE(BigInt(entry.sequence), HEADER.lastSequence);
+    return this;
+  }
+}

@@ -1,0 +1,214 @@
+/** Recorded operations gathered from agents, brought together, and shown. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
+import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
+import { type Frame, FrameKind } from '../../control/messages/frame.ts';
+import { RecordFlag, type RecorderAnswer, type RecorderEntry } from '../../control/messages/recorder.ts';
+import { encodeColumns } from '../../control/messages/recorder-columns.ts';
+import { RecorderReader } from '../../launcher/job/recorder.ts';
+import { replayedCommunicators } from '../../launcher/replay/operations.ts';
+import { latestNs, perfettoTrace } from '../../launcher/replay/perfetto.ts';
+import { type Replay, readReplay, type ReplayedRank } from '../../launcher/replay/read-file.ts';
+import { replayText } from '../../launcher/replay/text.ts';
+import { entryOf } from '../rig/recorded.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'ncclrun-replay-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+afterEach(() => void vi.useRealTimers());
+
+const id = '00000000000000ab';
+const communicator = { index: 0, id, epoch: 0, size: 3, name: 'tp0' };
+const show = { rank: null, last: 32 };
+
+function rankOf(rank: number, entries: readonly RecorderEntry[], changes: Partial<ReplayedRank> = {}): ReplayedRank {
+  return {
+    rank,
+    host: `node${rank}`,
+    pid: 100 + rank,
+    gpu: null,
+    recorded: entries.length,
+    oldest: entries.length === 0 ? 0 : 1,
+    unlisted: 0,
+    clock: { offsetNs: 0, errorNs: 0 },
+    communicators: [{ ...communicator, rank }],
+    entries,
+    ...changes,
+  };
+}
+
+function replayOf(ranks: readonly ReplayedRank[], size = 3): Replay {
+  const members = `0-${ranks.length - 1}`;
+  const communicators = [{ id, epoch: 0, name: 'tp0', size, members }];
+  return { takenAt: 0, communicators, ranks, silent: [], omitted: 0 };
+}
+
+function operationsOf(replay: Replay) {
+  return replayedCommunicators(replay).flatMap(({ operations }) => operations);
+}
+
+const late = (sequence: number, ns: number): RecorderEntry => {
+  const entry = entryOf(sequence);
+  return { ...entry, enqueuedNs: entry.enqueuedNs + ns, startedNs: entry.startedNs + ns, endedNs: entry.endedNs + ns };
+};
+const running = (sequence: number): RecorderEntry => entryOf(sequence, { endedNs: 0 });
+
+describe('operations of all ranks', () => {
+  test('the rank that began last and the rank that did not come are named', () => {
+    const ranks = [rankOf(0, [entryOf(1), running(2)]), rankOf(1, [late(1, 500)]), rankOf(2, [entryOf(1), running(2)])];
+    expect(operationsOf(replayOf(ranks))).toMatchObject([
+      { number: 1, last: 1, missing: [], unknown: 0, differs: false },
+      { number: 2, missing: [1], unknown: 0 },
+    ]);
+  });
+
+  test('nobody is missing where a recorder has wrapped or is not there', () => {
+    const wrapped = rankOf(1, [entryOf(9000)], { recorded: 9000, oldest: 4905 });
+    expect(operationsOf(replayOf([rankOf(0, [running(2)]), wrapped]))).toMatchObject([
+      { number: 2, missing: [], unknown: 2 },
+      { number: 9000, missing: [0], unknown: 1 },
+    ]);
+  });
+
+  test('ranks that called something else are marked', () => {
+    const other = entryOf(1, { collective: 3, peer: 0 });
+    const replay = replayOf([rankOf(0, [entryOf(1)]), rankOf(1, [other])], 2);
+    expect(operationsOf(replay)).toMatchObject([{ differs: true }]);
+    expect(replayText(replay, replayedCommunicators(replay), show)).toContain(
+      'allReduce float32 sum / broadcast float32 root 0 !',
+    );
+  });
+
+  test('times are those of the launcher whatever the clock of the host', () => {
+    const clock = { offsetNs: 5_000_000, errorNs: 2000 };
+    const ahead = rankOf(1, [late(1, 5_000_300)], { clock });
+    const replay = replayOf([rankOf(0, [entryOf(1)]), ahead], 2);
+    expect(operationsOf(replay)[0]?.parts.map(({ startedNs }) => startedNs)).toEqual([1_000_001_100, 1_000_001_400]);
+    expect(replayText(replay, replayedCommunicators(replay), show)).toContain('may be wrong by 2 us');
+  });
+
+  test('operations on GPUs are shown as called, and a table says so', () => {
+    const onGpu = entryOf(1, { flags: RecordFlag.onGpu, startedNs: 0, endedNs: 0 });
+    const replay = replayOf([rankOf(0, [onGpu]), rankOf(1, [onGpu])], 2);
+    const text = replayText(replay, replayedCommunicators(replay), show);
+    expect(text).toMatch(/^on GPUs only calls are recorded/m);
+    expect(text).toMatch(/ \+0 called +\+0 called /);
+  });
+
+  test('both ends of a message meet by the number of their pair', () => {
+    const message = { collective: 8, flags: RecordFlag.send + RecordFlag.inGroup, operation: 1 };
+    const sends = [entryOf(1, { ...message, peer: 1 }), entryOf(2, { ...message, peer: 2, endedNs: 0 })];
+    const receives = [entryOf(1, { ...message, flags: RecordFlag.inGroup, peer: 0 })];
+    expect(operationsOf(replayOf([rankOf(0, sends), rankOf(1, receives), rankOf(2, [])]))).toMatchObject([
+      { from: 0, to: 1, parts: [{ rank: 0 }, { rank: 1 }], missing: [] },
+      { from: 0, to: 2, parts: [{ rank: 0 }], missing: [2] },
+    ]);
+  });
+
+  test('many ranks have two columns of times, and those that are missing as ranges', () => {
+    const ranks = Array.from({ length: 20 }, (_, rank) => rankOf(rank, rank < 9 ? [entryOf(1)] : []));
+    const replay = replayOf(ranks, 20);
+    const lines = replayText(replay, replayedCommunicators(replay), show).split('\n');
+    expect(lines.find((line) => /began +ended/.test(line))).toMatch(
+      /^ +operation +call +bytes +at +began +ended +last +missing$/,
+    );
+    expect(lines.at(-2)).toMatch(/\+0\.\.\+0 \(9\) +\+1\.\.\+1 \(9\) +\d +9-19$/);
+  });
+});
+
+test('slices of a trace nest, and messages of a group are asynchronous', () => {
+  const entry = entryOf(2, { collective: 8, flags: RecordFlag.send, peer: 1, operation: 1 });
+  const overlapping = entryOf(4, { enqueuedNs: entryOf(3).startedNs, startedNs: entryOf(3).startedNs + 10 });
+  const replay = replayOf([rankOf(0, [entryOf(1), entry, entryOf(3), overlapping, running(9)])]);
+  const communicators = replayedCommunicators(replay);
+  const { traceEvents } = JSON.parse(perfettoTrace(replay, communicators, latestNs(communicators)));
+  const slices: { ts: number; dur: number }[] = traceEvents.filter(({ ph }: { ph: string }) => ph === 'X');
+  for (const one of slices)
+    for (const other of slices) {
+      const isApart = other.ts >= one.ts + one.dur || one.ts >= other.ts + other.dur;
+      const isInside = other.ts >= one.ts && other.ts + other.dur <= one.ts + one.dur;
+      const isAround = one.ts >= other.ts && one.ts + one.dur <= other.ts + other.dur;
+      expect(isApart || isInside || isAround).toBe(true);
+    }
+  const phases = traceEvents.map(({ ph }: { ph: string }) => ph).join('');
+  expect(phases).toBe('MMXbeXbeX');
+});
+
+function answer(to: RecorderReader, host: string, request: number, answers: readonly RecorderAnswer[]): void {
+  for (const one of answers) to.receive(host, makeFrame(FrameKind.recorder, { request, payload: encodeJson(one) }));
+}
+
+const answersOf = (rank: number): RecorderAnswer[] => {
+  const { host: _host, clock: _clock, entries, ...facts } = rankOf(rank, [entryOf(1)]);
+  return [{ type: 'clock', nowNs: 5 }, { type: 'process', ...facts, entries: encodeColumns(entries) }, { type: 'end' }];
+};
+
+describe('gathering from agents', () => {
+  const hosts = [0, 1].map((rank) => ({ name: `node${rank}`, local: rank === 0, ranks: [rank] }));
+
+  function reader(): { reader: RecorderReader; sent: Frame[] } {
+    const sent: Frame[] = [];
+    const options = {
+      isWanted: true,
+      hosts: () => hosts,
+      send: (_host: string, frame: Frame) => void sent.push(frame),
+    };
+    return { reader: new RecorderReader(options), sent };
+  }
+
+  test('the reader asks for all operations of the blamed rank and of ten others', async () => {
+    const { reader: made, sent } = reader();
+    const read = made.read([1]);
+    expect(sent.map(({ payload }) => JSON.parse(Buffer.from(payload).toString()))).toEqual([
+      { last: 256, full: [1, 0] },
+      { last: 256, full: [1, 0] },
+    ]);
+    answer(made, 'node1', 1, answersOf(1));
+    answer(made, 'node0', 1, answersOf(0));
+    const file = join(directory, 'report.json');
+    const recorder = await read;
+    expect(recorder).toMatchObject({
+      communicators: [{ id, size: 3, name: 'tp0', members: '0-1' }],
+      hosts: [
+        { host: 'node0', clock: { offsetNs: 0, errorNs: 0 } },
+        { host: 'node1', clock: {} },
+      ],
+    });
+    writeFileSync(file, JSON.stringify({ schemaVersion: 1, recorder }));
+    expect(readReplay(file).ranks.map(({ host, entries }) => [host, entries])).toEqual([
+      ['node0', [entryOf(1)]],
+      ['node1', [entryOf(1)]],
+    ]);
+  });
+
+  test('a silent agent is named after two seconds and not waited for', async () => {
+    vi.useFakeTimers();
+    const { reader: made } = reader();
+    const read = made.read([]);
+    answer(made, 'node0', 1, answersOf(0));
+    await vi.advanceTimersByTimeAsync(2000);
+    expect((await read).hosts[1]).toEqual({ host: 'node1', clock: null });
+  });
+
+  test('a later answer with fewer ranks does not replace an earlier one', async () => {
+    const { reader: made } = reader();
+    made.failed([0]);
+    for (const rank of [0, 1]) answer(made, `node${rank}`, 1, answersOf(rank));
+    made.failed([1]);
+    answer(made, 'node0', 2, answersOf(0));
+    made.close();
+    expect((await made.taken)?.ranks.map(({ rank }) => rank)).toEqual([0, 1]);
+  });
+});
+
+test.each([
+  ['{', 'cannot be read'],
+  ['{"schemaVersion":1}', 'nothing went wrong in that job'],
+  ['{"schemaVersion":2}', 'schemaVersion'],
+  ['{"schemaVersion":1,"recorder":{"schemaVersion":1}}', 'recorder.takenAt'],
+])('the file %s is refused with a sentence', (text, sentence) => {
+  const file = join(directory, 'wrong.json');
+  writeFileSync(file, text);
+  expect(() => readReplay(file)).toThrow(sentence);
+});
