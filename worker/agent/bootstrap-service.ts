@@ -5,7 +5,7 @@ import type { AgentOrder, Placement } from '../../control/messages/link.ts';
 import type { Exited } from '../../control/messages/payload.ts';
 import type { DeviceName } from '../../control/plan/types.ts';
 import type { Native } from '../engine/native.ts';
-import type { NicPair, RankPositionsQuery } from '../../control/messages/hang.ts';
+import type { CommunicatorName, NicPair } from '../../control/messages/hang.ts';
 import type { TelemetryPage } from './telemetry.ts';
 import type { OwnTables } from './tuning.ts';
 
@@ -23,7 +23,7 @@ export interface BootstrapService {
   /** What every engine of this host does, or did last. */
   telemetry(): readonly TelemetryPage[];
   /** Of the connection by which a rank of this host receives from another host's; null if they share a host. */
-  nicsBetween(communicator: RankPositionsQuery, rank: number, peer: number): NicPair | null;
+  nicsBetween(communicator: CommunicatorName, rank: number, peer: number): NicPair | null;
   close(): void;
 }
 
