@@ -46,7 +46,8 @@ export function culprit(place: Place, operation: number): Culprit {
     );
   }
   if (place.inside) return as('late', 'inside', one, many);
-  return as((member.cpuShare ?? 0) >= COMPUTES ? 'late' : 'stuck-outside', 'outside', one, many);
+  const isRunning = (member.cpuShare ?? 0) >= COMPUTES || member.heldUp > 0;
+  return as(isRunning ? 'late' : 'stuck-outside', 'outside', one, many);
 }
 
 function complaint({ operation, inside, collective }: Place): readonly [one: string, many: string] {

@@ -8,7 +8,7 @@ import type { CommTable, JobTable, Member, Place } from './table.ts';
 /** Ranks from which the shortest cycle is looked for. */
 const CYCLE_STARTS = 16;
 
-export type WaitNode =
+type WaitNode =
   | { readonly kind: 'rank'; readonly member: Member }
   | { readonly kind: 'group'; readonly comm: CommTable; readonly operation: number }
   | { readonly kind: 'missing'; readonly comm: CommTable };

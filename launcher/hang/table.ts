@@ -63,7 +63,9 @@ export function jobTable(first: Reading, second: Reading): JobTable {
       for (const position of ranks) {
         const member = members.get(position.jobRank);
         if (member === undefined) continue;
-        const waits = position.inside && isSame(before.get(`${id}:${epoch}:${position.rank}`), position);
+        // A host that was silent at the first reading cannot withdraw what its ranks say now.
+        const isStill = earlier === undefined || isSame(before.get(`${id}:${epoch}:${position.rank}`), position);
+        const waits = position.inside && isStill;
         const place: Place = { ...position, comm, member, waits };
         comm.places.push(place);
         comm.byRank.set(position.rank, place);

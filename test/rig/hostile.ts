@@ -143,7 +143,7 @@ export const hostileEvents: readonly JobEvent[] = [
 ];
 
 /** Fields whose words are ours, whatever a host says: the messages are checked against lists. */
-const ours = new Set(['type', 'phase', 'cause', 'signal']);
+const ours = new Set(['type', 'phase', 'cause', 'signal', 'kind', 'confidence', 'where']);
 
 /** Texts in `value` that no stranger has had a hand in, with the way to them: an event that is missing an attack. */
 export function harmlessTexts(value: unknown, way = ''): string[] {

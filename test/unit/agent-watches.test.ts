@@ -122,6 +122,24 @@ describe('ranks without progress', () => {
     hangs.stop();
   });
 
+  test('an answer with more positions than there is room for leaves out idle ones, and stays within a MiB', () => {
+    const hashes = Array.from({ length: 35 }, () => 65_535);
+    const call = { collective: 'reduceScatter', count: 2 ** 50, type: 'float8e4m3', operator: 'sum', root: null };
+    const calls = { count: 2 ** 50, hashes, last: 'x'.repeat(100), call };
+    const busy = { ...usual, operation: 2 ** 50, bytes: 2 ** 50, lastProgressNs: ago(5000), calls };
+    const { hangs, pages } = reporter({});
+    const slots = Array.from({ length: 40 }, () => busy);
+    const idle = slots.map((slot) => ({ ...slot, completed: slot.operation }));
+    pages.splice(0, 1);
+    for (let jobRank = 0; jobRank < 30; jobRank++) pages.push({ pid: 1, jobRank, slots: jobRank < 10 ? idle : slots });
+    const answer = hangs.rankPositions({ reading: 1, inspect: [] });
+    expect(answer.omitted).toBe(200);
+    const ranks = answer.communicators.flatMap((one) => one.ranks);
+    expect(ranks.filter(({ inside }) => inside)).toHaveLength(800);
+    expect(JSON.stringify({ type: 'rankPositions', where: answer }).length).toBeLessThan(1024 * 1024);
+    hangs.stop();
+  });
+
   test('hangs are not reported where nobody wants them, and positions are still told', () => {
     const { hangs, reports } = reporter({}, 0);
     vi.advanceTimersByTime(10_000);

@@ -130,6 +130,24 @@ describe('the process of a blamed rank', () => {
     );
   });
 
+  it('a rank that the CPU limit of its cgroup holds up is late', () => {
+    const [first, second] = readings({ ...late(ended(16)), processes: { 3: { throttled: 5 } } });
+    const processes = second.answers.get('h1')?.processes ?? [];
+    const answers = new Map(second.answers);
+    const h1 = second.answers.get('h1');
+    if (h1 !== undefined) answers.set('h1', { ...h1, processes: processes.map((one) => ({ ...one, throttled: 7 })) });
+    const [hang] = judgeHangs(first, { ...second, answers });
+    expect(hang?.late[0]).toMatch(/, held up by the CPU limit of its cgroup$/);
+    expect(hang?.verdict).toMatchObject({ kind: 'late' });
+    expect(hang?.verdict.evidence).toContainEqual({
+      kind: 'throttled',
+      host: 'h1',
+      subject: 'rank 3',
+      value: 2,
+      unit: 'periods',
+    });
+  });
+
   it('a stopped rank that nobody waits for is not blamed', () => {
     const lone = { id: bb, ranks: [9], all: ended(3) };
     const job: PlantedJob = {
@@ -320,6 +338,13 @@ describe('ranks that no answer has', () => {
   it('a silent host is named', () => {
     const hang = one({ comms: [{ id: aa, ranks: four }], silent: ['h1'] });
     expect(hang).toMatchObject({ late: ['h1 does not say where its ranks are'], verdict: { kind: 'host-silent' } });
+  });
+
+  it('a host that answers the second query only has ranks that wait', () => {
+    const [first, second] = readings(late(ended(16)));
+    const answers = new Map([...first.answers].filter(([host]) => host === 'h1'));
+    const [hang] = judgeHangs({ ...first, answers }, second);
+    expect(hang).toMatchObject({ waiting: '0-2', verdict: { kind: 'stuck-outside', blamed: [{ ranks: '3' }] } });
   });
 
   it('an answer without room for all positions does not make its ranks leavers', () => {

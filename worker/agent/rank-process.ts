@@ -84,7 +84,7 @@ const CALLS: Readonly<Partial<Record<string, Readonly<Record<number, string>>>>>
   },
 };
 
-export interface ProcessFacts {
+interface ProcessFacts {
   readonly state: ProcessState;
   readonly cpuMs: number;
   readonly throttled: number | null;
