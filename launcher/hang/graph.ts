@@ -1,6 +1,7 @@
 /**
  * The wait-for graph of a job. Its nodes are ranks of the job, groups ("all that have not begun operation 7 of this communicator", so that many
- * who wait for many need few edges), and one node per communicator for its ranks that no answer has.
+ * who wait for many need few edges), one node per communicator for its ranks that no answer has, and one per operation for waits of which nobody
+ * knows for whom, though all have begun it.
  */
 import { missingFrom } from './table.ts';
 import type { CommTable, JobTable, Member, Place } from './table.ts';
@@ -10,7 +11,7 @@ const CYCLE_STARTS = 16;
 
 type WaitNode =
   | { readonly kind: 'rank'; readonly member: Member }
-  | { readonly kind: 'group'; readonly comm: CommTable; readonly operation: number }
+  | { readonly kind: 'group' | 'inside'; readonly comm: CommTable; readonly operation: number }
   | { readonly kind: 'missing'; readonly comm: CommTable };
 
 interface Edge {
@@ -39,25 +40,24 @@ class Builder {
   #connect({ jobRank, places }: Member): void {
     const from = this.edges[this.nodeOf.get(jobRank) ?? -1];
     for (const place of places) {
-      const to = place.waits ? this.#target(place) : null;
-      if (to !== null) from?.push({ to, place });
+      if (place.waits) from?.push({ to: this.#target(place), place });
     }
   }
 
-  /** Null if nobody knows whom it waits for. */
-  #target({ comm, operation, collective, waitsFor }: Place): number | null {
-    if (waitsFor === null) return collective === 'sendRecv' ? null : this.#group(comm, operation);
+  #target({ comm, operation, collective, waitsFor }: Place): number {
+    if (waitsFor === null)
+      return collective === 'sendRecv' ? this.#inside(comm, operation) : this.#group(comm, operation);
     const peer = comm.byRank.get(waitsFor.rank);
-    return peer === undefined ? this.#missing(comm) : (this.nodeOf.get(peer.jobRank) ?? null);
+    return this.nodeOf.get(peer?.jobRank ?? -1) ?? this.#missing(comm);
   }
 
-  /** Null if all have begun it. */
-  #group(comm: CommTable, operation: number): number | null {
+  /** Those that have not begun it, or cannot go on inside. */
+  #group(comm: CommTable, operation: number): number {
     const name = `${comm.id}:${comm.epoch}:${operation}`;
     const known = this.#others.get(name);
     if (known !== undefined) return known;
-    const late = comm.places.filter((place) => place.operation < operation);
-    if (late.length === 0 && missingFrom(comm) === 0) return null;
+    const late = comm.places.filter((place) => place.operation < operation || (place.inside && place.member.isFrozen));
+    if (late.length === 0 && missingFrom(comm) === 0) return this.#inside(comm, operation);
     const group = this.#add({ kind: 'group', comm, operation });
     this.#others.set(name, group);
     for (const { jobRank } of late) {
@@ -66,6 +66,13 @@ class Builder {
     }
     if (missingFrom(comm) > 0) this.edges[group]?.push({ to: this.#missing(comm), place: null });
     return group;
+  }
+
+  #inside(comm: CommTable, operation: number): number {
+    const name = `inside:${comm.id}:${comm.epoch}:${operation}`;
+    const node = this.#others.get(name) ?? this.#add({ kind: 'inside', comm, operation });
+    this.#others.set(name, node);
+    return node;
   }
 
   #missing(comm: CommTable): number {

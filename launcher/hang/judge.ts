@@ -82,6 +82,10 @@ class Judge {
     const [node] = nodes;
     if (member === undefined) {
       if (node?.kind === 'missing') this.#missing(node.comm, end);
+      if (node?.kind !== 'inside') return null;
+      const latest = Math.max(...node.comm.places.map(({ waits, operation }) => (waits ? operation : 0)));
+      if (latest <= node.operation) return node.comm;
+      if (!this.#findings.has(node.comm)) this.#findings.set(node.comm, this.#late(node.comm, latest));
       return null;
     }
     if (members.length > 1) return this.#cycle(end);
@@ -101,7 +105,7 @@ class Judge {
   #late(comm: CommTable, operation: number): Finding {
     const behind = comm.places.filter(
       (place) =>
-        (place.operation < operation && !this.#hasEdges(place)) ||
+        (place.operation < operation && !this.#waitsElsewhere(place)) ||
         (place.member.isFrozen && (place.inside || place.operation < operation)) ||
         (place.operation === operation && place.inside && !place.waits),
     );
@@ -209,9 +213,13 @@ class Judge {
     };
   }
 
-  #hasEdges({ member }: Place): boolean {
-    const node = this.#graph.nodeOf.get(member.jobRank);
-    return node !== undefined && (this.#graph.edges[node] ?? []).length > 0;
+  /** It waits, and not only inside of an operation of the same communicator that all have begun. */
+  #waitsElsewhere({ comm, member }: Place): boolean {
+    const edges = this.#graph.edges[this.#graph.nodeOf.get(member.jobRank) ?? -1] ?? [];
+    return edges.some(({ to }) => {
+      const node = this.#graph.nodes[to];
+      return node?.kind !== 'inside' || node.comm !== comm;
+    });
   }
 
   #nodes(places: readonly Place[]): number[] {
