@@ -44,7 +44,8 @@ export interface JobTable {
   readonly omitted: number;
 }
 
-const FROZEN: ReadonlySet<string> = new Set(['stopped', 'zombie', 'gone', 'uninterruptible']);
+/** Not `gone`: a rank in a pid namespace of its own has another pid for its agent, and the guardian reports ranks that end. */
+const FROZEN: ReadonlySet<string> = new Set(['stopped', 'zombie', 'uninterruptible']);
 
 export function jobTable(first: Reading, second: Reading): JobTable {
   const before = firstPlaces(first);

@@ -123,6 +123,14 @@ describe('the process of a blamed rank', () => {
     });
   });
 
+  it('a process that the agent does not find is not blamed for that', () => {
+    const job: PlantedJob = {
+      comms: [{ id: aa, ranks: four, changes: { 1: ended(16) } }],
+      processes: { 2: { state: 'gone' } },
+    };
+    expect(short(job)).toEqual(['stuck-outside', '1', 'likely']);
+  });
+
   it('uninterruptible sleep is named with the call and the file', () => {
     const processes = { 2: { state: 'uninterruptible', sleep: { call: 'read', file: '/nfs/x' } } } as const;
     expect(one({ comms: [{ id: aa, ranks: four, changes: { 2: ended(16) } }], processes }).late[0]).toMatch(
