@@ -396,4 +396,18 @@ describe('1,024 ranks', () => {
       '512',
     ]);
   });
+
+  it('the judge takes less than two seconds of CPU for a deadlock over 1,024 communicators, and names ten ranks', () => {
+    const comms = count(1024).map((index) => {
+      const next = (index + 1) % 1024;
+      return { id: index.toString(16).padStart(16, '0'), ranks: [index, next], changes: { [next]: ended(16) } };
+    });
+    const [first, second] = readings({ comms, ranksPerHost: 8 });
+    const before = process.cpuUsage();
+    const [hang] = judgeHangs(first, second);
+    const { user, system } = process.cpuUsage(before);
+    expect((user + system) / 1e6).toBeLessThan(2);
+    expect(hang?.verdict).toMatchObject({ kind: 'deadlock', consequences: 1023 });
+    expect(hang?.late[0]).toMatch(/; and 1014 more in the same way$/);
+  });
 });
