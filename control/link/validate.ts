@@ -7,6 +7,7 @@ import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../message
 import type { ReachQuestion } from '../messages/reach.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 import type { Invitation } from './secret.ts';
+import { MAX_INSPECTED, PROCESS_STATES } from '../messages/hang.ts';
 import type { RankPositionsQuery } from '../messages/hang.ts';
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
@@ -131,28 +132,69 @@ const gpu = v.object({ index: count, address: v.nullable(v.pipe(v.string(), v.ma
 
 const nicName = v.pipe(v.string(), v.maxLength(64));
 
-const where = v.object({
+const jobRank = v.pipe(v.number(), v.integer(), v.minValue(-1));
+const word = v.pipe(v.string(), v.maxLength(40));
+
+const callHistory = v.object({
+  count,
+  hashes: v.pipe(v.array(v.pipe(count, v.maxValue(0xffff))), v.maxLength(64)),
+  last: v.pipe(v.string(), v.maxLength(400)),
+  call: v.nullable(
+    v.object({
+      collective: word,
+      count: v.pipe(v.number(), v.minValue(0)),
+      type: v.nullable(word),
+      operator: v.nullable(word),
+      root: v.nullable(count),
+    }),
+  ),
+});
+
+const communicatorPositions = v.object({
   communicator: communicatorName,
   epoch: count,
   size: count,
   ranks: v.array(
     v.object({
-      jobRank: v.pipe(v.number(), v.integer(), v.minValue(-1)),
-      pid: count,
-      gpu: v.nullable(gpu),
+      jobRank,
       rank: count,
       operation: count,
       inside: v.boolean(),
-      collective: v.pipe(v.string(), v.maxLength(40)),
+      collective: word,
       bytes: count,
       waitedMs: count,
-      stopped: v.boolean(),
+      hangs: v.boolean(),
+      progressUs: count,
       waitsFor: v.nullable(v.object({ rank: count, nics: v.nullable(v.object({ own: nicName, peer: nicName })) })),
+      calls: v.nullable(callHistory),
     }),
   ),
 });
 
-const positionsQuestion = v.object({ communicator: communicatorName, epoch: count });
+const where = v.object({
+  reading: count,
+  atMs: count,
+  communicators: v.array(communicatorPositions),
+  processes: v.array(
+    v.object({
+      jobRank,
+      pid: count,
+      gpu: v.nullable(gpu),
+      state: v.picklist(PROCESS_STATES),
+      cpuMs: count,
+      throttled: v.nullable(count),
+      sleep: v.nullable(
+        v.object({
+          call: v.pipe(v.string(), v.maxLength(100)),
+          file: v.nullable(v.pipe(v.string(), v.maxLength(300))),
+        }),
+      ),
+    }),
+  ),
+  omitted: count,
+});
+
+const positionsQuestion = v.object({ reading: count, inspect: v.pipe(v.array(jobRank), v.maxLength(MAX_INSPECTED)) });
 
 const reachQuestion = v.variant('type', [
   v.object({ type: v.literal('listen') }),
@@ -217,7 +259,7 @@ const report = v.variant('type', [
     time: count,
   }),
   v.object({ type: v.picklist(['notice', 'start-notice']), message: sentence }),
-  v.object({ type: v.literal('stalled'), where }),
+  v.object({ type: v.literal('stalled') }),
   v.object({ type: v.literal('rankPositions'), where }),
   v.object({ type: v.literal('asked-to-end'), signal: v.picklist(['SIGTERM', 'SIGINT']) }),
   v.object({

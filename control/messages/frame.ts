@@ -44,7 +44,7 @@ export const FrameKind = {
   suspend: 0x34, // launcher → agent: flags 1 suspends leases, 0 resumes them; agent → launcher: the guardian has carried out everything up to a 1
   staging: 0x35, // in both directions, before an agent runs: copies ncclrun to the host (launcher/remote/staging/protocol.ts)
   invitation: 0x36, // launcher → agents that a resource manager starts: addresses to connect to and the job's key; payload JSON Invitation
-  rankPositions: 0x37, // launcher → agent: where are your ranks in a communicator? payload JSON RankPositionsQuery; an AgentReport answers
+  rankPositions: 0x37, // launcher → agent: where are your ranks in their communicators? payload JSON RankPositionsQuery; an AgentReport answers
   childAgent: 0x38, // in both directions: frames of child agents; subject = number of the child agent; flags: ChildMessage (child-agent.ts)
   reach: 0x39, // launcher → agent: by which addresses do hosts reach each other? payload JSON ReachQuestion (reach.ts); an AgentReport answers
   aggregate: 0x3a, // launcher → agent: start aggregators; payload JSON AggregateOrder (aggregator.ts); an AgentReport answers

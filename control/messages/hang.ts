@@ -8,13 +8,39 @@ export interface NicPair {
   readonly peer: string;
 }
 
+/** Arguments of a collective, as far as all ranks must agree on them. */
+export interface CallArguments {
+  readonly collective: string;
+  /** Number of elements. */
+  readonly count: number;
+  readonly type: string | null;
+  readonly operator: string | null;
+  readonly root: number | null;
+}
+
+/** What a rank has called so far in one communicator; sends and receives do not count. */
+export interface CallHistory {
+  /** How many collectives have begun. */
+  readonly count: number;
+  /** Rolling hashes, 16 bits of them, up to and including the collectives number `count`, `count` - 1, …, as far as they are remembered. */
+  readonly hashes: readonly number[];
+  /** The last one, for people. */
+  readonly last: string;
+  /** The last one; null if none has begun. */
+  readonly call: CallArguments | null;
+}
+
+/** A communicator, as telemetry pages name it. */
+export interface CommunicatorName {
+  /** 16 hexadecimal digits. */
+  readonly communicator: string;
+  readonly epoch: number;
+}
+
 /** Position of one rank in one communicator, from its telemetry page. */
 export interface RankPosition {
   /** Rank in the job. */
   readonly jobRank: number;
-  readonly pid: number;
-  /** The GPU that it computes on; null: none, or an instance without a number. */
-  readonly gpu: HostGpu | null;
   /** Rank in the communicator. */
   readonly rank: number;
   /** Number of the operation that it began last, from 1; 0 if none. */
@@ -26,24 +52,69 @@ export interface RankPosition {
   readonly bytes: number;
   /** Milliseconds without progress inside the operation; 0 if none is running. */
   readonly waitedMs: number;
-  /** True if its process is stopped (SIGSTOP, a debugger). */
-  readonly stopped: boolean;
+  /** True if that is at least --hang-after. */
+  readonly hangs: boolean;
+  /** When it made progress last: microseconds by its host's clock. Compared between two readings. */
+  readonly progressUs: number;
   /** The rank of the communicator that it waits for; null if it waits for none, or nobody knows. `nics`: null inside a host. */
   readonly waitsFor: { readonly rank: number; readonly nics: NicPair | null } | null;
+  /** Null if the page was being written. */
+  readonly calls: CallHistory | null;
 }
 
 /** Positions of one host's ranks in one communicator. */
-export interface HostRankPositions {
-  /** 16 hexadecimal digits. */
-  readonly communicator: string;
-  readonly epoch: number;
+export interface CommunicatorPositions extends CommunicatorName {
   /** Number of ranks of the communicator. */
   readonly size: number;
   readonly ranks: readonly RankPosition[];
 }
 
+export const PROCESS_STATES = [
+  'running',
+  'sleeping',
+  'uninterruptible',
+  'stopped',
+  'zombie',
+  'gone',
+  'unknown',
+] as const;
+export type ProcessState = (typeof PROCESS_STATES)[number];
+
+/** What the kernel says about the process of a rank. */
+export interface RankProcess {
+  /** Rank in the job. */
+  readonly jobRank: number;
+  readonly pid: number;
+  /** The GPU that it computes on; null: none, or an instance without a number. */
+  readonly gpu: HostGpu | null;
+  readonly state: ProcessState;
+  /** CPU time of all its threads. */
+  readonly cpuMs: number;
+  /** How often its cgroup's limit of CPU time has held it up; null if nobody knows. */
+  readonly throttled: number | null;
+  /** What it sleeps in: `read`, and the file where the call has one. Null unless the query asks for it, or nobody knows. */
+  readonly sleep: { readonly call: string; readonly file: string | null } | null;
+}
+
+/** Positions of one host's ranks in all their communicators. */
+export interface HostRankPositions {
+  /** Of the query that this answers. */
+  readonly reading: number;
+  /** When it was read: milliseconds by the host's clock. */
+  readonly atMs: number;
+  readonly communicators: readonly CommunicatorPositions[];
+  readonly processes: readonly RankProcess[];
+  /** Number of positions that the answer has no room for. */
+  readonly omitted: number;
+}
+
+/** Number of ranks whose processes one query inspects. */
+export const MAX_INSPECTED = 16;
+
 /** Payload of FrameKind.rankPositions. */
 export interface RankPositionsQuery {
-  readonly communicator: string;
-  readonly epoch: number;
+  /** Number of the reading. */
+  readonly reading: number;
+  /** Ranks of the job of which the answer must say what their processes sleep in. */
+  readonly inspect: readonly number[];
 }

@@ -153,8 +153,8 @@ export type AgentReport =
   | { readonly type: 'start-notice'; readonly message: string }
   /** The resource manager that started the agent wants the job to end. */
   | { readonly type: 'asked-to-end'; readonly signal: 'SIGTERM' | 'SIGINT' }
-  /** Ranks hang in an operation; `where` has the positions of all ranks of this host in the communicator. */
-  | { readonly type: 'stalled'; readonly where: HostRankPositions }
+  /** Ranks hang in an operation: the launcher asks all agents where their ranks are. */
+  | { readonly type: 'stalled' }
   /** A rank has called MPI_Abort; `time` in milliseconds since 1970. */
   | { readonly type: 'mpi-abort'; readonly rank: number; readonly exitCode: number; readonly time: number }
   /** The answer to FrameKind.rankPositions. */

@@ -1,7 +1,9 @@
 /** Finds ranks of one communicator whose calls differ, from the rolling hashes of collectives that two ranks both remember. */
 import type { Calls } from '../messages/calls.ts';
 
-export interface Mismatch<Some extends Calls> {
+type Hashes = Pick<Calls, 'count' | 'hashes'>;
+
+export interface Mismatch<Some extends Hashes> {
   /** Number of the first collective that is known to differ, from 1. */
   readonly at: number;
   readonly one: Some;
@@ -9,7 +11,7 @@ export interface Mismatch<Some extends Calls> {
 }
 
 /** Compares all ranks with the one that has called fewest collectives. */
-export function findMismatch<Some extends Calls>(all: readonly Some[]): Mismatch<Some> | null {
+export function findMismatch<Some extends Hashes>(all: readonly Some[]): Mismatch<Some> | null {
   const [one, ...others] = all.toSorted((a, b) => a.count - b.count);
   for (const other of one === undefined ? [] : others) {
     if (one !== undefined && differ(one, other, one.count)) {
@@ -58,11 +60,11 @@ export class CallComparison<Some extends Calls> {
   }
 }
 
-function differ(one: Calls, other: Calls, number: number): boolean {
+function differ(one: Hashes, other: Hashes, number: number): boolean {
   const [here, there] = [hashOf(one, number), hashOf(other, number)];
   return here !== undefined && there !== undefined && here !== there;
 }
 
-function hashOf({ count, hashes }: Calls, number: number): number | undefined {
+export function hashOf({ count, hashes }: Hashes, number: number): number | undefined {
   return hashes[count - number];
 }

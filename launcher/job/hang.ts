@@ -1,17 +1,18 @@
-/** Finds the ranks that others wait for, when ranks hang in an operation: the agents report each rank's position. */
+/** Asks all agents twice for the positions of their ranks when ranks hang in an operation, and reports whose fault it is. */
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import type { HostRankPositions, RankPosition } from '../../control/messages/hang.ts';
+import { MAX_INSPECTED } from '../../control/messages/hang.ts';
+import type { HostRankPositions } from '../../control/messages/hang.ts';
 import { RecentMap } from '../../control/rendezvous/memory.ts';
+import { blamedRanks, judgeHangs } from '../hang/judge.ts';
+import type { Reading } from '../hang/table.ts';
 import type { Hang } from '../model/hang.ts';
-import { rankName } from '../text/rank-name.ts';
-import { ranges } from '../text/ranges.ts';
 
 /** An agent that has not answered by then is not waited for. */
 const ANSWER_MS = 1000;
-/** At a time. */
-const MAX_INQUIRIES = 64;
+/** Between the two readings: a rank that moves meanwhile waits for nobody. */
+const BETWEEN_MS = 250;
 /** Communicators of which a hang was reported. */
 const REMEMBERED = 1024;
 
@@ -19,118 +20,97 @@ interface HangJudgeOptions {
   /** Hosts that have ranks and may answer. */
   hosts(): readonly string[];
   send(host: string, frame: Frame): void;
-  hostOf(rank: number): string;
   found(hang: Hang): void;
 }
 
 interface Inquiry {
+  /** Number of the query. */
+  readonly number: number;
   readonly answers: Map<string, HostRankPositions>;
   readonly asked: readonly string[];
-  readonly timeout: NodeJS.Timeout;
+  /** Of the first query, where this is the second. */
+  readonly first: Reading | null;
 }
+
+type State =
+  | { readonly name: 'quiet' }
+  | { readonly name: 'asking'; readonly inquiry: Inquiry; readonly timeout: NodeJS.Timeout }
+  | { readonly name: 'between'; readonly first: Reading; readonly timeout: NodeJS.Timeout };
 
 export class HangJudge {
   readonly #options: HangJudgeOptions;
-  /** By communicator. */
-  readonly #inquiries = new Map<string, Inquiry>();
+  #state: State = { name: 'quiet' };
+  #queries = 0;
+  /** Ranks have stalled since the second query was sent, so that its answers may lack them. */
+  #again = false;
   readonly #reported = new RecentMap<number>(REMEMBERED);
 
   constructor(options: HangJudgeOptions) {
     this.#options = options;
   }
 
-  /** A host's ranks hang in an operation of that communicator. */
-  stalled(host: string, where: HostRankPositions): void {
-    const name = nameOf(where);
-    const known = this.#inquiries.get(name);
-    if (known !== undefined) return this.answered(host, where);
-    if (this.#inquiries.size >= MAX_INQUIRIES) return undefined; // a job that hangs in so many is reported often enough
-    const asked = this.#options.hosts();
-    const timeout = setTimeout(() => this.#judge(name), ANSWER_MS);
-    this.#inquiries.set(name, { answers: new Map([[host, where]]), asked, timeout: timeout });
-    const payload = encodeJson({ communicator: where.communicator, epoch: where.epoch });
-    for (const other of asked) {
-      if (other !== host) this.#options.send(other, makeFrame(FrameKind.rankPositions, { payload }));
-    }
-    return this.#judgeIfAll(name);
+  /** Ranks of a host hang in an operation. */
+  stalled(): void {
+    if (this.#state.name === 'quiet') this.#ask(null, []);
+    else if (this.#state.name === 'asking' && this.#state.inquiry.first !== null) this.#again = true;
   }
 
   answered(host: string, where: HostRankPositions): void {
-    this.#inquiries.get(nameOf(where))?.answers.set(host, where);
-    this.#judgeIfAll(nameOf(where));
+    if (this.#state.name !== 'asking') return;
+    const { number, answers, asked } = this.#state.inquiry;
+    if (where.reading !== number || !asked.includes(host)) return;
+    answers.set(host, where);
+    if (asked.every((one) => answers.has(one))) this.#read(this.#state.inquiry);
   }
 
   close(): void {
-    for (const { timeout } of this.#inquiries.values()) clearTimeout(timeout);
-    this.#inquiries.clear();
+    if (this.#state.name !== 'quiet') clearTimeout(this.#state.timeout);
+    this.#state = { name: 'quiet' };
   }
 
-  #judgeIfAll(name: string): void {
-    const inquiry = this.#inquiries.get(name);
-    if (inquiry?.asked.every((host) => inquiry.answers.has(host)) === true) this.#judge(name);
+  #ask(first: Reading | null, inspect: readonly number[]): void {
+    const number = ++this.#queries;
+    const asked = this.#options.hosts();
+    const inquiry: Inquiry = { number, answers: new Map(), asked, first };
+    const timeout = setTimeout(() => this.#read(inquiry), ANSWER_MS);
+    this.#state = { name: 'asking', inquiry, timeout };
+    const frame = makeFrame(FrameKind.rankPositions, { payload: encodeJson({ reading: number, inspect }) });
+    for (const host of asked) this.#options.send(host, frame);
   }
 
-  #judge(name: string): void {
-    const inquiry = this.#inquiries.get(name);
-    if (inquiry === undefined) return;
-    clearTimeout(inquiry.timeout);
-    this.#inquiries.delete(name);
-    const hang = describeHang(inquiry.answers, inquiry.asked, (rank) => this.#options.hostOf(rank));
-    if (hang === null || (this.#reported.get(name) ?? 0) >= hang.operation) return;
-    this.#reported.set(name, hang.operation);
-    this.#options.found(hang);
+  /** All have answered, or time is up. */
+  #read({ answers, asked, first }: Inquiry): void {
+    this.close();
+    const reading = { answers, asked };
+    if (first !== null) return this.#judge(first, reading);
+    const inspect = blamedRanks(reading).slice(0, MAX_INSPECTED);
+    const timeout = setTimeout(() => this.#ask(reading, inspect), BETWEEN_MS);
+    this.#state = { name: 'between', first: reading, timeout };
+  }
+
+  #judge(first: Reading, second: Reading): void {
+    const isOpen = this.#again || movedIntoHang(first, second);
+    this.#again = false;
+    for (const hang of judgeHangs(first, second)) {
+      const name = `${hang.communicator}:${hang.verdict.communicator.epoch}`;
+      if ((this.#reported.get(name) ?? 0) >= hang.operation) continue;
+      this.#reported.set(name, hang.operation);
+      this.#options.found(hang);
+    }
+    if (isOpen && this.#state.name === 'quiet') this.#ask(null, []);
   }
 }
 
-/** Null where nobody is inside an operation any more. */
-function describeHang(
-  answers: ReadonlyMap<string, HostRankPositions>,
-  asked: readonly string[],
-  hostOf: (rank: number) => string,
-): Hang | null {
-  const all = [...answers.values()];
-  const ranks = all.flatMap((answer) => answer.ranks).toSorted((one, other) => one.jobRank - other.jobRank);
-  const inside = ranks.filter((rank) => rank.inside);
-  const [first] = inside.toSorted((one, other) => other.operation - one.operation || other.waitedMs - one.waitedMs);
-  const [communicator] = all;
-  if (first === undefined || communicator === undefined) return null;
-  const { operation, collective, bytes } = first;
-  const late = ranks.flatMap((rank) => lateness(rank, operation, hostOf(rank.jobRank)));
-  const silent = asked.filter((host) => !answers.has(host)).map((host) => `${host} does not say where its ranks are`);
-  const missing = Math.max(0, Math.max(...all.map(({ size }) => size)) - ranks.length);
-  const left = missing > 0 && silent.length === 0 ? [`${missing} of its ranks have left it`] : [];
-  return {
-    communicator: communicator.communicator,
-    operation,
-    call: collective === 'barrier' ? 'a barrier' : `${collective} of ${bytes} bytes`,
-    late: [...late, ...silent, ...left],
-    waits: inside.flatMap((rank) => waitOf(rank, ranks, hostOf)),
-    waiting: ranges(inside.filter((rank) => rank.operation === operation).map(({ jobRank }) => jobRank)),
-    seconds: Math.round(Math.max(...inside.map(({ waitedMs }) => waitedMs)) / 100) / 10,
-  };
-}
-
-function waitOf(
-  { jobRank, waitsFor }: RankPosition,
-  all: readonly RankPosition[],
-  hostOf: (rank: number) => string,
-): string[] {
-  const peer = all.find(({ rank }) => rank === waitsFor?.rank);
-  if (waitsFor === null || peer === undefined) return [];
-  const nics = waitsFor.nics === null ? '' : ` (${waitsFor.nics.own} to ${waitsFor.nics.peer})`;
-  return [`rank ${jobRank} on ${hostOf(jobRank)} waits for rank ${peer.jobRank} on ${hostOf(peer.jobRank)}${nics}`];
-}
-
-/** Stopped, or at an earlier operation: nothing where the rank is where the others are. */
-function lateness(rank: RankPosition, operation: number, host: string): string[] {
-  const name = rankName({ rank: rank.jobRank, host, pid: rank.pid, gpu: rank.gpu });
-  if (rank.stopped) return [`${name} is stopped (SIGSTOP, or a debugger)`];
-  if (rank.operation >= operation) return [];
-  if (rank.inside) return [`${name} is still in operation ${rank.operation} (${rank.collective})`];
-  if (rank.operation === 0) return [`${name} has begun no operation`];
-  return [`${name} has begun none since operation ${rank.operation} (${rank.collective}), which it has ended`];
-}
-
-function nameOf({ communicator, epoch }: HostRankPositions): string {
-  return `${communicator}:${epoch}`;
+/** A rank hangs now in an operation that it had not begun at the first reading: its agent reports it once only. */
+function movedIntoHang(first: Reading, second: Reading): boolean {
+  for (const [host, { communicators }] of second.answers) {
+    const before = first.answers.get(host)?.communicators ?? [];
+    for (const { communicator, epoch, ranks } of communicators) {
+      const earlier = before.find((one) => one.communicator === communicator && one.epoch === epoch);
+      for (const { hangs, rank, operation } of ranks) {
+        if (hangs && earlier?.ranks.find((one) => one.rank === rank)?.operation !== operation) return true;
+      }
+    }
+  }
+  return false;
 }

@@ -41,8 +41,8 @@ export interface HostHandler {
   notice(host: Host, message: string): void;
   /** Of ranks that are about to start. */
   startNotice(host: Host, message: string): void;
-  /** Ranks hang there, or where its ranks are while others do. */
-  hang(host: Host, report: Extract<AgentReport, { where: unknown }>): void;
+  /** Ranks hang there, or it says where its ranks are. */
+  hang(host: Host, report: Extract<AgentReport, { type: 'stalled' | 'rankPositions' }>): void;
   /** The resource manager wants the job to end. */
   askedToEnd(host: Host, signal: 'SIGTERM' | 'SIGINT'): void;
   /** What it has measured decides a communicator's variants, or they are to be measured. */

@@ -116,7 +116,8 @@ export class Job {
       askedToEnd: (_host, signal) => {
         if (['connecting', 'spawning', 'running'].includes(this.#state.name)) this.terminate(signal); // all hosts say so
       },
-      hang: (host, { type, where }) => this.#parts.hangs[type === 'stalled' ? 'stalled' : 'answered'](host.name, where),
+      hang: (host, report) =>
+        report.type === 'stalled' ? this.#parts.hangs.stalled() : this.#parts.hangs.answered(host.name, report.where),
       tuning: (host, use) => this.emit({ ...use, type: 'tuning', host: host.name }),
       step: (host, step) => this.emit({ type: 'host-step', host: host.name, step }),
       remoteShell: (host, message) => this.emit({ type: 'host-remote-shell', host: host.name, message }),

@@ -5,6 +5,7 @@ import { FrameKind, type Frame } from '../../control/messages/frame.ts';
 import type { RecorderQuery } from '../../control/messages/recorder.ts';
 import type { HostClock, RecordedGroup, RecordedRank, Recorder } from '../model/recorder.ts';
 import { ranges } from '../text/ranges.ts';
+import type { Verdict } from '../model/hang.ts';
 import type { UntimedEvent } from './job-parts.ts';
 
 /** An agent that has not answered by then is not waited for. */
@@ -69,7 +70,7 @@ export class RecorderReader {
   }
 
   event(event: UntimedEvent): void {
-    if (event.type === 'hang') this.failed([]);
+    if (event.type === 'hang') this.failed(blamedBy(event.verdict));
     if (event.type === 'shrink' || (event.type === 'failure' && event.primary))
       this.failed('rank' in event.failure ? [event.failure.rank] : []);
   }
@@ -186,4 +187,9 @@ function groupsOf(ranks: readonly RecordedRank[]): RecordedGroup[] {
     ...group,
     members: ranges([...members].toSorted((one, other) => one - other)),
   }));
+}
+
+/** The first rank of each that a verdict names: one that stands for many is a witness for them. */
+function blamedBy({ blamed }: Verdict): number[] {
+  return blamed.flatMap(({ ranks }) => /^[0-9]+/u.exec(ranks)?.map(Number) ?? []);
 }

@@ -31,7 +31,6 @@ export function wireJob(
   const hangs: HangJudge = new HangJudge({
     hosts: () => job.hosts.filter(({ state }) => state.name === 'running').map(({ name }) => name),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
-    hostOf: (rank) => job.hostOf(rank),
     found(hang) {
       job.emit({ type: 'hang', ...hang });
       if (parts.request.onHang === 'abort' || parts.request.onHang === 'restart')

@@ -4,6 +4,7 @@
  */
 import type { JobEvent } from '../model/event.ts';
 import type { Failure, Phase } from '../model/failure.ts';
+import type { Verdict } from '../model/hang.ts';
 
 interface Kinds {
   text: string;
@@ -17,6 +18,7 @@ interface Kinds {
   signal: NodeJS.Signals;
   'signal or null': NodeJS.Signals | null;
   failure: Failure;
+  verdict: Verdict;
 }
 export type FieldKind = keyof Kinds;
 
@@ -87,7 +89,7 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
     fields: { what: 'text', missing: 'texts', seconds: 'number' },
   },
   hang: {
-    when: 'ranks make no progress in an operation (`--hang-after`); `late`: who keeps them waiting; `waits`: who waits for whom, and by which NICs; `waiting`: ranks of the job',
+    when: 'ranks make no progress in an operation (`--hang-after`); `late`: who keeps them waiting; `waits`: who waits for whom, and by which NICs; `waiting`: ranks of the job; `verdict`: [all of it](failures.md#verdicts-about-hangs)',
     fields: {
       communicator: 'text',
       operation: 'number',
@@ -96,6 +98,7 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
       waits: 'texts',
       waiting: 'text',
       seconds: 'number',
+      verdict: 'verdict',
     },
   },
   signal: {

@@ -98,8 +98,7 @@ export function failureText(failure: Failure): FailureText {
       return {
         sentence: `${hangText(failure)}; the job was ended`,
         details: xidLines(failure.xids ?? [], null),
-        remedy:
-          xidRemedy(failure.xids ?? []) ?? 'see what that rank does; raise --hang-after if operations may take so long',
+        remedy: xidRemedy(failure.xids ?? []) ?? failure.verdict.remedy,
       };
     case 'interrupt':
       return { sentence: `ended by ${signalWithMeaning(failure.signal)}`, details: [], remedy: null };

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
+import { parseResult } from '../rig/result.ts';
 import { Steering } from '../rig/steering.ts';
 
 describeIf(clusterUnavailable(), 'a hang across hosts', () => {
@@ -20,13 +21,38 @@ describeIf(clusterUnavailable(), 'a hang across hosts', () => {
     await Promise.all(ranks.map((rank) => rank.init()));
     const waiting = ranks.filter(({ rank }) => rank !== 2).map((rank) => rank.allReduce(1));
     const line = await command.line('stderr', /without progress/);
-    expect(line).toContain('has begun no operation: ranks 0-1,3 wait in operation 1 (allReduce of 4 bytes)');
+    expect(line).toMatch(
+      /has begun no operation(?:, asleep in \w+)?: ranks 0-1,3 wait in operation 1 \(allReduce of 4 bytes\)/,
+    );
     expect(line).toContain('ncclrun: rank 2 on h2 (pid ');
     expect(await ranks[2]?.allReduce(1)).toEqual([4]);
     await Promise.all(waiting);
     await Promise.all(ranks.map((rank) => rank.tell({ do: 'close' })));
     for (const rank of ranks) void rank.exit(0);
     expect((await command.outcome).status).toBe(0);
+  });
+
+  it('a process that is stopped on one host is blamed for the communicators of all', async () => {
+    await using steering = await Steering.open();
+    const options = ['--json', '--on-hang', 'abort', '--hang-after', '0.5', '-H', 'h1:2,h2:1,h3:1'];
+    await using command = Command.start([...options, ...steering.options, steering.program], { cluster });
+    const ranks = await steering.ranks(4);
+    await Promise.all(ranks.map((rank) => rank.init()));
+    await Promise.all(ranks.map((rank) => rank.tell({ do: 'split' })));
+    const stopped = ranks[2];
+    if (stopped === undefined) throw new Error('there are four');
+    process.kill(stopped.machinePid, 'SIGSTOP');
+    const others = ranks.filter((rank) => rank !== stopped);
+    const waiting = others.map((rank, index) =>
+      index === 0 ? rank.allReduce(1) : rank.tell({ do: 'allReduceInSplit', values: [1] }),
+    );
+    await Promise.allSettled(waiting);
+    const { status, stdout } = await command.outcome;
+    expect(status).toBe(124);
+    const stoppedRank = { ranks: '2', host: 'h2', pid: stopped.pid, where: 'stopped' };
+    expect(parseResult(stdout).failures).toMatchObject([
+      { type: 'hang', verdict: { kind: 'stopped', confidence: 'certain', blamed: [stoppedRank] } },
+    ]);
   });
 
   it('the hang report names who waits for whom, and the NICs, where the network carries nothing', async () => {
@@ -44,7 +70,7 @@ describeIf(clusterUnavailable(), 'a hang across hosts', () => {
     const sums = ranks.map((rank) => rank.allReduce(1));
     const line = await command.line('stderr', /without progress/);
     expect(line).toContain('ncclrun: no rank is behind, and none makes progress: ranks 0-1 wait in operation 2');
-    expect(line).toContain(': rank 0 on h1 waits for rank 1 on h2 (eth0 to eth0)');
+    expect(line).toMatch(/ s: .*rank 0 on h1 waits for rank 1 on h2 \(eth0 to eth0\)/);
     for (const rule of rules) await cluster.host('h1').exec('iptables', '-D', ...rule);
     expect(await Promise.all(sums)).toEqual([[2], [2]]);
     await Promise.all(ranks.map((rank) => rank.tell({ do: 'close' })));

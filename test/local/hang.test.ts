@@ -26,8 +26,9 @@ it('the hang report names the missing rank, and the job continues when it arrive
     /: ranks 0,2 wait in operation 2 \(allReduce of 8 bytes\) of communicator [0-9a-f]{16}, without progress for [\d.]+ s$/,
   );
   expect(line).toContain(
-    `rank 1 on localhost (pid ${second.pid}) has begun none since operation 1 (allReduce), which it has ended: ranks`,
+    `rank 1 on localhost (pid ${second.pid}) has begun none since operation 1 (allReduce), which it has ended`,
   );
+  expect(line).toMatch(/which it has ended(?:, asleep in \w+)?: ranks/);
   expect(await second.allReduce(1, 2)).toEqual([3, 6]);
   await Promise.all(waiting);
   await Promise.all(all.map((rank) => rank.tell({ do: 'close' })));
@@ -60,8 +61,75 @@ it('--on-hang abort ends the job with 124', async () => {
   expect(stderr.match(/without progress/gu)).toHaveLength(1);
   expect(parseResult(stdout)).toMatchObject({
     reason: 'hang',
-    failures: [{ type: 'hang', operation: 2, waiting: '0,2' }],
+    failures: [
+      {
+        type: 'hang',
+        operation: 2,
+        waiting: '0,2',
+        verdict: {
+          kind: 'stuck-outside',
+          confidence: 'likely',
+          blamed: [{ ranks: '1', host: 'localhost', where: 'outside', last: { number: 1, collective: 'allReduce' } }],
+          operation: { number: 2, collective: 'allReduce', count: 2, type: 'float32', operator: 'sum' },
+          classes: [
+            { ranks: '0,2', where: 'inside' },
+            { ranks: '1', where: 'outside' },
+          ],
+        },
+      },
+    ],
   });
+});
+
+it('the hang report names the cycle of a deadlock across two communicators', async () => {
+  await using steering = await Steering.open();
+  const options = ['--json', '--on-hang', 'abort', ...after];
+  await using command = Command.start([...options, '-n', '2', ...steering.options, steering.program]);
+  const ranks = await steering.ranks(2);
+  await Promise.all(ranks.map((rank) => rank.init()));
+  await Promise.all(ranks.map((rank) => rank.tell({ do: 'split' })));
+  const waiting = ranks.map((rank) =>
+    rank.rank === 0 ? rank.allReduce(1) : rank.tell({ do: 'allReduceInSplit', values: [1] }),
+  );
+  await Promise.allSettled(waiting);
+  const { status, stdout, stderr } = await command.outcome;
+  expect(status).toBe(124);
+  const cycle = (rank: number) =>
+    `rank ${rank} on localhost (pid ${ranks[rank]?.pid}) waits in operation 1 (allReduce) of`;
+  expect(stderr).toContain(`ncclrun: the ranks wait for each other: ${cycle(0)} communicator`);
+  expect(stderr).toContain(`; ${cycle(1)} communicator`);
+  expect(parseResult(stdout).failures).toMatchObject([
+    {
+      type: 'hang',
+      verdict: {
+        kind: 'deadlock',
+        confidence: 'likely',
+        chain: [
+          { from: 0, to: 1 },
+          { from: 1, to: 0 },
+        ],
+      },
+    },
+  ]);
+});
+
+it('the hang report blames the rank that makes one call too many', async () => {
+  await using steering = await Steering.open();
+  await using command = Command.start([...after, '-n', '4', ...steering.options, steering.program]);
+  const ranks = await steering.ranks(4);
+  await Promise.all(ranks.map((rank) => rank.init()));
+  await Promise.all(ranks.map((rank) => rank.allReduce(1)));
+  const extra = ranks[2]?.allReduce(1);
+  const line = await command.line('stderr', /without progress/);
+  expect(line).toContain(
+    `rank 2 on localhost (pid ${ranks[2]?.pid}) has begun operation 2 (allReduce), which none of the 3 other ranks has`,
+  );
+  expect(line).toMatch(/ \(suspected\)$/);
+  const others = ranks.filter(({ rank }) => rank !== 2);
+  expect(await Promise.all([extra, ...others.map((rank) => rank.allReduce(1))])).toEqual([[4], [4], [4], [4]]);
+  await Promise.all(ranks.map((rank) => rank.tell({ do: 'close' })));
+  for (const rank of ranks) void rank.exit(0);
+  expect((await command.outcome).status).toBe(0);
 });
 
 it('--on-hang ignore suppresses the hang report', async () => {

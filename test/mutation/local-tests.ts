@@ -14,6 +14,7 @@ const byPath: Readonly<Record<string, readonly string[]>> = {
   'launcher/cli/topology-of-host': ['topo'],
   'launcher/job/': ['exit-status', 'signals', 'restart', 'blame'],
   'launcher/job/gpu-memory': ['gpu-memory'],
+  'launcher/hang/': ['hang'],
   'launcher/job/hang': ['hang'],
   'launcher/job/stdin': ['stdin'],
   'launcher/job/output': ['output', 'output-live'],

@@ -21,6 +21,7 @@ const checks: Readonly<Record<FieldKind, (value: unknown) => boolean>> = {
   signal: isSignal,
   'signal or null': (value) => value === null || isSignal(value),
   failure: (value) => typeof value === 'object' && value !== null && 'type' in value && isText(value.type),
+  verdict: (value) => typeof value === 'object' && value !== null && 'kind' in value && isText(value.kind),
 };
 
 /** Types of the events in the file, in order. Throws an Error that shows the first line which is not as documented. */

@@ -1,6 +1,7 @@
 /** Texts with which a stranger attacks a terminal, and every event and failure that can carry them. */
 import type { Failure } from '../../launcher/model/failure.ts';
 import type { JobEvent } from '../../launcher/model/event.ts';
+import type { Hang, Verdict } from '../../launcher/model/hang.ts';
 
 /** A title, a colour, a line of ours that is not, 8-bit CSI, the deletion, a reversed direction, other line ends. */
 export const HOSTILE =
@@ -12,7 +13,26 @@ const ofRank = { host: HOSTILE, rank: 2 };
 const xid = { host: HOSTILE, code: 79, gpu: 3, address: HOSTILE, ranks: [2], pid: 4711, message: HOSTILE };
 const xids = [{ ...xid, secondsBefore: 1 }];
 const stderrTail = [HOSTILE, HOSTILE];
-const hang = {
+const evidence = [{ kind: 'sleeps-in', host: HOSTILE, subject: HOSTILE, value: HOSTILE, unit: null }];
+const verdict: Verdict = {
+  schemaVersion: 1,
+  kind: 'late',
+  confidence: 'suspected',
+  seconds: 3,
+  communicator: { id: HOSTILE, epoch: 0, size: 4 },
+  operation: { number: 7, collective: HOSTILE, bytes: 4, count: 1, type: HOSTILE, operator: HOSTILE, root: null },
+  blamed: [
+    { ranks: HOSTILE, host: HOSTILE, gpu, pid: 3, where: 'outside', last: null, waitsFor: null, because: evidence },
+  ],
+  waiting: { ranks: HOSTILE, count: 3, longestSeconds: 3 },
+  chain: [{ from: 0, to: 1, communicator: HOSTILE }],
+  classes: [{ ranks: HOSTILE, count: 3, where: 'inside', communicator: HOSTILE, operation: null }],
+  evidence,
+  consequences: 1,
+  remedy: HOSTILE,
+  message: HOSTILE,
+};
+export const hostileHang: Hang = {
   communicator: HOSTILE,
   operation: 7,
   call: HOSTILE,
@@ -20,6 +40,7 @@ const hang = {
   waits: [HOSTILE],
   waiting: HOSTILE,
   seconds: 3,
+  verdict,
 };
 
 /** One of each: the compiler asks for one of a new type. */
@@ -68,7 +89,7 @@ const failures: { readonly [Type in Failure['type']]: Extract<Failure, { readonl
     missing: [HOSTILE, HOSTILE],
     stderr: { rank: 2, tail: [HOSTILE] },
   },
-  hang: { type: 'hang', ...hang, xids },
+  hang: { type: 'hang', ...hostileHang, xids },
   interrupt: { type: 'interrupt', signal: 'SIGINT' },
   output: { type: 'output', message: HOSTILE },
   system: { type: 'system', message: HOSTILE, remedy: HOSTILE },
@@ -101,7 +122,7 @@ const events: { readonly [Type in JobEvent['type']]: Extract<JobEvent, { type: T
   'rank-started': { time, type: 'rank-started', ...ofRank, pid: 4711 },
   'rank-exited': { time, type: 'rank-exited', ...ofRank, exitCode: null, signal: 'SIGKILL' },
   waiting: { time, type: 'waiting', what: HOSTILE, missing: [HOSTILE, HOSTILE], seconds: 10 },
-  hang: { time, type: 'hang', ...hang },
+  hang: { time, type: 'hang', ...hostileHang },
   xid: { time, type: 'xid', at: 1, ...xid },
   communicator: { time, type: 'communicator', ranks: 4, hosts: 2 },
   tuning: { time, type: 'tuning', host: HOSTILE, ranks: 4, file: HOSTILE, key: HOSTILE, measured: false },
@@ -122,7 +143,7 @@ export const hostileEvents: readonly JobEvent[] = [
 ];
 
 /** Fields whose words are ours, whatever a host says: the messages are checked against lists. */
-const ours = new Set(['type', 'phase', 'cause', 'signal']);
+const ours = new Set(['type', 'phase', 'cause', 'signal', 'kind', 'confidence', 'where']);
 
 /** Texts in `value` that no stranger has had a hand in, with the way to them: an event that is missing an attack. */
 export function harmlessTexts(value: unknown, way = ''): string[] {

@@ -2,7 +2,8 @@
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentHello } from '../../control/messages/link.ts';
-import { parseOrder, parseStart } from '../../control/link/validate.ts';
+import type { RankPositionsQuery } from '../../control/messages/hang.ts';
+import { parseOrder, parseRankPositionsQuery, parseStart } from '../../control/link/validate.ts';
 import { jobRequest } from '../../launcher/cli/job-request.ts';
 import { type JobOptionName, runCommandLine } from '../../launcher/cli/options.ts';
 import { readCommandLine } from '../../launcher/cli/read-command-line.ts';
@@ -17,6 +18,8 @@ interface RunOptions {
   readonly hello?: (host: string) => Partial<AgentHello> | null;
   /** The rank has started. */
   readonly started?: (agent: ScriptedHost, rank: number) => void;
+  /** The launcher asks where the ranks are. */
+  readonly whereIs?: (agent: ScriptedHost, query: RankPositionsQuery) => void;
 }
 
 interface ScriptedRun {
@@ -31,7 +34,7 @@ interface ScriptedRun {
 }
 
 /** Every rank exits with 0 as soon as it has started, unless `started` does something else. Agents end when they are asked to. */
-export function scriptedRun(words: string, { hello = () => ({}), started }: RunOptions = {}): ScriptedRun {
+export function scriptedRun(words: string, { hello = () => ({}), started, whereIs }: RunOptions = {}): ScriptedRun {
   const {
     settings,
     words: program,
@@ -79,6 +82,8 @@ export function scriptedRun(words: string, { hello = () => ({}), started }: RunO
             setImmediate(() => agent.hello(facts ?? {}));
           }
           if (frame.kind === FrameKind.start) setImmediate(() => begin(agent, frame));
+          if (frame.kind === FrameKind.rankPositions)
+            setImmediate(() => whereIs?.(agent, parseRankPositionsQuery(frame.payload)));
           if (frame.kind === FrameKind.end) setImmediate(() => agent.ended());
         },
         close: async () => void (agent.closed = true),

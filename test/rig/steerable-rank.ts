@@ -10,6 +10,7 @@ import { messageOf } from '../../control/message-of.ts';
 
 const socket = connect(process.env['STEERING'] ?? '');
 let communicator: Communicator | null = null;
+let splitOff: Communicator | null = null;
 
 function comm(): Communicator {
   if (communicator === null) throw new Error('init comes first');
@@ -81,8 +82,11 @@ async function obey(order: Order): Promise<unknown> {
     case 'barrier':
       return comm().barrier();
     case 'split':
-      await comm().split(0);
+      splitOff = await comm().split(0);
       return null;
+    case 'allReduceInSplit':
+      if (splitOff === null) throw new Error('split comes first');
+      return [...(await splitOff.allReduce(Float32Array.from(order.values)))];
     case 'abort':
       return comm().abort('the test says so');
     case 'close':

@@ -32,6 +32,8 @@ export type Order =
   | { readonly do: 'barrier' }
   /** Makes another communicator of all ranks. */
   | { readonly do: 'split' }
+  /** In the communicator that `split` made. */
+  | { readonly do: 'allReduceInSplit'; readonly values: readonly number[] }
   | { readonly do: 'abort' }
   | { readonly do: 'close' };
 

@@ -1,7 +1,8 @@
 /** Engines as their agent knows them, with the telemetry page that a process would have written. */
 import type { Key } from '../../control/messages/key.ts';
 import type { Engine } from '../../worker/agent/engine.ts';
-import { SLOT, TELEMETRY_BYTES, WAITS_FOR_NOBODY } from '../../worker/agent/telemetry.ts';
+import { SLOT } from '../../worker/agent/slot-layout.ts';
+import { TELEMETRY_BYTES, WAITS_FOR_NOBODY } from '../../worker/agent/telemetry.ts';
 
 const FIRST_SLOT = 512;
 const [IDLE, WAITING] = [1, 4];

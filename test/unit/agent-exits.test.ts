@@ -4,7 +4,8 @@ import { readCalls } from '../../worker/agent/calls.ts';
 import type { Engine } from '../../worker/agent/engine.ts';
 import { ProcessExits } from '../../worker/agent/process-exits.ts';
 import { isInOperation, isStalled } from '../../worker/agent/stall.ts';
-import { SLOT, TELEMETRY_BYTES } from '../../worker/agent/telemetry.ts';
+import { SLOT } from '../../worker/agent/slot-layout.ts';
+import { TELEMETRY_BYTES } from '../../worker/agent/telemetry.ts';
 import { newKey } from '../rig/rendezvous.ts';
 
 function engine(jobRank: number, telemetry: Uint8Array[] = []): Engine {

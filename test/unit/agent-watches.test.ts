@@ -40,15 +40,17 @@ describe('ranks without progress', () => {
     startedNs: 0,
     lastProgressNs: 0,
     waitingFor: 3,
+    calls: null,
   };
   function reporter(slot: Partial<TelemetrySlot>, hangAfterMs = 1000) {
     const reports: HostRankPositions[] = [];
+    const readings = { reading: 4, inspect: [] };
     const pages: TelemetryPage[] = [{ pid: process.pid, jobRank: 5, slots: [{ ...usual, ...slot }] }];
-    const hangs = new HangReporter({
+    const hangs: HangReporter = new HangReporter({
       hangAfterMs,
       telemetry: () => pages,
       gpuOf: (rank) => ({ index: rank, address: null }),
-      stalled: (where) => reports.push(where),
+      stalled: () => void reports.push(hangs.rankPositions(readings)),
       nicsBetween: (_, rank, peer) => ({ own: `nic of ${rank}`, peer: `nic of ${peer}` }),
     });
     return { hangs, reports, pages };
@@ -62,26 +64,31 @@ describe('ranks without progress', () => {
     vi.advanceTimersByTime(1);
     expect(reports).toMatchObject([
       {
-        communicator: 'aa',
-        epoch: 2,
-        size: 4,
-        ranks: [
+        reading: 4,
+        omitted: 0,
+        communicators: [
           {
-            jobRank: 5,
-            pid: process.pid,
-            gpu: { index: 5, address: null },
-            rank: 1,
-            operation: 8,
-            inside: true,
-            collective: 'allReduce',
-            bytes: 64,
-            stopped: false,
-            waitsFor: { rank: 3, nics: { own: 'nic of 1', peer: 'nic of 3' } },
+            communicator: 'aa',
+            epoch: 2,
+            size: 4,
+            ranks: [
+              {
+                jobRank: 5,
+                rank: 1,
+                operation: 8,
+                inside: true,
+                hangs: true,
+                collective: 'allReduce',
+                bytes: 64,
+                waitsFor: { rank: 3, nics: { own: 'nic of 1', peer: 'nic of 3' } },
+              },
+            ],
           },
         ],
+        processes: [{ jobRank: 5, pid: process.pid, gpu: { index: 5, address: null }, state: 'running', sleep: null }],
       },
     ]);
-    const waited = reports[0]?.ranks[0]?.waitedMs ?? 0;
+    const waited = reports[0]?.communicators[0]?.ranks[0]?.waitedMs ?? 0;
     expect(Math.abs(waited - 5000)).toBeLessThan(1000);
     vi.advanceTimersByTime(1000);
     expect(reports).toHaveLength(1);
@@ -91,7 +98,9 @@ describe('ranks without progress', () => {
       slots: [{ ...usual, operation: 9, collective: null, waitingFor: null, lastProgressNs: ago(5000) }],
     };
     vi.advanceTimersByTime(125);
-    expect(reports[1]?.ranks).toMatchObject([{ operation: 9, collective: 'an operation', waitsFor: null }]);
+    expect(reports[1]?.communicators[0]?.ranks).toMatchObject([
+      { operation: 9, collective: 'an operation', waitsFor: null },
+    ]);
     hangs.stop();
     pages[0] = { pid: 1, jobRank: 5, slots: [{ ...usual, operation: 10 }] };
     vi.advanceTimersByTime(1000);
@@ -113,20 +122,34 @@ describe('ranks without progress', () => {
     hangs.stop();
   });
 
+  test('an answer with more positions than there is room for leaves out idle ones, and stays within a MiB', () => {
+    const hashes = Array.from({ length: 35 }, () => 65_535);
+    const call = { collective: 'reduceScatter', count: 2 ** 50, type: 'float8e4m3', operator: 'sum', root: null };
+    const calls = { count: 2 ** 50, hashes, last: 'x'.repeat(100), call };
+    const busy = { ...usual, operation: 2 ** 50, bytes: 2 ** 50, lastProgressNs: ago(5000), calls };
+    const { hangs, pages } = reporter({});
+    const slots = Array.from({ length: 40 }, () => busy);
+    const idle = slots.map((slot) => ({ ...slot, completed: slot.operation }));
+    pages.splice(0, 1);
+    for (let jobRank = 0; jobRank < 30; jobRank++) pages.push({ pid: 1, jobRank, slots: jobRank < 10 ? idle : slots });
+    const answer = hangs.rankPositions({ reading: 1, inspect: [] });
+    expect(answer.omitted).toBe(200);
+    const ranks = answer.communicators.flatMap((one) => one.ranks);
+    expect(ranks.filter(({ inside }) => inside)).toHaveLength(800);
+    expect(JSON.stringify({ type: 'rankPositions', where: answer }).length).toBeLessThan(1024 * 1024);
+    hangs.stop();
+  });
+
   test('hangs are not reported where nobody wants them, and positions are still told', () => {
     const { hangs, reports } = reporter({}, 0);
     vi.advanceTimersByTime(10_000);
     expect(reports).toEqual([]);
-    expect(hangs.rankPositions({ communicator: 'aa', epoch: 2 }).ranks).toHaveLength(1);
-    expect(hangs.rankPositions({ communicator: 'aa', epoch: 1 })).toEqual({
-      communicator: 'aa',
-      epoch: 1,
-      size: 0,
-      ranks: [],
-    });
-    expect(hangs.rankPositions({ communicator: 'ab', epoch: 2 }).ranks).toEqual([]);
+    const readings = { reading: 1, inspect: [] };
+    expect(hangs.rankPositions(readings).communicators).toMatchObject([{ communicator: 'aa', epoch: 2, size: 4 }]);
     const { hangs: idle } = reporter({ completed: 8 }, 0);
-    expect(idle.rankPositions({ communicator: 'aa', epoch: 2 }).ranks).toMatchObject([{ inside: false, waitedMs: 0 }]);
+    expect(idle.rankPositions(readings).communicators[0]?.ranks).toMatchObject([
+      { inside: false, waitedMs: 0, hangs: false },
+    ]);
   });
 });
 

@@ -1,160 +1,137 @@
-/** Who is blamed for a hang, from what the agents say of their ranks. */
+/** When the launcher asks the agents where their ranks are, and when it reports a hang. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { HostRankPositions, RankPosition } from '../../control/messages/hang.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import type { HostRankPositions, RankPositionsQuery } from '../../control/messages/hang.ts';
+import { parseRankPositionsQuery } from '../../control/link/validate.ts';
 import { HangJudge } from '../../launcher/job/hang.ts';
 import type { Hang } from '../../launcher/model/hang.ts';
-import { hangText } from '../../launcher/report/hang-text.ts';
+import { ended, readings } from '../rig/positions.ts';
+import type { PlantedJob } from '../rig/positions.ts';
 
-const inside: RankPosition = {
-  jobRank: 0,
-  pid: 70,
-  gpu: null,
-  rank: 0,
-  operation: 17,
-  inside: true,
-  collective: 'allReduce',
-  bytes: 4096,
-  waitedMs: 31_260,
-  stopped: false,
-  waitsFor: null,
+/** Rank 3 is late; ranks 0 and 1 are on h0, 2 and 3 on h1. */
+const late: PlantedJob = { comms: [{ id: '00000000000000aa', ranks: [0, 1, 2, 3], changes: { 3: ended(16) } }] };
+const at = (operation: number): PlantedJob => {
+  const changes = { 3: ended(operation - 1) };
+  return { comms: [{ id: '00000000000000aa', ranks: [0, 1, 2, 3], all: { operation }, changes }] };
 };
 
-function rank(jobRank: number, change: Partial<RankPosition> = {}): RankPosition {
-  return { ...inside, jobRank, rank: jobRank, ...change };
-}
-
-function on(ranks: readonly RankPosition[], change: Partial<HostRankPositions> = {}): HostRankPositions {
-  return { communicator: '00000000000000aa', epoch: 0, size: 4, ranks, ...change };
-}
-
-/** Rank 0 alone, inside of that operation. */
-function at(operation: number): HostRankPositions {
-  return on([rank(0, { operation })], { size: 1 });
-}
-
-/** Ranks 0 and 1 are on a, 2 and 3 on b. */
-function judge(hosts: readonly string[] = ['a', 'b']): { judge: HangJudge; found: Hang[]; asked: string[] } {
-  const [found, asked]: [Hang[], string[]] = [[], []];
-  const options = {
+function judge(hosts: readonly string[] = ['h0', 'h1']) {
+  const found: Hang[] = [];
+  const asked: [host: string, query: RankPositionsQuery][] = [];
+  const one = new HangJudge({
     hosts: () => hosts,
-    send: (host: string) => void asked.push(host),
-    hostOf: (jobRank: number) => (jobRank < 2 ? 'a' : 'b'),
+    send: (host: string, { payload }: Frame) => void asked.push([host, parseRankPositionsQuery(payload)]),
     found: (hang: Hang) => void found.push(hang),
+  });
+  /** The host answers what it was asked last. */
+  const answer = (host: string, job: PlantedJob = late): void => {
+    const reading = asked.at(-1)?.[1].reading ?? 0;
+    const where = readings(job)[1].answers.get(host);
+    const nothing: HostRankPositions = { reading, atMs: 0, communicators: [], processes: [], omitted: 0 };
+    one.answered(host, { ...(where ?? nothing), reading });
   };
-  return { judge: new HangJudge(options), found, asked };
-}
-
-/** What is found when a stalls and b answers. */
-function verdict(a: readonly RankPosition[], b: readonly RankPosition[]): Hang | undefined {
-  const { judge: one, found } = judge();
-  one.stalled('a', on(a));
-  one.answered('b', on(b));
-  return found[0];
+  /** Both readings, with an answer of all hosts. */
+  const inquire = (job: PlantedJob): void => {
+    one.stalled();
+    for (const host of hosts) answer(host, job);
+    vi.advanceTimersByTime(250);
+    for (const host of hosts) answer(host, job);
+  };
+  return { judge: one, found, asked, answer, inquire };
 }
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 describe('a hang', () => {
-  it('the launcher asks the other hosts and waits for all', () => {
-    const { judge: one, found, asked } = judge(['a', 'b', 'c']);
-    one.stalled('a', on([rank(0), rank(1)]));
-    expect(asked).toEqual(['b', 'c']);
-    one.answered('b', on([rank(2), rank(3)]));
+  it('the launcher asks all hosts, and again 250 ms later', () => {
+    const { judge: one, found, asked, answer } = judge();
+    one.stalled();
+    expect(asked.map(([host]) => host)).toEqual(['h0', 'h1']);
+    answer('h0');
+    answer('h1');
+    vi.advanceTimersByTime(249);
+    expect(asked).toHaveLength(2);
+    vi.advanceTimersByTime(1);
+    expect(asked.slice(2).map(([host]) => host)).toEqual(['h0', 'h1']);
+    answer('h0');
     expect(found).toEqual([]);
-    one.answered('c', on([]));
+    answer('h1');
     expect(found).toHaveLength(1);
+    expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('a hang names the call, the waiting ranks and the time', () => {
-    expect(
-      verdict([rank(0), rank(1, { waitedMs: 30_000 })], [rank(2), rank(3, { inside: false, operation: 16 })]),
-    ).toEqual({
-      communicator: '00000000000000aa',
-      operation: 17,
-      call: 'allReduce of 4096 bytes',
-      late: ['rank 3 on b (pid 70) has begun none since operation 16 (allReduce), which it has ended'],
-      waits: [],
-      waiting: '0-2',
-      seconds: 31.3,
-    });
-    expect(verdict([rank(0, { collective: 'barrier' }), rank(1)], [rank(2), rank(3)])).toMatchObject({
-      call: 'a barrier',
-    });
-  });
-
-  it.each([
-    [{ stopped: true }, 'is stopped (SIGSTOP, or a debugger)'],
-    [{ operation: 16 }, 'is still in operation 16 (allReduce)'],
-    [{ operation: 0, inside: false }, 'has begun no operation'],
-  ])('the launcher blames a rank with %o: it %s', (change, reason) => {
-    const hang = verdict([rank(1), rank(0, change)], [rank(2), rank(3)]);
-    expect(hang?.late).toEqual([`rank 0 on a (pid 70) ${reason}`]);
-  });
-
-  it('the launcher blames nobody if all ranks are inside or have ended the operation', () => {
-    expect(verdict([rank(0), rank(1)], [rank(2), rank(3, { inside: false })])).toMatchObject({
-      late: [],
-      waiting: '0-2',
-    });
-  });
-
-  it('a hang names whom each rank waits for, and the NICs of both hosts', () => {
-    const nics = { own: 'eth0', peer: 'eth1' };
-    const hang = verdict(
-      [rank(0, { waitsFor: { rank: 2, nics } }), rank(1, { waitsFor: { rank: 0, nics: null } })],
-      [rank(2), rank(3)],
-    );
-    const waits = ['rank 0 on a waits for rank 2 on b (eth0 to eth1)', 'rank 1 on a waits for rank 0 on a'];
-    expect(hang).toMatchObject({ late: [], waits });
-    expect(hang === undefined ? '' : hangText(hang)).toMatch(
-      /^no rank is behind, and none makes progress: .*: rank 0 on a waits for rank 2 on b \(eth0 to eth1\); rank 1 on a waits for rank 0 on a$/,
-    );
-  });
-
-  it('the launcher counts ranks that have left the communicator', () => {
-    expect(verdict([rank(0), rank(1)], [rank(2)])?.late).toEqual(['1 of its ranks have left it']);
-  });
-
-  it('the launcher reports nothing if no rank is inside an operation any more', () => {
-    expect(verdict([rank(0, { inside: false })], [])).toBeUndefined();
-  });
-
-  it('the launcher reports the latest operation that a rank is inside of', () => {
-    const hang = verdict([rank(0, { operation: 18, bytes: 8 }), rank(1)], [rank(2), rank(3)]);
-    expect(hang).toMatchObject({ operation: 18, call: 'allReduce of 8 bytes', waiting: '0' });
+  it('the launcher asks what the ranks sleep in that the first reading blames', () => {
+    const { asked, inquire } = judge();
+    inquire(late);
+    expect(asked.map(([, { inspect }]) => inspect)).toEqual([[], [], [3], [3]]);
   });
 
   it('the launcher waits a second for a silent host, and names it', () => {
-    const { judge: one, found } = judge();
-    one.stalled('a', on([rank(0), rank(1)]));
+    const { judge: one, found, answer } = judge();
+    const rest: PlantedJob = { comms: [{ id: '00000000000000aa', ranks: [0, 1], size: 4 }] };
+    one.stalled();
+    answer('h0', rest);
+    vi.advanceTimersByTime(1000 + 250);
+    answer('h0', rest);
     vi.advanceTimersByTime(999);
     expect(found).toEqual([]);
     vi.advanceTimersByTime(1);
-    expect(found[0]?.late).toEqual(['b does not say where its ranks are']);
+    expect(found).toMatchObject([
+      { late: ['h1 does not say where its ranks are'], verdict: { kind: 'host-silent', confidence: 'likely' } },
+    ]);
+  });
+
+  it('the launcher does not count an answer to an earlier query', () => {
+    const { judge: one, asked, answer } = judge(['h0']);
+    one.stalled();
+    const where = readings(late)[0].answers.get('h0');
+    if (where !== undefined) one.answered('h0', { ...where, reading: 9 });
+    vi.advanceTimersByTime(250);
+    expect(asked).toHaveLength(1);
+    answer('h0');
+    vi.advanceTimersByTime(250);
+    expect(asked).toHaveLength(2);
   });
 
   it('the launcher reports each operation of a communicator once', () => {
-    const { judge: one, found } = judge(['a']);
-    for (const operation of [17, 17, 16, 18]) one.stalled('a', at(operation));
-    one.stalled('a', { ...at(17), epoch: 1 });
-    expect(found.map(({ operation }) => operation)).toEqual([17, 18, 17]);
+    const { found, inquire } = judge();
+    for (const operation of [17, 17, 16, 18]) inquire(at(operation));
+    expect(found.map(({ operation }) => operation)).toEqual([17, 18]);
+  });
+
+  it('the launcher asks once while many hosts report stalls', () => {
+    const { judge: one, asked } = judge();
+    one.stalled();
+    one.stalled();
+    expect(asked).toHaveLength(2);
+  });
+
+  it('the launcher asks again for ranks that stall after the second query', () => {
+    const { judge: one, asked, answer } = judge();
+    one.stalled();
+    for (const host of ['h0', 'h1']) answer(host);
+    vi.advanceTimersByTime(250);
+    one.stalled();
+    for (const host of ['h0', 'h1']) answer(host);
+    expect(asked).toHaveLength(6);
+  });
+
+  it('the launcher asks again for a rank that hangs in an operation which it had not begun at the first reading', () => {
+    const { judge: one, found, asked, answer } = judge(['h0']);
+    one.stalled();
+    answer('h0', at(16));
+    vi.advanceTimersByTime(250);
+    answer('h0', at(17));
+    expect({ found, queries: asked.length }).toEqual({ found: [], queries: 3 });
   });
 
   it('the launcher reports no hang after the job has ended', () => {
     const { judge: one, found } = judge();
-    one.stalled('a', on([rank(0)]));
+    one.stalled();
     one.close();
-    vi.advanceTimersByTime(2000);
+    vi.advanceTimersByTime(5000);
     expect(found).toEqual([]);
     expect(vi.getTimerCount()).toBe(0);
-  });
-
-  it('the launcher takes a second stalled host as an answer', () => {
-    const { judge: one, found, asked } = judge();
-    one.stalled('a', on([rank(0), rank(1)]));
-    one.stalled('b', on([rank(2), rank(3)]));
-    expect(asked).toEqual(['b']);
-    expect(found).toHaveLength(1);
   });
 });

@@ -4,6 +4,7 @@ import { encodeJson } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import { failureOf } from '../../launcher/job/system-failure.ts';
 import { turn } from '../rig/scripted-host.ts';
+import { readings } from '../rig/positions.ts';
 import { scriptedRun, startOf } from '../rig/scripted-run.ts';
 
 const exit = (status: number) => status << 8;
@@ -275,25 +276,15 @@ describe('--on-failure shrink', () => {
   });
 });
 
+/** The only rank hangs in a barrier; with `report` it ends once the launcher has asked for the second time. */
 const hanging = (onHang: string) =>
   scriptedRun(`-n 1 -H a:1 --on-hang ${onHang} --grace 0.01 prog`, {
-    started(agent, rank) {
-      const position = {
-        rank,
-        jobRank: rank,
-        pid: 1,
-        gpu: null,
-        operation: 3,
-        collective: 'barrier',
-        bytes: 0,
-        inside: true,
-        stopped: false,
-        waitedMs: 30_000,
-        waitsFor: null,
-      };
-      const where = { communicator: '0123456789abcdef', epoch: 0, size: 1, ranks: [position] };
-      agent.say(FrameKind.failure, 0, encodeJson({ type: 'stalled', where }));
-      if (onHang === 'report') agent.exited(rank, 0);
+    started: (agent) => agent.say(FrameKind.failure, 0, encodeJson({ type: 'stalled' })),
+    whereIs(agent, { reading }) {
+      const comm = { id: '0123456789abcdef', ranks: [0], all: { operation: 3, collective: 'barrier' } };
+      const where = { ...readings({ comms: [comm] })[0].answers.get('h0'), reading };
+      agent.say(FrameKind.failure, 0, encodeJson({ type: 'rankPositions', where }));
+      if (onHang === 'report' && reading === 2) agent.exited(0, 0);
     },
   });
 
@@ -304,6 +295,7 @@ describe('a hang', () => {
       const { result, ofType } = hanging(onHang);
       expect(await result).toMatchObject({ reason: onHang === 'abort' ? 'hang' : 'ok' });
       expect(ofType('hang')).toMatchObject([{ communicator: '0123456789abcdef', operation: 3, waiting: '0' }]);
+      expect(ofType('hang')[0]?.verdict.kind).toBe('unknown');
     },
   );
 });

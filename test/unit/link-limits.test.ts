@@ -88,18 +88,23 @@ const shortPort = { ...verbsPort, card: 'a', pciPath: null, firmware: '', gids: 
 const verbsWith = (changes: object) => ({ ...hello, verbs: { ports: [{ ...verbsPort, ...changes }], problem: null } });
 const waiting = {
   jobRank: -1,
-  pid: 1,
-  gpu: null,
   rank: 0,
   operation: 0,
   inside: true,
   collective: letters(40),
   bytes: 0,
   waitedMs: 0,
-  stopped: false,
+  hangs: true,
+  progressUs: 0,
+  calls: null,
   waitsFor: { rank: 0, nics: { own: letters(64), peer: letters(64) } },
 };
-const where = { communicator: '0123456789abcdef', epoch: 0, size: 0, ranks: [waiting] };
+const communicator = { communicator: '0123456789abcdef', epoch: 0, size: 0, ranks: [waiting] };
+const where = { reading: 0, atMs: 0, communicators: [communicator], processes: [], omitted: 0 };
+const whereOne = (changes: object) => ({
+  ...where,
+  communicators: [{ ...communicator, ranks: [{ ...waiting, ...changes }] }],
+});
 const xid = {
   type: 'xid',
   code: 0,
@@ -132,7 +137,7 @@ describe('messages', () => {
     [parseHello, { ...hello, verbs: { ports: many(256, shortPort), problem: null } }],
     [parseHello, verbsWith({ linkLayer: 'InfiniBand', gids: many(64, { ...gid, gid: 'fe80::1' }) })],
     [parseReport, xid],
-    [parseReport, { type: 'stalled', where }],
+    [parseReport, { type: 'rankPositions', where }],
     [parseReport, { type: 'notice', message: letters(10_000) }],
     [parseReport, { type: 'listening', port: 65_535 }],
     [parseReport, { type: 'reached', found: many(10, []) }],
@@ -201,21 +206,21 @@ describe('messages', () => {
     [parseReport, { type: 'gpu-memory', gpus: gpus({ user: letters(101) }) }, 'report: gpus.0.holders.0.user: '],
     [
       parseReport,
-      { type: 'stalled', where: { ...where, ranks: [{ ...waiting, jobRank: -2 }] } },
-      'report: where.ranks.0.jobRank: ',
+      { type: 'rankPositions', where: whereOne({ jobRank: -2 }) },
+      'report: where.communicators.0.ranks.0.jobRank: ',
     ],
     [
       parseReport,
-      { type: 'stalled', where: { ...where, ranks: [{ ...waiting, collective: letters(41) }] } },
-      'report: where.ranks.0.collective: ',
+      { type: 'rankPositions', where: whereOne({ collective: letters(41) }) },
+      'report: where.communicators.0.ranks.0.collective: ',
     ],
     [
       parseReport,
       {
-        type: 'stalled',
-        where: { ...where, ranks: [{ ...waiting, waitsFor: { rank: 0, nics: { own: letters(65), peer: '' } } }] },
+        type: 'rankPositions',
+        where: whereOne({ waitsFor: { rank: 0, nics: { own: letters(65), peer: '' } } }),
       },
-      'report: where.ranks.0.waitsFor.nics.own: ',
+      'report: where.communicators.0.ranks.0.waitsFor.nics.own: ',
     ],
     [parseReachQuestion, { type: 'probe', targets: many(11, target) }, 'reach: targets: '],
     [parseReachQuestion, { type: 'probe', targets: [{ ...target, port: 65_536 }] }, 'reach: targets.0.port: '],

@@ -110,7 +110,7 @@ describe('reading the memory', () => {
   test.each<[string, Partial<RecorderEntry>]>([
     ['a collective that there is not', { collective: 10 }],
     ['a type that there is not', { call: 12 }],
-    ['an algorithm that there is not', { algorithm: 7 }],
+    ['an algorithm that there is not', { algorithm: 200 }],
     ['a protocol that there is not', { protocol: 3 }],
     ['a communicator that there is not', { communicator: 9 }],
     ['a time above 2^63', { endedNs: 2 ** 63 }],

@@ -2,39 +2,24 @@
 import { describe, expect, test } from 'vitest';
 import type { JobEvent } from '../../launcher/model/event.ts';
 import type { Failure } from '../../launcher/model/failure.ts';
-import type { Hang } from '../../launcher/model/hang.ts';
 import { failureText } from '../../launcher/report/failure-text.ts';
 import { hangText } from '../../launcher/report/hang-text.ts';
 import { resultSummary } from '../../launcher/report/summary.ts';
 import { bindingText, verboseText, waitingText } from '../../launcher/report/verbose-text.ts';
+import { hostileHang } from '../rig/hostile.ts';
 import { plainReporter } from '../rig/plain-reporter.ts';
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `n${index}`);
 const timeout: Failure = { type: 'timeout', seconds: 1 };
 
 describe('a hang', () => {
-  const hang: Hang = {
-    communicator: 'c1',
-    operation: 7,
-    call: 'a barrier',
-    late: [],
-    waits: [],
-    waiting: '3',
-    seconds: 2,
-  };
-  const where = 'in operation 7 (a barrier) of communicator c1, without progress for 2 s';
-  const nobody = 'no rank is behind, and none makes progress:';
-
-  test.each<[Partial<Hang>, string]>([
-    [{}, `${nobody} rank 3 waits ${where}`],
-    [{ waiting: '1-2' }, `${nobody} ranks 1-2 wait ${where}`],
-    [{ waiting: '1,3' }, `${nobody} ranks 1,3 wait ${where}`],
-    [{ waits: ['a'] }, `${nobody} rank 3 waits ${where}: a`],
-    [{ waits: names(4) }, `${nobody} rank 3 waits ${where}: n0; n1; n2; n3`],
-    [{ waits: names(6) }, `${nobody} rank 3 waits ${where}: n0; n1; n2; n3; and 2 more`],
-    [{ late: ['x', 'y'], waits: ['a'] }, `x; y: rank 3 waits ${where}`],
-  ])('the hang %j is one sentence', (change, words) => {
-    expect(hangText({ ...hang, ...change })).toBe(words);
+  test.each([
+    ['certain', 'm'],
+    ['likely', 'm'],
+    ['suspected', 'm (suspected)'],
+  ] as const)('a hang whose verdict is %s is one sentence', (confidence, words) => {
+    const verdict = { ...hostileHang.verdict, message: 'm', confidence };
+    expect(hangText({ ...hostileHang, verdict })).toBe(words);
   });
 });
 

@@ -4,12 +4,11 @@ import {
   communicatorName,
   decodeTelemetry,
   findSlot,
-  HASHES,
   lostPeer,
-  SLOT,
   SLOTS,
   TELEMETRY_BYTES,
 } from '../../worker/agent/telemetry.ts';
+import { HASHES, SLOT } from '../../worker/agent/slot-layout.ts';
 import { isInOperation, isStalled } from '../../worker/agent/stall.ts';
 import { JOIN_ROUND } from '../../control/messages/rendezvous.ts';
 import { newKey } from '../rig/rendezvous.ts';
@@ -60,6 +59,7 @@ test('decodeTelemetry reads rank, operation and state of each slot', () => {
         collective: 'barrier',
         state: 'waiting',
         waitingFor: 3,
+        calls: { count: 0, hashes: [], last: 'no collective', call: null },
       },
     ],
   });

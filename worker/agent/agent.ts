@@ -369,7 +369,7 @@ export class Agent {
       hangAfterMs: this.#order.hangAfterMs,
       telemetry: () => this.#bootstrap?.telemetry() ?? [],
       gpuOf: (rank) => this.#gpus.of(rank),
-      stalled: (where) => this.#report({ type: 'stalled', where }),
+      stalled: () => this.#report({ type: 'stalled' }),
       nicsBetween: (communicator, rank, peer) => this.#bootstrap?.nicsBetween(communicator, rank, peer) ?? null,
     });
   }

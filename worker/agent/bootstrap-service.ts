@@ -5,7 +5,7 @@ import type { AgentOrder, Placement } from '../../control/messages/link.ts';
 import type { Exited } from '../../control/messages/payload.ts';
 import type { DeviceName } from '../../control/plan/types.ts';
 import type { Native } from '../engine/native.ts';
-import type { NicPair, RankPositionsQuery } from '../../control/messages/hang.ts';
+import type { CommunicatorName, NicPair } from '../../control/messages/hang.ts';
 import type { TelemetryPage } from './telemetry.ts';
 import type { OwnTables } from './tuning.ts';
 
@@ -25,7 +25,7 @@ export interface BootstrapService {
   /** The flight recorders of these and of processes that have ended, as memory that may still change. */
   recorders(): readonly Uint8Array[];
   /** Of the connection by which a rank of this host receives from another host's; null if they share a host. */
-  nicsBetween(communicator: RankPositionsQuery, rank: number, peer: number): NicPair | null;
+  nicsBetween(communicator: CommunicatorName, rank: number, peer: number): NicPair | null;
   close(): void;
 }
 

@@ -33,7 +33,7 @@ import { Engines } from './engines.ts';
 import { FLUSH_AFTER_MS, PendingGathers } from './pending-gathers.ts';
 import { ProcessExits } from './process-exits.ts';
 import { refusalFrame } from './refusal.ts';
-import type { NicPair, RankPositionsQuery } from '../../control/messages/hang.ts';
+import type { CommunicatorName, NicPair } from '../../control/messages/hang.ts';
 import type { TelemetryPage } from './telemetry.ts';
 import type { OwnTables } from './tuning.ts';
 
@@ -216,7 +216,7 @@ export class Bootstrap {
     return this.#engines.recorders();
   }
 
-  nicsBetween(communicator: RankPositionsQuery, rank: number, peer: number): NicPair | null {
+  nicsBetween(communicator: CommunicatorName, rank: number, peer: number): NicPair | null {
     return this.#communicators.nicsBetween(communicator, rank, peer);
   }
 

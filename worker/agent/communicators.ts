@@ -15,7 +15,7 @@ import { communicatorKeyName, describeKey, keyName } from '../../control/message
 import type { Key } from '../../control/messages/key.ts';
 import { encodeLeft } from '../../control/messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, isAlone, LeftHow } from '../../control/messages/rendezvous.ts';
-import type { NicPair, RankPositionsQuery } from '../../control/messages/hang.ts';
+import type { CommunicatorName, NicPair } from '../../control/messages/hang.ts';
 import { decodeSegmentOf, receivingNics } from '../../control/plan/decode.ts';
 import { describeRank } from '../../control/rendezvous/failure.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
@@ -154,7 +154,7 @@ export class Communicators {
   }
 
   /** The receiver decides the NICs of a pair; rings between the same hosts differ where these have several. */
-  nicsBetween({ communicator, epoch }: RankPositionsQuery, rank: number, peer: number): NicPair | null {
+  nicsBetween({ communicator, epoch }: CommunicatorName, rank: number, peer: number): NicPair | null {
     const live = [...this.#live.values()].find(
       ({ key }) => key.epoch === epoch && communicatorName(key) === communicator,
     );

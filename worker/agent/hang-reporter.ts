@@ -1,29 +1,39 @@
 /**
- * Reports ranks that make no progress inside an operation, once for each operation. The launcher then asks all agents for the positions of the
- * communicator's ranks. Both are read from the telemetry pages: no program has to do anything for it.
+ * Reports ranks that make no progress inside an operation, once for each operation. The launcher then asks all agents for the positions of all
+ * their ranks, twice. The telemetry pages have the positions: no program has to do anything for it.
  */
-import { readFileSync } from 'node:fs';
 import type { HostGpu } from '../../control/messages/gpu.ts';
-import type { HostRankPositions, NicPair, RankPosition, RankPositionsQuery } from '../../control/messages/hang.ts';
+import type {
+  CommunicatorName,
+  CommunicatorPositions,
+  HostRankPositions,
+  NicPair,
+  RankPosition,
+  RankPositionsQuery,
+  RankProcess,
+} from '../../control/messages/hang.ts';
+import { processFacts, sleepOf } from './rank-process.ts';
 import type { TelemetryPage, TelemetrySlot } from './telemetry.ts';
 
 const LOOKS = 8; // within the time that counts as long
 const MAX_INTERVAL_MS = 1000;
+/** Positions in one answer, which has at most a MiB. */
+const MAX_POSITIONS = 1000;
 
 interface HangReporterOptions {
   /** A rank hangs after this time without progress; 0: hangs are not reported. */
   readonly hangAfterMs: number;
   readonly telemetry: () => readonly TelemetryPage[];
   readonly gpuOf: (jobRank: number) => HostGpu | null;
-  readonly stalled: (where: HostRankPositions) => void;
+  readonly stalled: () => void;
   /** Of the connection by which a rank of this host receives from another; null inside a host. */
-  readonly nicsBetween: (communicator: RankPositionsQuery, rank: number, peer: number) => NicPair | null;
+  readonly nicsBetween: (communicator: CommunicatorName, rank: number, peer: number) => NicPair | null;
 }
 
 export class HangReporter {
   readonly #options: HangReporterOptions;
   readonly #timer: NodeJS.Timeout | null;
-  /** Communicator → the operation that was reported last. */
+  /** Rank of the job and communicator → the operation that was reported last. */
   readonly #reported = new Map<string, number>();
 
   constructor(options: HangReporterOptions) {
@@ -37,43 +47,74 @@ export class HangReporter {
     if (this.#timer !== null) clearInterval(this.#timer);
   }
 
-  /** Where this host's ranks of the communicator are; no ranks where it has none. */
-  rankPositions({ communicator, epoch }: RankPositionsQuery): HostRankPositions {
-    const found = this.#options
-      .telemetry()
-      .flatMap((page) => page.slots.map((slot) => ({ page, slot })))
-      .filter(({ slot }) => slot.communicator === communicator && slot.epoch === epoch);
-    const ranks = found.map(({ page, slot }) => this.#positionOf(page, slot));
-    return { communicator, epoch, size: found[0]?.slot.size ?? 0, ranks };
+  /** Where this host's ranks are in all their communicators. Positions inside operations come first where there is no room for all. */
+  rankPositions({ reading, inspect }: RankPositionsQuery): HostRankPositions {
+    const pages = this.#options.telemetry();
+    const found = pages.flatMap((page) => page.slots.map((slot) => ({ page, slot })));
+    const kept =
+      found.length <= MAX_POSITIONS
+        ? found
+        : found
+            .toSorted((one, other) => Number(isInside(other.slot)) - Number(isInside(one.slot)))
+            .slice(0, MAX_POSITIONS);
+    const communicators = new Map<string, CommunicatorPositions & { readonly ranks: RankPosition[] }>();
+    for (const { page, slot } of kept) {
+      const { communicator, epoch, size } = slot;
+      const name = `${communicator}:${epoch}`;
+      const known = communicators.get(name) ?? { communicator, epoch, size, ranks: [] };
+      communicators.set(name, known);
+      known.ranks.push(this.#positionOf(page, slot));
+    }
+    return {
+      reading,
+      atMs: Math.round(performance.now()),
+      communicators: [...communicators.values()],
+      processes: this.#processes(pages, new Set(inspect)),
+      omitted: found.length - kept.length,
+    };
   }
 
-  #positionOf({ pid, jobRank }: TelemetryPage, slot: TelemetrySlot): RankPosition {
+  #processes(pages: readonly TelemetryPage[], inspect: ReadonlySet<number>): RankProcess[] {
+    const seen = new Map<number, RankProcess>();
+    for (const { pid, jobRank, slots } of pages) {
+      if (seen.has(jobRank) || slots.length === 0) continue;
+      const sleep = inspect.has(jobRank) ? sleepOf(pid) : null;
+      seen.set(jobRank, { jobRank, pid, gpu: this.#options.gpuOf(jobRank), ...processFacts(pid), sleep });
+    }
+    return [...seen.values()];
+  }
+
+  #positionOf({ jobRank }: TelemetryPage, slot: TelemetrySlot): RankPosition {
     const { rank, operation, collective, bytes, waitingFor: peer } = slot;
+    const waited = waitedMs(slot);
     return {
       jobRank,
-      pid,
-      gpu: this.#options.gpuOf(jobRank),
       rank,
       operation,
       inside: isInside(slot),
       collective: collective ?? 'an operation',
       bytes,
-      waitedMs: Math.round(waitedMs(slot)),
-      stopped: isStopped(pid),
+      waitedMs: Math.round(waited),
+      hangs: isInside(slot) && waited >= this.#options.hangAfterMs,
+      progressUs: Math.round(slot.lastProgressNs / 1000),
       waitsFor: peer === null ? null : { rank: peer, nics: this.#options.nicsBetween(slot, rank, peer) },
+      calls: slot.calls,
     };
   }
 
   #look(): void {
     const { hangAfterMs, telemetry, stalled } = this.#options;
-    for (const { slots } of telemetry()) {
+    let isNew = false;
+    for (const { jobRank, slots } of telemetry()) {
       for (const slot of slots) {
-        const { communicator, epoch, operation } = slot;
-        if (waitedMs(slot) < hangAfterMs || this.#reported.get(communicator) === operation) continue;
-        this.#reported.set(communicator, operation);
-        stalled(this.rankPositions({ communicator, epoch }));
+        const { communicator, epoch, operation, rank } = slot;
+        const name = `${jobRank}:${rank}:${communicator}:${epoch}`;
+        if (waitedMs(slot) < hangAfterMs || this.#reported.get(name) === operation) continue;
+        this.#reported.set(name, operation);
+        isNew = true;
       }
     }
+    if (isNew) stalled();
   }
 }
 
@@ -86,13 +127,4 @@ function waitedMs(slot: TelemetrySlot): number {
   if (!isInside(slot)) return 0;
   const now = Number(process.hrtime.bigint()); // CLOCK_MONOTONIC, as the engine's clock
   return Math.max(0, now - Math.max(slot.lastProgressNs, slot.state === 'waiting' ? 0 : slot.startedNs)) / 1e6;
-}
-
-function isStopped(pid: number): boolean {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    return /^[Tt]$/.test(stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3));
-  } catch {
-    return false;
-  }
 }

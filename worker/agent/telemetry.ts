@@ -2,7 +2,10 @@
 import { COLLECTIVES } from '../../control/plan/layout.ts';
 import type { CollectiveName } from '../../control/plan/types.ts';
 import { readU64 } from '../../control/plan/u64.ts';
+import type { CallHistory } from '../../control/messages/hang.ts';
 import type { Key } from '../../control/messages/key.ts';
+import { callHistory } from './slot-calls.ts';
+import { SLOT } from './slot-layout.ts';
 
 export const TELEMETRY_BYTES = 8192;
 const TELEMETRY_MAGIC = 0x5054_434e;
@@ -10,22 +13,6 @@ const TELEMETRY_VERSION = 3;
 export const SLOTS = 40;
 const FIRST_SLOT = 512;
 const SLOT_BYTES = 192;
-/** Of one slot. */
-export const SLOT = {
-  rank: 8,
-  size: 12,
-  state: 68,
-  epoch: 76,
-  lostPeer: 80,
-  hashed: 88,
-  recentHashes: 96,
-  left: 168,
-  hashedBytes: 176,
-  hashedCollective: 184,
-  hashedCall: 188,
-} as const;
-/** Of `recentHashes`. */
-export const HASHES = 36;
 /** Of `waitingFor`. */
 export const WAITS_FOR_NOBODY = 0xffff_ffff;
 
@@ -52,6 +39,8 @@ export interface TelemetrySlot {
   readonly lastProgressNs: number;
   /** Rank that is waited for, or null. */
   readonly waitingFor: number | null;
+  /** Null if the engine was writing them. */
+  readonly calls: CallHistory | null;
 }
 
 export interface TelemetryPage {
@@ -130,6 +119,7 @@ function decodeSlot(view: DataView, at: number): TelemetrySlot {
     state: STATES[view.getUint32(at + 68, true)] ?? 'free',
     waitingFor: waitingFor === WAITS_FOR_NOBODY ? null : waitingFor,
     epoch: view.getUint32(at + 76, true),
+    calls: callHistory(new DataView(view.buffer, view.byteOffset + at, SLOT_BYTES)),
   };
 }
 

@@ -46,7 +46,7 @@ function keyOf(number: number) {
 
 const line = Buffer.from('a line of a rank\n');
 const long = 'x'.repeat(1000);
-const where = { communicator: '0123456789abcdef', epoch: 0, size: 1, ranks: [] };
+const where = { reading: 1, atMs: 0, communicators: [], processes: [], omitted: 0 };
 
 export const floods = {
   'staging: next': same('connecting', makeFrame(FrameKind.staging, { flags: StagingMessage.next })),
@@ -63,10 +63,8 @@ export const floods = {
   notices: same('running', report({ type: 'notice', message: long })),
   'start notices': each((number) => report({ type: 'start-notice', message: `${long}${number}` })),
   'long notices': same('running', report({ type: 'notice', message: 'x'.repeat(1_000_000) })),
-  'hangs of one communicator': same('running', report({ type: 'stalled', where })),
-  'hangs of many communicators': each((number) =>
-    report({ type: 'stalled', where: { ...where, communicator: number.toString(16).padStart(16, '0') } }),
-  ),
+  hangs: same('running', report({ type: 'stalled' })),
+  'positions of ranks': each((reading) => report({ type: 'rankPositions', where: { ...where, reading } })),
   'kinds of machines': each((number) =>
     makeFrame(FrameKind.machineKey, { payload: Buffer.from(number.toString(16).padStart(16, '0')) }),
   ),
