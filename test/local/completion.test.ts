@@ -52,7 +52,7 @@ function behaves(offers: Offers): void {
   it('the shell offers commands and options first', () => {
     expect(offers('ncclrun conf')[0]).toBe('config');
     expect(offers('ncclrun ')[0]).toBe('perf');
-    expect(offers('ncclrun tune --coll')).toEqual(['--collective']);
+    expect(offers('ncclrun tune --colle')).toEqual(['--collective']);
     expect(offers('ncclrun --hostf')).toEqual(['--hostfile']);
     expect(offers('ncclrun -n 4 --tim').toSorted()).toEqual(['--timeout', '--timestamp-output']);
   });

@@ -76,13 +76,13 @@ it('the engine rejects damaged plans with a message or reads them without crashi
 });
 
 it('the engine has the variants and transports that control/plan checks against', () => {
-  const preconditions = [[], ['publishedAddresses']] as const;
+  const preconditions = [[], ['publishedAddresses'], ['networkReduction']] as const;
   const expected = DEVICES.flatMap((device, number) => [
     ...COLLECTIVES.flatMap((collective, at) =>
       ALGORITHMS.flatMap((algorithm, algorithmIndex) =>
         PROTOCOLS.flatMap((protocol, protocolIndex) =>
           preconditions.map((requires) => {
-            const bits = requires.length === 0 ? 0 : 1 << PRECONDITIONS.indexOf('publishedAddresses');
+            const bits = requires.reduce((sum, one) => sum | (1 << PRECONDITIONS.indexOf(one)), 0);
             const has = isVariantOf(device, collective, { algorithm, protocol, requires: [...requires] });
             return `variant ${number} ${at} ${algorithmIndex} ${protocolIndex} ${bits} ${has ? 1 : 0}`;
           }),

@@ -92,9 +92,9 @@ static void printTuning(const PlanView& view) {
 
 static void printVariants(plan::Device device) {
   for (uint8_t collective = 0; collective <= uint8_t(plan::Collective::barrier); ++collective) {
-    for (uint8_t algorithm = 0; algorithm <= uint8_t(plan::Algorithm::rail); ++algorithm) {
+    for (uint8_t algorithm = 0; algorithm <= uint8_t(plan::Algorithm::collnetChain); ++algorithm) {
       for (uint8_t protocol = 0; protocol <= uint8_t(plan::Protocol::ll128); ++protocol) {
-        for (const uint32_t preconditions : {0u, plan::kRequiresPublishedAddresses}) {
+        for (const uint32_t preconditions : {0u, plan::kRequiresPublishedAddresses, plan::kRequiresNetworkReduction}) {
           plan::VariantRecord variant{};
           variant.algorithm = algorithm;
           variant.protocol = protocol;
