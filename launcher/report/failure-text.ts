@@ -41,10 +41,7 @@ export function failureText(failure: Failure): FailureText {
     case 'host-lost':
       return {
         sentence: lostSentence(failure),
-        details: [
-          ...xidLines(failure.xids ?? [], null),
-          ...quoted(failure.cause === 'protocol' ? '' : failure.detail),
-        ],
+        details: [...xidLines(failure.xids ?? [], null), ...quoted(failure.cause === 'protocol' ? '' : failure.detail)],
         remedy: lostRemedy(failure.host, failure.cause),
       };
     case 'spawn':
