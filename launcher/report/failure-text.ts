@@ -40,8 +40,8 @@ export function failureText(failure: Failure): FailureText {
       };
     case 'host-lost':
       return {
-        sentence: lostSentence(failure),
-        details: [...xidLines(failure.xids ?? [], null), ...quoted(failure.cause === 'protocol' ? '' : failure.detail)],
+        sentence: lostSentence(failure.host, failure.cause, failure.silentMs),
+        details: [...xidLines(failure.xids ?? [], null), ...quoted(failure.detail)],
         remedy: lostRemedy(failure.host, failure.cause),
       };
     case 'spawn':
@@ -190,10 +190,9 @@ function unreachableText(failure: HostUnreachableFailure): FailureText {
   };
 }
 
-function lostSentence({ host, cause, silentMs, detail }: HostLostFailure): string {
+function lostSentence(host: string, cause: HostLostFailure['cause'], silentMs: number | null): string {
   if (cause === 'guardian-died') return `${host} is lost: the guardian of its ranks died`;
-  // Beside another failure a sentence has no details.
-  if (cause === 'protocol') return `${host} was cut off: its agent sent what no agent sends (${detail})`;
+  if (cause === 'protocol') return `${host} was cut off: its agent sent what no agent sends`;
   if (cause === 'link-closed') return `${host} is lost: its connection closed in the middle of the job`;
   const seconds = silentMs === null ? '' : ` for ${(silentMs / 1000).toFixed(1)} s`;
   if (cause === 'launcher-silent') return `${host} ended its ranks: it had heard nothing of this launcher${seconds}`;

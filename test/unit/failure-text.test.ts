@@ -45,7 +45,7 @@ describe('the exit status and the message of every failure', () => {
     [
       { type: 'host-lost', host: 'node1', cause: 'protocol', silentMs: null, detail: 'x' },
       125,
-      'node1 was cut off: its agent sent what no agent sends (x)',
+      'node1 was cut off: its agent sent what no agent sends',
     ],
     [
       { type: 'host-lost', host: 'node1', cause: 'launcher-silent', silentMs: 5100, detail: '' },

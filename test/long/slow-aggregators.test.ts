@@ -16,7 +16,7 @@ describeIf(clusterUnavailable(), 'four hosts behind slow cables', () => {
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await Cluster.start(5);
-    for (const name of ranks) await cluster.host(name).rate('500mbit');
+    for (const name of ranks) await cluster.host(name).rate('200mbit');
   });
   afterAll(() => cluster[Symbol.asyncDispose]());
 
@@ -55,7 +55,7 @@ describeIf(clusterUnavailable(), 'four hosts behind slow cables', () => {
     expect(fast.isIdle).toBe(false);
     expect(fast.sent).toBeLessThan(1.1);
 
-    await cluster.host(SERVER).rate('500mbit');
+    await cluster.host(SERVER).rate('200mbit');
     await tune();
     const slow = await job();
     expect(slow.isIdle).toBe(true);
