@@ -7,7 +7,7 @@ import { UNKNOWN_HARDWARE } from '../../control/messages/hardware.ts';
 import type { OrderedProgram, Placement } from '../../control/messages/link.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import { type Binding, bindRanks, reportedBinding } from '../mapping/bind.ts';
-import { aggregatorHosts } from '../mapping/aggregator-hosts.ts';
+import { aggregatorHosts, helpingHosts } from '../mapping/aggregator-hosts.ts';
 import { mapRanks, type Topologies } from '../mapping/map-ranks.ts';
 import type { HostsOfProgram } from '../mapping/program-hosts.ts';
 import type { StartAgent } from '../remote/shell/connection.ts';
@@ -74,7 +74,7 @@ interface Attempt extends AttemptParts {
 
 /** Connects to every host and starts the ranks. Null if the job ended before there was a map. */
 export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
-  const { request, job, epoch, early, asked, spares, startAgent, plan } = attempt;
+  const { request, allocation, namedAggregatorHosts, job, epoch, early, asked, spares, startAgent, plan } = attempt;
   const common = orderOf(attempt);
   const facts = placementFacts(attempt);
   const mapped = common.topology ? null : early; // nothing that the hosts have to say changes it
@@ -87,7 +87,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   if (epoch === 0) reportPorts(attempt);
   if (epoch === 0) reportMissingExports(attempt);
   job.enter('connect');
-  const helpers = helpersOf(attempt).map((slots) => host(slots, null));
+  const helpers = helpingHosts(request, allocation, namedAggregatorHosts, early).map((slots) => host(slots, null));
   const helping = new Set(helpers.map(({ name }) => name));
   job.connect(
     [...hosts, ...helpers],
@@ -144,15 +144,6 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
     hubOf(attempt, map, used, known, facts.programs[0]),
   );
   return map;
-}
-
-/** Hosts that have no ranks and are asked for their aggregators' sake; where ranks may run on any host, all are asked anyway. */
-function helpersOf({ request, allocation, namedAggregatorHosts, early, asked }: Attempt): HostSlots[] {
-  const wanted =
-    early === null
-      ? (namedAggregatorHosts ?? [])
-      : aggregatorHosts(request, allocation, namedAggregatorHosts, early).map(({ slots }) => slots);
-  return wanted.filter(({ name }) => asked.every((one) => one.name !== name));
 }
 
 /** Of the job's hosts those whose aggregators it uses. */
@@ -242,7 +233,7 @@ function hubOf(
     rankHosts: map.ranks.map((rank) => rank.host),
     plan,
     aggregators,
-    environment: { ...(aggregators === null ? {} : { NCCL_COLLNET_ENABLE: '1' }), ...environmentOf(first) },
+    environment: environmentOf(first),
     send: (index, frame) => used[index]?.send(frame),
     onEvent: (event) => job.emit(event),
     onMissing: (rank, message) => job.failures.missing(rank, message),

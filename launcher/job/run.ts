@@ -1,7 +1,7 @@
 /** A job: allocation → mapping → attempts → result. */
 import type { Countdown } from '../../control/clock.ts';
 import { randomBytes } from '../../control/random-bytes.ts';
-import { aggregatorHosts, namedAggregatorHosts } from '../mapping/aggregator-hosts.ts';
+import { helpingHosts, namedAggregatorHosts } from '../mapping/aggregator-hosts.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
 import { allocateJob } from '../mapping/program-hosts.ts';
 import type { StartAgent } from '../remote/shell/connection.ts';
@@ -46,8 +46,7 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
   const restarts = new Restarts(request);
   const pool = early === null ? null : new HostPool(request, allocation.hosts, early);
   const namedHosts = namedAggregatorHosts(request, allocation);
-  const serving = early === null ? [] : aggregatorHosts(request, allocation, namedHosts, early);
-  const helping = early === null ? (namedHosts ?? []) : serving.map(({ slots }) => slots);
+  const helping = helpingHosts(request, allocation, namedHosts, early);
   const spares = [...(restarts.left > 0 ? (pool?.spares ?? []) : []), ...helping];
   const startAgent = given.startAgent ?? (await agentStarter(request, early?.hosts ?? allocation.hosts, spares));
   const agents = new KeptAgents(startAgent);

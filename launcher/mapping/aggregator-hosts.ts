@@ -38,6 +38,19 @@ function listed(hostList: string): readonly HostSlots[] {
   return addUp(entries, thisMachine).hosts;
 }
 
+/** Hosts without ranks that are asked for the sake of their aggregators. `map` null: it follows from what all hosts of the allocation answer. */
+export function helpingHosts(
+  request: JobRequest,
+  allocation: Allocation,
+  named: readonly HostSlots[] | null,
+  map: RankMap | null,
+): readonly HostSlots[] {
+  const asked = new Set((map ?? allocation).hosts.map(({ name }) => name));
+  const wanted =
+    map === null ? (named ?? []) : aggregatorHosts(request, allocation, named, map).map(({ slots }) => slots);
+  return wanted.filter(({ name }) => !asked.has(name));
+}
+
 /**
  * None where the ranks are on one host, or where nobody asks for them. The hosts are those that the user names, else those without ranks, which
  * have their links to themselves, else all.

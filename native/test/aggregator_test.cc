@@ -15,15 +15,10 @@ using ncclrun::net::Request;
 
 namespace {
 
-constexpr ncclDataType_t kTypes[] = {ncclInt8,    ncclUint8,    ncclInt32,      ncclUint32,
-                                     ncclInt64,   ncclUint64,   ncclFloat16,    ncclFloat32,
-                                     ncclFloat64, ncclBfloat16, ncclFloat8e4m3, ncclFloat8e5m2};
-constexpr ncclRedOp_t kOperators[] = {ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg};
-
 void everyTypeAndOperatorIsTheSerialReduction() {
   constexpr size_t kCounts[] = {1, 3, 1000, 40'000};
   AggregatorJob job(4);
-  everyReductionIsTheSerialOne(*job.members, kTypes, kOperators, kCounts);
+  everyReductionIsTheSerialOne(*job.members, kAllTypes, kAllOperators, kCounts);
 }
 void severalChunks() {
   constexpr size_t kCounts[] = {65'536, 65'537, 3'000'000};
@@ -35,13 +30,13 @@ void severalChunks() {
 void oneMemberAlone() {
   constexpr size_t kCounts[] = {1, 100'000};
   AggregatorJob job(1);
-  everyReductionIsTheSerialOne(*job.members, kTypes, kOperators, kCounts);
+  everyReductionIsTheSerialOne(*job.members, kAllTypes, kAllOperators, kCounts);
 }
 void sixteenMembers() {
   constexpr size_t kCounts[] = {1, 70'000};
   constexpr ncclDataType_t kFloats[] = {ncclFloat16, ncclFloat32};
   AggregatorJob job(16);
-  everyReductionIsTheSerialOne(*job.members, kFloats, kOperators, kCounts);
+  everyReductionIsTheSerialOne(*job.members, kFloats, kAllOperators, kCounts);
 }
 void eightAreUnderWay() {
   AggregatorJob job(3);

@@ -140,7 +140,7 @@ struct Rail {
                          place.group));
     }
   }
-  // Each member in a thread of its own, which also closes its group. The body's end is no order to close.
+  // Each member in a thread of its own, which also closes its group; they close in any order.
   void each(const std::function<void(Place&)>& body) {
     std::vector<std::thread> threads;
     for (Place& place : all)

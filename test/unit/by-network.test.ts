@@ -8,32 +8,14 @@ import { byNetworkView } from '../../launcher/plan/by-network.ts';
 import type { ByNetworkView } from '../../launcher/plan/by-network.ts';
 import { byNetworkText } from '../../launcher/plan/by-network-text.ts';
 import { plannedAggregators } from '../../launcher/plan/aggregators.ts';
-import { aggregatorsAt, processorsInput, UNKNOWN_HOST } from '../../launcher/plan/engine.ts';
 import { modelOf } from '../../launcher/plan/variants.ts';
 import { refusal } from '../rig/captured.ts';
 import { expectText } from '../rig/expected.ts';
+import { member, other, reducedInput as input } from '../rig/reduced-hosts.ts';
 
 afterEach(() => void vi.unstubAllEnvs());
 
 const MEBIBYTE = 2 ** 20;
-const other = (speedMbps: number, name = 'h5'): AggregatorPlace => ({ place: 'other', name, speedMbps });
-const member = (host: number): AggregatorPlace => ({ place: 'member', host });
-
-function input(ranks: number, hosts: number, aggregators: readonly AggregatorPlace[], speedMbps = 300): PlanInput {
-  const nic = {
-    name: 'eth0',
-    address: '192.0.2.1',
-    prefixLength: 8,
-    speedMbps,
-    pciPath: null,
-    isVirtual: false,
-    isNamed: false,
-  };
-  return {
-    ...processorsInput(ranks, hosts, { ...UNKNOWN_HOST, cores: 8, nics: [nic] }, null),
-    aggregators: aggregatorsAt(aggregators),
-  };
-}
 
 function viewOf(
   planned: PlanInput,

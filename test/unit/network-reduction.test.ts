@@ -14,37 +14,12 @@ import { termsOf, UNKNOWN_RATES } from '../../control/planner/device/between-ter
 import { limitsOfAggregators } from '../../control/planner/tuning/aggregators.ts';
 import { predictBetween } from '../../control/planner/tuning/between.ts';
 import { AGGREGATOR_COSTS } from '../../control/planner/tuning/between-costs.ts';
-import { aggregatorsAt, processorsInput, UNKNOWN_HOST } from '../../launcher/plan/engine.ts';
+import { member, other, reducedInput as input, SLOW_MBPS } from '../rig/reduced-hosts.ts';
 
-/** 37.5 bytes per microsecond. */
-const SLOW_MBPS = 300;
-const member = (host: number): AggregatorPlace => ({ place: 'member', host });
-const other = (speedMbps: number): AggregatorPlace => ({ place: 'other', name: 'h5', speedMbps });
 const onEach = (hosts: number): AggregatorPlaces => [
   member(0),
   ...Array.from({ length: hosts - 1 }, (_, i) => member(i + 1)),
 ];
-
-function input(
-  ranks: number,
-  hosts: number,
-  aggregators: readonly AggregatorPlace[],
-  speedMbps = SLOW_MBPS,
-): PlanInput {
-  const nic = {
-    name: 'eth0',
-    address: '192.0.2.1',
-    prefixLength: 8,
-    speedMbps,
-    pciPath: null,
-    isVirtual: false,
-    isNamed: false,
-  };
-  return {
-    ...processorsInput(ranks, hosts, { ...UNKNOWN_HOST, cores: 8, nics: [nic] }, null),
-    aggregators: aggregatorsAt(aggregators),
-  };
-}
 
 /** "up to bytes algorithm | and without the network" of all-reduces. */
 function rows(planned: PlanInput, environment: Environment = {}): string[] {
@@ -91,6 +66,15 @@ const threadSlowness = (aggregator: AggregatorPlace, load: number): number =>
     ({ limit }) => limit.by === 'aggregatorThread',
   )?.slowness ?? 0;
 
+/** So many aggregators, each on a further host. */
+const places = (count: number): AggregatorPlaces => [
+  other(0),
+  ...Array.from(
+    { length: count - 1 },
+    (_, index): AggregatorPlace => ({ place: 'other', name: `s${index}`, speedMbps: 0 }),
+  ),
+];
+
 describe('what aggregators load', () => {
   const terms = { linkRate: 37.5, load: 1 };
   /** Bytes that the busiest link of an aggregator's host carries for each byte of the operation. */
@@ -126,13 +110,6 @@ describe('what aggregators load', () => {
   it('several aggregators make a tree for more than 32 hosts, whose leaves have a parent beside their hosts', () => {
     // 2 leaves of 32 members, and a root.
     expect(carried([other(0)], 64, 64)).toBeCloseTo(64);
-    const places = (count: number): AggregatorPlaces => [
-      other(0),
-      ...Array.from(
-        { length: count - 1 },
-        (_, index): AggregatorPlace => ({ place: 'other', name: `s${index}`, speedMbps: 0 }),
-      ),
-    ];
     expect(carried(places(2), 32, 32)).toBeCloseTo(16);
     expect(carried(places(3), 64, 64)).toBeCloseTo(33);
     expect(carried(places(2), 64, 64)).toBeCloseTo(2 * 33); // one of the two is two of the three

@@ -68,7 +68,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   static constexpr uint64_t kGoodbyeBehindNanoseconds = 300'000'000;
 
   struct Group {
-    std::unique_ptr<RailGroup> own;  // null: this rank is no member
+    std::unique_ptr<RailGroup> own;  // null: this rank is not a member
     std::vector<uint32_t> ranks;     // its members, by host
     uint64_t failedAt = 0;           // nanoseconds; the proxy's thread alone
   };

@@ -10,6 +10,11 @@
 
 namespace ncclrun::test {
 
+inline constexpr ncclDataType_t kAllTypes[] = {ncclInt8,    ncclUint8,    ncclInt32,      ncclUint32,
+                                               ncclInt64,   ncclUint64,   ncclFloat16,    ncclFloat32,
+                                               ncclFloat64, ncclBfloat16, ncclFloat8e4m3, ncclFloat8e5m2};
+inline constexpr ncclRedOp_t kAllOperators[] = {ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg};
+
 // What member `rank` contributes as element i: floats whose sums depend on the order.
 template <typename T>
 T element(uint32_t rank, size_t i) {
