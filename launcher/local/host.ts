@@ -13,6 +13,7 @@ import {
   kernelsDirectory,
   lacksPackagedKernels,
   libraryPath,
+  perfPath,
 } from '../../worker/agent/installation.ts';
 import type { FoundVerbs } from '../../control/messages/nic.ts';
 import { hostFacts, type HostFacts } from '../../worker/agent/host-facts.ts';
@@ -33,6 +34,7 @@ export {
   lacksPackagedKernels,
   leave,
   libraryPath,
+  perfPath,
 };
 
 /** A running tool whose stdin and stdout carry frames; `changes` (NAME=value) to our environment are its alone. @throws NativeError if it cannot be started */
@@ -85,6 +87,11 @@ export async function localTopology(): Promise<Detected> {
 export async function localVerbs(): Promise<FoundVerbs> {
   const { foundVerbs } = await import('../../worker/topology/host-verbs.ts');
   return foundVerbs(loadNative());
+}
+
+/** How the program ended, and what it printed, that looks for this machine's network plugin: plugins are strangers' code, which runs in a process of its own. */
+export function localNetworkPlugin(): Promise<{ readonly waitStatus: number; readonly output: string }> {
+  return runToolToEnd([perfPath, 'plugin']);
 }
 
 /** What was measured on this machine; null: nothing, or it is not wanted. */

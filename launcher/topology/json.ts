@@ -5,12 +5,17 @@ import type { MachineNode } from '../../control/planner/machine/node.ts';
 import { socketRate } from './cpu-text.ts';
 import type { CpuPart, GpuPart, NetPart, Nvlinks, PciLink } from './part.ts';
 import type { Survey } from './survey.ts';
+import type { NetworkPlugin } from './network-plugin.ts';
 import type { VerbsPortView } from './verbs.ts';
 
 /** Counts up when a field changes its meaning or goes. */
 const SCHEMA_VERSION = 1;
 
-export function jsonOf(survey: Survey, verbs: readonly VerbsPortView[] = []): string {
+export function jsonOf(
+  survey: Survey,
+  verbs: readonly VerbsPortView[] = [],
+  networkPlugin: NetworkPlugin | null = null,
+): string {
   const { title, system, cpus, gpus, nets, notes } = survey;
   const document = {
     schemaVersion: SCHEMA_VERSION,
@@ -20,6 +25,7 @@ export function jsonOf(survey: Survey, verbs: readonly VerbsPortView[] = []): st
     gpus: gpus.map((gpu) => gpuObject(gpu, survey)),
     nets: nets.map((net) => netObject(net, survey)),
     verbs,
+    networkPlugin,
     paths: pathObjects(survey),
     notes,
   };

@@ -3,6 +3,8 @@ import { printableLine } from '../../control/printable.ts';
 import { element } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { FailureError } from '../model/failure-error.ts';
+import { readNetworkPlugin } from './network-plugin.ts';
+import type { NetworkPlugin } from './network-plugin.ts';
 import { readVerbsViews } from './verbs.ts';
 import type { VerbsPortView } from './verbs.ts';
 
@@ -11,6 +13,8 @@ export interface PrintedTopology {
   /** What the host could not find out. */
   readonly notes: readonly string[];
   readonly verbs: readonly VerbsPortView[];
+  /** Null: it has none. */
+  readonly networkPlugin: NetworkPlugin | null;
 }
 
 /** Reads what was printed on `host`. Throws a FailureError (agent) for what `--format json` does not print. */
@@ -21,7 +25,8 @@ export function readPrintedTopology(text: string, host: string): PrintedTopology
   const root = elementOf(system);
   if (root !== null && Array.isArray(notes)) {
     const verbs = readVerbsViews(fieldOf(document, 'verbs'));
-    return { system: root, notes: notes.filter((note) => typeof note === 'string'), verbs };
+    const networkPlugin = readNetworkPlugin(fieldOf(document, 'networkPlugin'));
+    return { system: root, notes: notes.filter((note) => typeof note === 'string'), verbs, networkPlugin };
   }
   const message = `ncclrun topo printed no topology there: ${JSON.stringify(text.slice(0, 80))}`;
   throw new FailureError({

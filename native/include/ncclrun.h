@@ -162,6 +162,17 @@ typedef struct {
 ncclResult_t ncclrunMeasureNetwork(const uint64_t* sizes, size_t count, int allNics,
                                    const ncclrunNetListener* listener);
 
+/* What NCCL_NET_PLUGIN and NCCL_NET come to on this host, for programs that show it. Called on the calling thread:
+ * `passedOver` for each plugin that does not serve, with the reason, and then `serves` for the first one that does,
+ * with its devices (their addresses are empty). Without a plugin that serves, InfiniBand or sockets do. An error:
+ * NCCL_NET_PLUGIN asks for a library that cannot be used, and no other one serves; jobs end with the same sentence. */
+typedef struct {
+  void* argument;
+  void (*passedOver)(void* argument, const char* reason);
+  void (*serves)(void* argument, const char* name, const ncclrunNic* nics, size_t count);
+} ncclrunPluginListener;
+ncclResult_t ncclrunFindNetworkPlugin(const ncclrunPluginListener* listener);
+
 /* ---- Aggregators ---- */
 /* What the program ncclrun-aggregator does: serves as an aggregator of a job until the agent, which is at the other end
  * of the socket, closes it. Returns the exit status. */

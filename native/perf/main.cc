@@ -1,5 +1,6 @@
 // ncclrun-perf: the program whose ranks `ncclrun perf` and `ncclrun tune` start. Rank 0 writes one JSON object per
-// line: what is measured, then a row per size and place (or variant, or pair of NICs).
+// line: what is measured, then a row per size and place (or variant, or pair of NICs). `ncclrun topo` starts it, too:
+// for the network plugin of the host.
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -74,6 +75,7 @@ int main(int argc, char** argv) {
       measureNetwork(argv[2], argv[3]);
       return 0;
     }
+    if (argc == 2 && std::strcmp(argv[1], "plugin") == 0) printNetworkPlugin();
     const Options options = readOptions(argc, argv);
     if (options.collective == "variants") {
       measureForms(options);

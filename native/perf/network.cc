@@ -1,5 +1,7 @@
 #include "network.h"
 
+#include <unistd.h>
+
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +12,8 @@
 #include "session.h"
 
 namespace {
+
+constexpr unsigned kPluginSeconds = 10;
 
 std::vector<uint64_t> sizesFrom(const std::string& text) {
   std::vector<uint64_t> sizes;
@@ -47,13 +51,18 @@ void printNetwork(void*, const char* name, uint32_t hosts) {
   std::printf("{\"network\":%s,\"hosts\":%" PRIu32 "}\n", quoted(name).c_str(), hosts);
 }
 
-void printHost(void*, uint32_t index, const char* name, const ncclrunNic* nics, size_t count) {
-  std::printf("{\"host\":%" PRIu32 ",\"name\":%s,\"nics\":[", index, quoted(name).c_str());
+void printNics(const ncclrunNic* nics, size_t count) {
+  std::printf("\"nics\":[");
   for (size_t i = 0; i < count; i++) {
     std::printf("%s{\"name\":%s,\"address\":%s,\"port\":%" PRIu32 ",\"speedMbps\":%" PRIu32 "}", i == 0 ? "" : ",",
                 quoted(nics[i].name).c_str(), quoted(nics[i].address).c_str(), nics[i].port, nics[i].speedMbps);
   }
   std::printf("]}\n");
+}
+
+void printHost(void*, uint32_t index, const char* name, const ncclrunNic* nics, size_t count) {
+  std::printf("{\"host\":%" PRIu32 ",\"name\":%s,", index, quoted(name).c_str());
+  printNics(nics, count);
 }
 
 void printPair(void* argument, const ncclrunNetPair* pair) {
@@ -87,4 +96,20 @@ void measureNetwork(const std::string& sizes, const std::string& nics) {
   const ncclrunNetListener silent = {
       .argument = nullptr, .network = ignoreNetwork, .host = ignoreHost, .pair = ignorePair};
   must(ncclrunMeasureNetwork(bytes.data(), bytes.size(), nics == "all" ? 1 : 0, rank == 0 ? &printer : &silent));
+}
+
+void printNetworkPlugin() {
+  alarm(kPluginSeconds);  // a plugin may hang; the signal ends us, and our parent sees which one it was
+  const ncclrunPluginListener printer = {
+      .argument = nullptr,
+      .passedOver = [](void*, const char* why) { std::printf("{\"passedOver\":%s}\n", quoted(why).c_str()); },
+      .serves =
+          [](void*, const char* name, const ncclrunNic* nics, size_t count) {
+            std::printf("{\"name\":%s,", quoted(name).c_str());
+            printNics(nics, count);
+          }};
+  if (ncclrunFindNetworkPlugin(&printer) != ncclSuccess)
+    std::printf("{\"refused\":%s}\n", quoted(ncclGetLastError(nullptr)).c_str());
+  std::fflush(stdout);
+  _exit(0);  // whatever the plugin's own threads and destructors would do
 }

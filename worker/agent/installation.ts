@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
 export const installationRoot = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 export const guardianPath = join(installationRoot, 'build', 'ncclrun-guardian');
 export const aggregatorPath = join(installationRoot, 'build', 'ncclrun-aggregator');
+/** The ranks of `ncclrun perf` and `ncclrun tune` (native/perf). */
+export const perfPath = join(installationRoot, 'build', 'ncclrun-perf');
 /** The engine. */
 export const libraryPath = join(installationRoot, 'build', 'libnccl.so.2');
 /** Connects for ssh, without Nagle's pauses (native/dial). */

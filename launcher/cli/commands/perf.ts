@@ -1,6 +1,5 @@
 /** `ncclrun perf COLLECTIVE|net [options]`: the native measuring program as the ranks of an ordinary job. */
-import { join } from 'node:path';
-import { installationRoot } from '../../local/host.ts';
+import { perfPath } from '../../local/host.ts';
 import { reportUnwritten } from '../../report/unwritten.ts';
 import { PerfReporter } from '../../report/perf.ts';
 import { jobRequest } from '../job-request.ts';
@@ -14,9 +13,6 @@ import type { Settings } from '../settings.ts';
 import { reportBeforeJob } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 
-/** Measures in native code; each rank runs it. */
-const perfProgram = join(installationRoot, 'build', 'ncclrun-perf');
-
 /** Returns the exit status: the job's, or 1 where elements were wrong. Throws a FailureError (usage). */
 export async function perf(argv: readonly string[]): Promise<number> {
   type Names = JobOptionName | MeasureOptionName;
@@ -28,8 +24,7 @@ export async function perf(argv: readonly string[]): Promise<number> {
   const subject = subjectOf(words);
   const net = subject === NETWORK_WORD ? await import('./perf-net.ts') : null;
   const request =
-    net?.netRequest(settings, perfProgram) ??
-    jobRequest(settings, [perfProgram, subject, ...measureArguments(settings)]);
+    net?.netRequest(settings, perfPath) ?? jobRequest(settings, [perfPath, subject, ...measureArguments(settings)]);
   if (settings.flag('dry-run') || settings.flag('explain'))
     return (await import('./dry-run.ts')).printDryRun(settings, request);
 

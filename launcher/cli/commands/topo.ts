@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { printableLine } from '../../../control/printable.ts';
 import { writeXml } from '../../../control/topology/write-xml.ts';
-import { localTopology, localVerbs } from '../../local/host.ts';
+import { localNetworkPlugin, localTopology, localVerbs } from '../../local/host.ts';
 import { makePaint, type Paint } from '../../text/colour.ts';
 import { standardStreams, type StandardStreams } from '../../report/standard-streams.ts';
 import { ourLine } from '../../report/summary.ts';
@@ -12,6 +12,7 @@ import { checked, readUserTopologyFile } from '../../topology/file.ts';
 import { otherHost } from '../topology-of-host.ts';
 import type { PrintedTopology } from '../../topology/printed.ts';
 import { jsonOf } from '../../topology/json.ts';
+import { type NetworkPlugin, networkPluginOf, networkPluginText } from '../../topology/network-plugin.ts';
 import { survey, type Survey } from '../../topology/survey.ts';
 import { svgOf } from '../../topology/svg/svg.ts';
 import { textOf } from '../../topology/text.ts';
@@ -53,6 +54,7 @@ interface Found {
   readonly machine: Survey;
   /** InfiniBand and RoCE ports; a file tells of none. */
   readonly verbs: readonly VerbsPortView[];
+  readonly networkPlugin: NetworkPlugin | null;
   /** Before its root element. */
   readonly comments: readonly string[];
 }
@@ -67,17 +69,24 @@ async function find(settings: Settings<Names>, streams: StandardStreams): Promis
     const { root, comments } = readUserTopologyFile(file);
     const title = file === '-' ? 'standard input' : printableLine(basename(file));
     const notes = isRenumbered(root) ? [`${title}: GPUs without a number of their own are counted in its order`] : [];
-    return { machine: checked(() => survey(root, title, notes)), verbs: [], comments };
+    return { machine: checked(() => survey(root, title, notes)), verbs: [], networkPlugin: null, comments };
   }
   if (host?.includes(',') === true) throw usageError(`--host ${host}: one host at a time`, 'name one host');
   const detected = host === null ? await ownMachine() : await otherHost(host, settings, streams);
   if (typeof detected === 'number') return detected;
-  const { system, notes, verbs } = detected;
-  return { machine: checked(() => survey(system, host ?? hostname(), notes)), verbs, comments: [] };
+  const { system, notes, ...networks } = detected;
+  return { machine: checked(() => survey(system, host ?? hostname(), notes)), ...networks, comments: [] };
 }
 
 async function ownMachine(): Promise<PrintedTopology> {
-  return { ...(await localTopology()), verbs: verbsViews(await localVerbs(), process.env) };
+  const [{ system, notes }, verbs, search] = await Promise.all([localTopology(), localVerbs(), localNetworkPlugin()]);
+  const { plugin, notes: ofPlugins } = networkPluginOf(search.output, search.waitStatus);
+  return {
+    system,
+    notes: [...notes, ...ofPlugins],
+    verbs: verbsViews(verbs, process.env),
+    networkPlugin: plugin,
+  };
 }
 
 function formatOf(settings: Settings<Names>): (typeof topologyFormats)[number] {
@@ -85,12 +94,16 @@ function formatOf(settings: Settings<Names>): (typeof topologyFormats)[number] {
   return topologyFormats.find((format) => format === name) ?? 'text';
 }
 
-function written({ machine, verbs, comments }: Found, format: (typeof topologyFormats)[number], paint: Paint): string {
+function written(
+  { machine, verbs, networkPlugin, comments }: Found,
+  format: (typeof topologyFormats)[number],
+  paint: Paint,
+): string {
   switch (format) {
     case 'text':
-      return verbs.length === 0 ? textOf(machine, paint) : `${textOf(machine, paint).trimEnd()}\n${verbsText(verbs)}`;
+      return withNetworks(textOf(machine, paint), `${verbsText(verbs)}${networkPluginText(networkPlugin)}`);
     case 'json':
-      return jsonOf(machine, verbs);
+      return jsonOf(machine, verbs, networkPlugin);
     case 'xml':
       return writeXml(machine.system, comments);
     case 'svg':
@@ -98,4 +111,8 @@ function written({ machine, verbs, comments }: Found, format: (typeof topologyFo
     default:
       return format satisfies never;
   }
+}
+
+function withNetworks(text: string, networks: string): string {
+  return networks === '' ? text : `${text.trimEnd()}\n${networks}`;
 }

@@ -5,7 +5,7 @@ import { tablesBelow } from '../../../control/planner/measured/key.ts';
 import { storeTable, writeTable } from '../../../control/planner/measured/store.ts';
 import { FailureError } from '../../model/failure-error.ts';
 import type { JobRequest, Reporter } from '../../model/types.ts';
-import { installationRoot, installedVersion } from '../../local/host.ts';
+import { installedVersion, perfPath } from '../../local/host.ts';
 import { composeReporters } from '../../report/compose.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { reportUnwritten } from '../../report/unwritten.ts';
@@ -25,8 +25,6 @@ import type { Settings } from '../settings.ts';
 import { reportBeforeJob } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { messageOf } from '../../../control/message-of.ts';
-
-const perfProgram = join(installationRoot, 'build', 'ncclrun-perf');
 
 /** Returns the exit status: the job's, or that of a table that cannot be written. Throws a FailureError (usage). */
 export async function tune(argv: readonly string[]): Promise<number> {
@@ -49,7 +47,7 @@ async function measure(argv: readonly string[]): Promise<number> {
   const notices = await reportBeforeJob(settings, read, notes);
   checkedWords(words, commandTable.tune);
 
-  const request = measuring(jobRequest(settings, [perfProgram, 'variants', ...variantsArguments(settings)]));
+  const request = measuring(jobRequest(settings, [perfPath, 'variants', ...variantsArguments(settings)]));
   if (settings.flag('dry-run') || settings.flag('explain')) return dryRun(settings, request);
 
   const { json, streams, others, files } = await measuringReporters(settings, request, notices);

@@ -72,7 +72,7 @@ void dieReceivePosted(Side& side) {
   die();
 }
 // Reads what a helper may be writing, which ThreadSanitizer would report.
-[[gnu::noinline, gnu::no_sanitize("thread")]] bool isZero(const volatile std::byte& byte) {
+__attribute__((noinline, no_sanitize("thread"))) bool isZero(const volatile std::byte& byte) {
   return byte == std::byte{0};
 }
 
