@@ -21,6 +21,9 @@ Endpoint* Needs::missing() const {
   for (Endpoint* end : sends) {
     if (!end->ready()) return end;
   }
+  for (Endpoint* end : unsent) {
+    if (!end->hasSent()) return end;
+  }
   return nullptr;
 }
 
@@ -100,14 +103,17 @@ bool Blocks::await(const Needs& needs) {
 }
 
 void Blocks::watch(const Needs& needs) const {
-  for (const auto ends : {needs.receives, needs.sends}) {
+  const auto watchUnless = [&](std::span<Endpoint* const> ends, auto&& isReady) {
     for (Endpoint* end : ends) {
-      if (end->ready()) continue;
+      if (isReady(*end)) continue;
       end->watch();
       // Data that arrived before the peer left is visible now.
-      if (const Status why = end->gone(); !why.ok() && !end->ready()) giveUp(*end, why, spin_.interrupt());
+      if (const Status why = end->gone(); !why.ok() && !isReady(*end)) giveUp(*end, why, spin_.interrupt());
     }
-  }
+  };
+  watchUnless(needs.receives, [](Endpoint& end) { return end.ready(); });
+  watchUnless(needs.sends, [](Endpoint& end) { return end.ready(); });
+  watchUnless(needs.unsent, [](Endpoint& end) { return end.hasSent(); });
 }
 
 void Blocks::fallAsleep() const {

@@ -17,6 +17,8 @@ namespace ncclrun {
 struct Needs {
   std::span<Endpoint* const> receives;
   std::span<Endpoint* const> sends;
+  // What these have been given has to be sent.
+  std::span<Endpoint* const> unsent = {};
 
   bool met() const { return missing() == nullptr; }
   // The first endpoint that is not ready.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "algorithm/collnet.h"
 #include "algorithm/direct.h"
@@ -67,6 +68,7 @@ OperationRunner::Block& OperationRunner::addBlock(const Task& task, Algorithm al
   block.sends.clear();
   block.works.clear();
   block.parts = 1;
+  block.lends = true;
   block.algorithm = algorithm;
   block.reduction = reductionOf(task.operation);
   block.stream = task.bytes >= kStreamingBytes && task.operation.send != task.operation.receive;
@@ -335,6 +337,13 @@ Status OperationRunner::copyToSelf(std::span<const Task* const> tasks) const {
 }
 
 bool OperationRunner::buildSendsAndReceives(std::span<const Task* const> tasks) {
+  // A message that another one replaces in the user's buffer must have been copied before: its block cannot know when.
+  std::set<const void*> sent;
+  for (const Task* task : tasks) {
+    if (isSend(*task)) sent.insert(task->operation.send);
+  }
+  const bool isReplaced = std::ranges::any_of(
+      tasks, [&](const Task* task) { return !isSend(*task) && sent.contains(task->operation.receive); });
   std::map<std::pair<uint32_t, bool>, size_t> blockOf;
   for (const Task* task : tasks) {
     const uint32_t peer = task->operation.peer;
@@ -343,6 +352,7 @@ bool OperationRunner::buildSendsAndReceives(std::span<const Task* const> tasks) 
     auto [found, fresh] = blockOf.try_emplace({peer, sends}, used_);
     if (fresh) {
       Block& block = addBlock(*task, sends ? sendTo<HostPrimitives> : receiveFrom<HostPrimitives>);
+      block.lends = !isReplaced;
       Endpoint* endpoint = connections_.pair(peer, sends);
       if (endpoint == nullptr) return false;
       (sends ? block.sends : block.receives).push_back(endpoint);
@@ -361,10 +371,12 @@ void OperationRunner::runBlock(void* argument, Blocks& blocks) {
                                        .slotBytes = work.isLL ? LLLines::kPayloadBytes : SIZE_MAX,
                                        .reduction = block.reduction,
                                        .scratch = block.scratch,
-                                       .stream = block.stream});
+                                       .stream = block.stream,
+                                       .lends = block.lends});
     Work stepped = work;
     stepped.step = stepOf(work, primitives.slotElements(), block.parts);
     block.algorithm(primitives, stepped);
+    primitives.finish();
   }
 }
 

@@ -34,6 +34,7 @@ class OperationRunner {
     Reduction reduction;
     std::vector<std::byte> scratch;
     bool stream = false;
+    bool lends = true;   // connections may send from and receive into the user's buffers
     uint32_t parts = 1;  // that a step gives the block
   };
   struct Ring {

@@ -29,7 +29,8 @@ HostPrimitives::HostPrimitives(Blocks& blocks, const Setup& setup)
       slots_(fewestSlots(setup.sends)),
       reduction_(setup.reduction),
       scratch_(setup.scratch),
-      stream_(setup.stream) {
+      stream_(setup.stream),
+      lends_(setup.lends) {
   if (receives_.size() >= kFew) {
     manySources_.resize(receives_.size() + 1);
     sources_ = manySources_.data();
@@ -104,14 +105,33 @@ bool HostPrimitives::arrivedRight(const Endpoint& end, uint32_t bytes) {
   return false;
 }
 
+void HostPrimitives::finishSends() {
+  if (!hasLent_) return;
+  if (!ended_) ended_ = !blocks_.await({.receives = {}, .sends = {}, .unsent = sends_});
+  hasLent_ = ended_;
+}
+
+void HostPrimitives::finish() {
+  finishSends();
+  if (!ended_ || !(hasLent_ || hasWanted_)) return;
+  for (Endpoint* const end : sends_) end->forgetLent();
+  for (Endpoint* const end : receives_) end->forgetLent();
+}
+
 void HostPrimitives::move(std::span<Endpoint* const> from, std::span<Endpoint* const> to, const void* own,
                           uint32_t ownIndex, void* target, size_t count) {
   if (ended_ || count == 0) return;
   const size_t bytes = count * elementBytes_;
+  const bool isMoved = from.size() == 1 && own == nullptr && target != nullptr;
+  if (isMoved && lends(*from[0], bytes)) {
+    from[0]->receiveInto(static_cast<std::byte*>(target), uint32_t(bytes));
+    hasWanted_ = true;
+  }
   if (!blocks_.await({from, to}) || !allTake(to)) {
     ended_ = true;
     return;
   }
+  const void* const users = own;
   own = scaled(own, count);
   uint32_t sourceCount = 0, targetCount = 0;
   for (Endpoint* end : from) {
@@ -120,18 +140,29 @@ void HostPrimitives::move(std::span<Endpoint* const> from, std::span<Endpoint* c
       return;
     }
     if (own != nullptr && sourceCount == ownIndex) sources_[sourceCount++] = own;
-    sources_[sourceCount++] = end->slot();
+    sources_[sourceCount++] = end->payload();
   }
   if (own != nullptr && sourceCount == from.size()) sources_[sourceCount++] = own;
-  for (Endpoint* end : to) targets_[targetCount++] = end->slot();
-  if (target != nullptr) targets_[targetCount++] = target;
+  // What is in the user's memory already, or will be, is sent from there.
+  const void* const lent = target != nullptr ? target : sourceCount == 1 && own == users ? own : nullptr;
+  bool isRead = false;
+  for (Endpoint* end : to) {
+    const bool isLent = lent != nullptr && lends(*end, bytes);
+    if (!isLent) targets_[targetCount++] = end->slot();
+    isRead = isRead || isLent;
+  }
+  if (target != nullptr && !(sourceCount == 1 && sources_[0] == target)) targets_[targetCount++] = target;
 
-  combine(targetCount, sourceCount, count, stream_ && target != nullptr);
+  if (targetCount > 0) combine(targetCount, sourceCount, count, stream_ && target != nullptr && !isRead);
   // What is reduced into a user's buffer is the result.
   if (reduction_.divide != nullptr && sourceCount > 1 && target != nullptr) {
     for (uint32_t i = 0; i < targetCount; i++) reduction_.divide(targets_[i], count, reduction_.divisor);
   }
-  for (Endpoint* end : to) end->publish(uint32_t(bytes));
+  for (Endpoint* end : to) {
+    const bool isLent = lent != nullptr && lends(*end, bytes);
+    end->publish(uint32_t(bytes), isLent ? static_cast<const std::byte*>(lent) : nullptr);
+  }
+  hasLent_ = hasLent_ || isRead;
   for (Endpoint* end : from) end->release();
   blocks_.telemetry().progress();
 }

@@ -24,6 +24,7 @@ class HostPrimitives {
     const Reduction& reduction;
     std::vector<std::byte>& scratch;  // kept from one use to the next
     bool stream;                      // the user's buffers are too large to stay in the caches
+    bool lends;                       // connections that can may send from and receive into the user's buffers
   };
   HostPrimitives(Blocks& blocks, const Setup& setup);
 
@@ -68,7 +69,9 @@ class HostPrimitives {
              size_t count) {
     move(receives_.subspan(from, receiveCount), sends_.subspan(to, sendCount), own, receiveCount, target, count);
   }
-  void finishSends() {}
+  void finishSends();
+  // The last call: afterwards no connection touches the user's buffers.
+  void finish();
   void signal(uint32_t to);
   void await(uint32_t from);
 
@@ -78,6 +81,8 @@ class HostPrimitives {
   void move(std::span<Endpoint* const> from, std::span<Endpoint* const> to, const void* own, uint32_t ownIndex,
             void* target, size_t count);
   bool arrivedRight(const Endpoint& end, uint32_t bytes);
+  // That much is sent from and received into the user's buffers where the connection can.
+  bool lends(const Endpoint& end, size_t bytes) const { return lends_ && bytes >= kLentBytes && end.lends(); }
   // Returns false if a peer is gone. Where the peer has free slots, no wait would detect that.
   bool allTake(std::span<Endpoint* const> to);
   // Into targets_[0, count) from sources_.
@@ -93,9 +98,14 @@ class HostPrimitives {
   const Reduction& reduction_;
   std::vector<std::byte>& scratch_;
   const bool stream_;
-  bool ended_ = false;  // interrupted: do nothing from now on
+  const bool lends_;
+  bool hasLent_ = false;    // to a connection that sends, since finishSends()
+  bool hasWanted_ = false;  // a connection may receive into the user's buffer
+  bool ended_ = false;      // interrupted: do nothing from now on
   // Of the step under way. Few connections need no memory from the heap.
   static constexpr size_t kFew = 16;
+  // Below, copying takes less time than waiting until it was sent.
+  static constexpr size_t kLentBytes = 16 * 1024;
   const void* fewSources_[kFew];
   void* fewTargets_[kFew];
   std::vector<const void*> manySources_;

@@ -62,6 +62,25 @@ class Endpoint {
     return connection_->stepBytes[step_ % facts_.steps].load(std::memory_order_relaxed);
   }
 
+  // ---- Payloads in the user's memory, which need not be copied into a slot or out of it, where the transport can.
+  bool lends() const { return lent_ != nullptr; }
+  // Receiver: the next step's payload may arrive at `target` if it has so many bytes; payload() tells. On the thread
+  // that runs the call, before it waits for the step.
+  virtual void receiveInto(std::byte*, uint32_t) {}
+  // Payload of a receiver's full slot.
+  std::byte* payload() const {
+    std::byte* const lent = lent_ == nullptr ? nullptr : lent_[step_ % facts_.steps];
+    return lent == nullptr ? slot() : lent;
+  }
+  // Sender: nobody reads from the user's memory any more.
+  bool hasSent() {
+    if (lent_ == nullptr) return true;
+    if (connection_->head.load(std::memory_order_seq_cst) != step_ && moves_) move();
+    return connection_->head.load(std::memory_order_seq_cst) == step_;
+  }
+  // The call has ended early: nobody may touch the user's memory from here on.
+  virtual void forgetLent() {}
+
   // That slot holds `payload` bytes of the call under way, as far as can be known.
   bool arrivedRight(uint32_t payload) const {
     return arrived() == payload && (calls_ == nullptr || sameCall(calls_[step_ % facts_.steps], current_.call));
@@ -69,9 +88,10 @@ class Endpoint {
   // The sentence where it does not.
   std::string describeWrong(uint32_t payload) const;
 
-  // Sender: hands the slot with `payload` bytes over.
-  void publish(uint32_t payload) {
+  // Sender: hands the slot with `payload` bytes over. `lent`: they lie there, until hasSent(); null: in the slot.
+  void publish(uint32_t payload, const std::byte* lent = nullptr) {
     const uint64_t sum = count(payload);
+    if (lent_ != nullptr) lent_[step_ % facts_.steps] = const_cast<std::byte*>(lent);
     if (lines_ != nullptr) {
       lines_->store(step_++, payload);
     } else {
@@ -89,6 +109,7 @@ class Endpoint {
     step_++;
     if (lines_ == nullptr) {
       connection_->head.store(step_, std::memory_order_seq_cst);
+      if (lent_ != nullptr) return;  // what comes next may be wanted elsewhere than in its slot
     } else {
       if (step_ % kLowLatencyCredit != 0) return;
       connection_->llHead.store(step_, std::memory_order_seq_cst);
@@ -103,10 +124,11 @@ class Endpoint {
   struct Ring {
     Connection& connection;
     std::byte* slots;
-    size_t stride;    // bytes from one slot to the next
-    Doorbell* bell;   // the peer's; null if the peer does not look at this ring
-    StepCall* calls;  // by slot; null where the transport does not carry that
-    bool moves;       // move() must be called for bytes to arrive or leave
+    size_t stride;               // bytes from one slot to the next
+    Doorbell* bell;              // the peer's; null if the peer does not look at this ring
+    StepCall* calls;             // by slot; null where the transport does not carry that
+    bool moves;                  // move() must be called for bytes to arrive or leave
+    std::byte** lent = nullptr;  // by slot: where its payload lies; null where that is always the slot
   };
   // current: the call under way.
   Endpoint(const Facts& facts, const OwnCall& current, const Ring& ring)
@@ -118,6 +140,7 @@ class Endpoint {
         bell_(ring.bell),
         calls_(ring.calls),
         moves_(ring.moves),
+        lent_(ring.lent),
         bytes_(ownBytes_) {
     step_ = facts.sends ? connection_->tail.load() : connection_->head.load();
     limit_ = step_;
@@ -133,9 +156,12 @@ class Endpoint {
         bell_(simple.bell_),
         calls_(nullptr),
         moves_(false),
+        lent_(nullptr),
         bytes_(simple.bytes_) {}
   // Carries what can be carried now without blocking.
   virtual void move() {}
+
+  uint64_t step() const { return step_; }
 
  private:
   // A receiver tells the sender of every so many freed steps of LL at once.
@@ -169,6 +195,7 @@ class Endpoint {
   Doorbell* const bell_;
   StepCall* const calls_;
   const bool moves_;
+  std::byte** const lent_;
   std::atomic<uint64_t> ownBytes_{0};
   std::atomic<uint64_t>& bytes_;  // one count for both protocols
   uint64_t step_ = 0;             // our next step

@@ -9,4 +9,9 @@ Status Network::makeCollective(std::unique_ptr<CollectiveNetwork>& out) {
   return {};
 }
 
+Status Sender::isendPieces(const Pieces&, int, Request*& out) {
+  out = nullptr;
+  return {ncclInternalError, "this network sends what lies in one place"};
+}
+
 }  // namespace ncclrun::net

@@ -62,12 +62,29 @@ struct Registration {
 // reports completion or an error.
 struct Request;
 
+// Where the message of a receive arrives if it has exactly headBytes + bodyBytes: its head at the buffer's address, the
+// rest here. body null: nowhere else.
+struct Scatter {
+  std::byte* body = nullptr;
+  size_t headBytes = 0;
+  size_t bodyBytes = 0;
+};
+
 // One buffer of a receive: the message of tag `tag` arrives in it.
 struct Buffer {
   void* address = nullptr;
   size_t bytes = 0;  // capacity: the message may be smaller, not larger
   int tag = 0;
   Registration registration = {};
+  Scatter scatter = {};  // of a network that carries pieces
+};
+
+// A message to be sent that lies in two places, one behind the other on the wire.
+struct Pieces {
+  const void* head = nullptr;
+  size_t headBytes = 0;
+  const void* body = nullptr;
+  size_t bodyBytes = 0;
 };
 
 // What both sides of a connection can do. Destroying one closes it, with whatever requests it has under way.
@@ -95,6 +112,8 @@ class Sender : public Connection {
   // Sends `bytes` (0 is legal) from `data`, which must not change before test() reports completion. `out` null: not
   // now.
   virtual Status isend(const void* data, size_t bytes, int tag, Registration registration, Request*& out) = 0;
+  // The same for a message in two places. Where Network::carriesPieces() alone.
+  virtual Status isendPieces(const Pieces& message, int tag, Request*& out);
 };
 
 class Receiver : public Connection {
@@ -102,6 +121,9 @@ class Receiver : public Connection {
   // Receives one message into each buffer of `group` (1 to Device::maxReceives), by tag. Groups are filled in the order
   // in which they are posted. `out` null: not now.
   virtual Status irecv(std::span<const Buffer> group, Request*& out) = 0;
+  // Changes where the message of a receive of one buffer arrives; false: it has begun to arrive. Where
+  // Network::carriesPieces() alone.
+  virtual bool redirect(Request*, const Scatter&) { return false; }
   // After a receive into GPU memory, before the GPU reads it: makes the data visible there. `out` null: it is already.
   virtual Status iflush(std::span<const Buffer> group, Request*& out) = 0;
 };
@@ -137,6 +159,8 @@ class Network {
   virtual bool threadBound() const = 0;
   // What a completed isend has sent arrives even if the sender closes the connection at once.
   virtual bool deliversAfterClose() const = 0;
+  // Messages may lie in two places, in memory that is not registered. Between calls nobody touches it.
+  virtual bool carriesPieces() const { return false; }
 
   // Listens on a device (an index into devices()); `handle` is what connect() needs on the other side.
   virtual Status listen(uint32_t device, Handle& handle, std::unique_ptr<Listener>& out) = 0;

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -25,6 +26,7 @@ struct Way {
   plan::Protocol protocol;
   const char* plugin = "none";
   uint32_t slots = 2;  // of a pair's connection
+  uint32_t slotBytes = 1000;
 };
 constexpr Way kShm{plan::Transport::shm, plan::Protocol::simple};
 constexpr Way kShmLL{plan::Transport::shm, plan::Protocol::ll};
@@ -49,6 +51,7 @@ class Pair {
   // Rank 1 has another plugin than rank 0.
   Pair(Way way, const char* otherPlugin) : spec_(specFor(way.transport)), protocol_(way.protocol) {
     spec_.pairSteps = way.slots;
+    spec_.pairStepBytes = way.slotBytes;
     spec_.ports.resize(2);
     int listeners[2];
     for (uint32_t rank : {0u, 1u}) listeners[rank] = makeListener(spec_.ports[rank]);
@@ -182,6 +185,79 @@ void connectionsAreIndependent(Way way) {
   for (auto& thread : threads) thread.join();
 }
 
+// Of the steps of a connection some lie in the user's memory on the one side, some on the other, some on both. A step
+// that has another size than the receiver says arrives in its slot.
+void payloadsInTheUsersMemory(uint32_t slots) {
+  Pair pair(
+      {.transport = plan::Transport::socket, .protocol = plan::Protocol::simple, .slots = slots, .slotBytes = 70'000});
+  constexpr uint32_t kSteps = 400;
+  const auto bytesOf = [](uint32_t step) { return 1 + step * 7919 % 70'000; };
+  Endpoint& out = pair.end(0, kPairChannel, true);
+  EXPECT(out.lends());
+  std::thread sender([&] {
+    std::mt19937 random(1);
+    std::vector<std::vector<std::byte>> memory(kSteps);
+    for (uint32_t step = 0; step < kSteps; step++) {
+      const bool isLent = random() % 3 != 0;
+      if (isLent) memory[step].resize(bytesOf(step));
+      EXPECT(pair.await(0, out));
+      memset(isLent ? memory[step].data() : out.slot(), int(step % 251), bytesOf(step));
+      out.publish(bytesOf(step), isLent ? memory[step].data() : nullptr);
+    }
+    while (!out.hasSent()) std::this_thread::yield();
+  });
+  Endpoint& in = pair.end(1, kPairChannel, false);
+  std::mt19937 random(2);
+  uint32_t direct = 0;
+  for (uint32_t step = 0; step < kSteps; step++) {
+    const uint32_t bytes = bytesOf(step);
+    std::vector<std::byte> target(bytes + 1, std::byte{255});
+    const uint32_t choice = random() % 4;
+    const bool isOfAnotherSize = choice == 1;
+    if (choice > 0) in.receiveInto(target.data(), isOfAnotherSize ? bytes + 1 : bytes);
+    EXPECT(pair.await(1, in));
+    EXPECT(in.arrived() == bytes && (in.payload() == in.slot() || in.payload() == target.data()));
+    EXPECT(!(isOfAnotherSize && in.payload() == target.data()));
+    direct += in.payload() == target.data() ? 1 : 0;
+    EXPECT(std::all_of(in.payload(), in.payload() + bytes, [&](std::byte b) { return b == std::byte(step % 251); }));
+    EXPECT(target[bytes] == std::byte{255});
+    in.release();
+  }
+  sender.join();
+  EXPECT(direct > 0);
+}
+
+constexpr Way kLargeSlots{
+    .transport = plan::Transport::socket, .protocol = plan::Protocol::simple, .slots = 2, .slotBytes = 64u << 20};
+
+void aSenderLeavesTheUsersMemoryAlone() {
+  Pair pair(kLargeSlots);
+  Endpoint& out = pair.end(0, kPairChannel, true);
+  Endpoint& in = pair.end(1, kPairChannel, false);
+  EXPECT(pair.await(0, out));
+  std::vector<std::byte> memory(kLargeSlots.slotBytes, std::byte{1});
+  out.publish(kLargeSlots.slotBytes, memory.data());
+  EXPECT(!out.hasSent());  // nobody has read anything yet
+  out.forgetLent();
+  std::fill(memory.begin(), memory.end(), std::byte{2});
+  while (!pair.interrupt(0).raised()) EXPECT(!out.hasSent());
+  EXPECT(!in.ready());
+}
+
+void aReceiverLeavesTheUsersMemoryAlone() {
+  Pair pair(kLargeSlots);
+  Endpoint& out = pair.end(0, kPairChannel, true);
+  Endpoint& in = pair.end(1, kPairChannel, false);
+  std::vector<std::byte> memory(1 << 20, std::byte{1});
+  in.receiveInto(memory.data(), uint32_t(memory.size()));
+  EXPECT(pair.await(0, out) && !in.ready());
+  in.forgetLent();
+  memset(out.slot(), 2, memory.size());
+  out.publish(uint32_t(memory.size()));
+  while (!pair.interrupt(1).raised()) EXPECT(!in.ready());
+  EXPECT(std::all_of(memory.begin(), memory.end(), [](std::byte b) { return b == std::byte{1}; }));
+}
+
 void anInterruptEndsAWait(Way way) {
   Pair pair(way);
   Endpoint& in = pair.end(1, kPairChannel, false);
@@ -283,6 +359,13 @@ TEST(a_plugin_may_delay_block_reorder_or_hide_sizes_and_steps_still_arrive_in_or
     whoLeavesAtOnceLosesNothing(way, 2);
   }
 }
+
+TEST(payloads_may_lie_in_the_users_memory) {
+  payloadsInTheUsersMemory(2);
+  payloadsInTheUsersMemory(8);
+}
+TEST(a_sender_whose_call_has_ended_leaves_the_users_memory_alone) { aSenderLeavesTheUsersMemoryAlone(); }
+TEST(a_receiver_whose_call_has_ended_leaves_the_users_memory_alone) { aReceiverLeavesTheUsersMemoryAlone(); }
 
 // The error names the peer and the plugin, and the receiver does not wait for ever.
 TEST(a_plugin_whose_test_fails_ends_the_wait) {

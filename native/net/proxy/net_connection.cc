@@ -54,6 +54,8 @@ NetConnection::NetConnection(const Setup& setup, Mapping memory)
       slots_(setup.ring.has_value() ? setup.ring->slots
                                     : static_cast<std::byte*>(memory_.address()) + kConnectionHeaderBytes),
       calls_(std::make_unique<StepCall[]>(setup.steps)),
+      lends_(setup.network.carriesPieces() && !setup.ring.has_value() && parts_ == 1),
+      lent_(std::make_unique<std::byte*[]>(setup.steps)),
       requests_(setup.steps * parts_),
       arrivals_(setup.sends ? 0 : setup.steps * parts_) {
   // A sender has no free slots before the connection is open: a slot posted to one that never is would be lost.
@@ -220,8 +222,14 @@ bool NetConnection::sendSlots() {
                           .call = calls_[step % steps_],
                           .isLL = deviceRing_.has_value() && deviceRing_->isLL(step, steps_)};
       const Part part = partOf(posted_, sizeof(SlotHeader) + bytes);
+      const std::byte* const lent = lent_[step % steps_];
       net::Request* request = nullptr;
-      const Status status = sender_->isend(part.address, part.bytes, kTag, registration_, request);
+      const Status status =
+          lent == nullptr
+              ? sender_->isend(part.address, part.bytes, kTag, registration_, request)
+              : sender_->isendPieces(
+                    {.head = part.address, .headBytes = sizeof(SlotHeader), .body = lent, .bodyBytes = bytes}, kTag,
+                    request);
       if (!status.ok()) return fail(status);
       if (request == nullptr) break;
       requestOf(posted_++) = request;
@@ -262,11 +270,23 @@ bool NetConnection::receiveSlots() {
   }
 }
 
+uint64_t NetConnection::stepsToPost() const {
+  const uint64_t head = ring_.head.load(std::memory_order_seq_cst);
+  if (lends_ && wanted_.has_value()) return wanted_->step + 1;
+  if (lends_ && ring_.tail.load(std::memory_order_relaxed) != head) return 0;
+  return head + steps_;
+}
+
 Status NetConnection::postReceives(size_t stepBytes) {
-  const uint64_t free = (ring_.head.load(std::memory_order_seq_cst) + steps_) * parts_;
-  while (posted_ != free && !isEndSeen_) {
+  const uint64_t free = stepsToPost() * parts_;
+  while (posted_ < free && !isEndSeen_) {
     const Part part = partOf(posted_, stepBytes);
-    const net::Buffer buffer{.address = part.address, .bytes = part.bytes, .tag = kTag, .registration = registration_};
+    const bool isWanted = wanted_.has_value() && wanted_->step == posted_;
+    const net::Buffer buffer{.address = part.address,
+                             .bytes = part.bytes,
+                             .tag = kTag,
+                             .registration = registration_,
+                             .scatter = isWanted ? wanted_->scatter : net::Scatter{}};
     net::Request* request = nullptr;
     NCCLRUN_TRY(receiver_->irecv({&buffer, 1}, request));
     if (request == nullptr) break;
@@ -349,10 +369,36 @@ bool NetConnection::received(uint64_t step, uint64_t part, size_t bytes) {
   }
   if (part + 1 != parts_) return false;
   if (deviceRing_.has_value() && !expand(step, header)) return true;
+  if (lends_) takeWanted(step, header.bytes);
   calls_[step % steps_] = header.call;
   ring_.stepBytes[step % steps_].store(header.bytes, std::memory_order_relaxed);
   ring_.tail.store(step + 1, std::memory_order_seq_cst);
   return true;
+}
+
+void NetConnection::receiveInto(uint64_t step, std::byte* target, uint32_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (visible_ > step) return;  // it lies in its slot
+  const net::Scatter scatter{.body = target, .headBytes = sizeof(SlotHeader), .bodyBytes = bytes};
+  if (posted_ <= step || receiver_->redirect(requestOf(step), scatter)) wanted_ = {step, scatter};
+}
+
+void NetConnection::takeWanted(uint64_t step, uint32_t bytes) {
+  const bool isWanted = wanted_.has_value() && wanted_->step == step;
+  lent_[step % steps_] = isWanted && wanted_->scatter.bodyBytes == bytes ? wanted_->scatter.body : nullptr;
+  if (isWanted) wanted_.reset();
+}
+
+void NetConnection::forgetLent() {
+  if (!lends_) return;
+  std::lock_guard lock(mutex_);
+  bool isNeeded = wanted_.has_value();
+  if (sends_) {
+    for (uint64_t step = done_; step != ring_.tail.load(std::memory_order_seq_cst); step++)
+      isNeeded = isNeeded || lent_[step % steps_] != nullptr;
+  }
+  wanted_.reset();
+  if (isNeeded) fail({ncclInvalidUsage, "a call that used this connection has ended early"});
 }
 
 bool NetConnection::expand(uint64_t step, const SlotHeader& header) {

@@ -55,6 +55,16 @@ class NetConnection {
   // By slot: the call of the step in it.
   StepCall* calls() const { return calls_.get(); }
 
+  // By slot: where the payload of its step lies, in the caller's memory; null: in the slot. Null where the network
+  // carries what lies in slots only. The block writes a sender's before it publishes the step, and reads a receiver's
+  // when the step has arrived.
+  std::byte** lent() const { return lends_ ? lent_.get() : nullptr; }
+  // Receiver: the payload of that step, which the block reads next, is to arrive at `target` if it has so many bytes
+  // and has not begun to arrive.
+  void receiveInto(uint64_t step, std::byte* target, uint32_t bytes);
+  // The memory is the caller's own again. A connection that still needs it fails.
+  void forgetLent();
+
   // Receiver: begins to listen; `handle` is what the sender needs.
   Status listen(net::Handle& handle);
   // Sender: begins to connect. Does nothing from the second call on.
@@ -112,6 +122,9 @@ class NetConnection {
   bool receiveSlots();
   // A receive for every part of every free slot. stepBytes: of the largest step, with its header.
   Status postReceives(size_t stepBytes);
+  // The steps for which receives are posted now. Where payloads may arrive in the caller's memory it says which, so
+  // nothing is posted beyond the step it waits for.
+  uint64_t stepsToPost() const;
   bool hasGpuSlots() const { return deviceRing_.has_value() && deviceRing_->gpu.has_value(); }
   Status takeArrivals();
   // The message of that number has arrived: begins to make it visible to kernels where it is not.
@@ -120,6 +133,8 @@ class NetConnection {
   bool publishArrivals(bool mayTest);
   // A part of a step has arrived in the step's slot.
   bool received(uint64_t step, uint64_t part, size_t bytes);
+  // The payload of a step that has arrived lies where receiveInto() wanted it, or in its slot.
+  void takeWanted(uint64_t step, uint32_t bytes);
   // Makes lines of a step of protocol LL where they are due. Returns false if it has none.
   bool expand(uint64_t step, const SlotHeader& header);
   // True, or why a step's first message is none.
@@ -152,6 +167,9 @@ class NetConnection {
   std::byte* const slots_;
   const std::unique_ptr<StepCall[]> calls_;
 
+  const bool lends_;
+  const std::unique_ptr<std::byte*[]> lent_;
+
   std::atomic<bool> open_{false}, ended_{false}, failed_{false};
   std::atomic<bool> requested_{false};  // asks the holder of the mutex to move once more before it returns
   mutable std::mutex mutex_;            // of what follows
@@ -163,6 +181,12 @@ class NetConnection {
   std::unique_ptr<net::Sender> sender_;
   std::unique_ptr<net::Receiver> receiver_;
   std::vector<net::Request*> requests_;
+  // Receiver: the step that the block waits for, and where its payload is to go.
+  struct Wanted {
+    uint64_t step;
+    net::Scatter scatter;
+  };
+  std::optional<Wanted> wanted_;
   uint64_t posted_ = 0;  // messages for which the network has a request, or had one
   uint64_t done_ = 0;    // of these, those that are complete
   struct Arrival {

@@ -36,7 +36,8 @@ class NetEndpoint final : public Endpoint {
                   .stride = connection->slotStride(),
                   .bell = nullptr,
                   .calls = connection->calls(),
-                  .moves = true}),
+                  .moves = true,
+                  .lent = connection->lent()}),
         connection_(std::move(connection)),
         owner_(owner) {}
 
@@ -72,6 +73,8 @@ class NetEndpoint final : public Endpoint {
   bool isOpenSent = false;  // receiver: has told the sender how many receives are still open
   bool isStopSent = false;  // receiver: has told the sender that it leaves
 
+  void receiveInto(std::byte* target, uint32_t bytes) override { connection_->receiveInto(step(), target, bytes); }
+  void forgetLent() override { connection_->forgetLent(); }
   void watch() override { owner_.watch(*this); }
   Status gone() override { return owner_.whyGone(*this); }
 

@@ -81,7 +81,35 @@ Status SocketReceiver::test(Request* request, bool& done, std::span<size_t> size
   return {};
 }
 
-SocketReceiver::Binding SocketReceiver::bind(const ChunkHeader& header, Target& target, std::byte*& into) {
+bool SocketReceiver::redirect(Request* request, const Scatter& scatter) {
+  auto& group = *reinterpret_cast<Group*>(request);
+  std::lock_guard lock(mutex_);
+  if (group.count != 1 || group.sizes[0] != kUnbound) return false;
+  group.buffers[0].scatter = scatter;
+  return true;
+}
+
+SocketReceiver::Places SocketReceiver::placesOf(const Buffer& buffer, const ChunkHeader& header) {
+  const Scatter& scatter = buffer.scatter;
+  auto* const address = static_cast<std::byte*>(buffer.address);
+  if (scatter.body == nullptr || header.messageBytes != scatter.headBytes + scatter.bodyBytes)
+    return {{iovec{address + header.offset, header.bytes}, iovec{}}};
+  const size_t ofHead =
+      header.offset < scatter.headBytes ? std::min<size_t>(header.bytes, scatter.headBytes - header.offset) : 0;
+  std::byte* const body = header.bytes > ofHead ? scatter.body + (header.offset + ofHead - scatter.headBytes) : nullptr;
+  return {{iovec{address + header.offset, ofHead}, iovec{body, header.bytes - ofHead}}};
+}
+
+void SocketReceiver::Places::skip(size_t count) {
+  for (iovec& vector : vectors) {
+    const size_t part = std::min(count, vector.iov_len);
+    vector.iov_base = static_cast<std::byte*>(vector.iov_base) + part;
+    vector.iov_len -= part;
+    count -= part;
+  }
+}
+
+SocketReceiver::Binding SocketReceiver::bind(const ChunkHeader& header, Target& target, Places& into) {
   std::lock_guard lock(mutex_);
   const auto refused = [this](const std::string& why) {
     failure_.set(ncclInternalError, "the other side sends " + why);
@@ -126,7 +154,7 @@ SocketReceiver::Binding SocketReceiver::bind(const ChunkHeader& header, Target& 
       (header.bytes == 0 && size > 0))
     return refused("a chunk that does not lie within its message");
   target = {&group, buffer};
-  into = static_cast<std::byte*>(group.buffers[buffer].address) + header.offset;
+  into = placesOf(group.buffers[buffer], header);
   return Binding::bound;
 }
 
@@ -145,19 +173,19 @@ void SocketReceiver::completed(const Target& target, const ChunkHeader& header, 
 bool SocketReceiver::Task::beginChunk() {
   if (end_ - begin_ < sizeof header_) return false;
   std::memcpy(&header_, staged_.data() + begin_, sizeof header_);
-  if (receiver_.bind(header_, target_, into_) != Binding::bound) return false;
+  if (receiver_.bind(header_, target_, rest_) != Binding::bound) return false;
   begin_ += sizeof header_;
-  rest_ = header_.bytes;
   chunk_ = true;
   return true;
 }
 
 void SocketReceiver::Task::takeStaged() {
-  const size_t part = std::min(rest_, end_ - begin_);
-  if (part > 0) std::memcpy(into_, staged_.data() + begin_, part);
-  into_ += part;
-  rest_ -= part;
-  begin_ += part;
+  for (const iovec& into : rest_.vectors) {
+    const size_t part = std::min(into.iov_len, end_ - begin_);
+    if (part > 0) std::memcpy(into.iov_base, staged_.data() + begin_, part);
+    rest_.skip(part);
+    begin_ += part;
+  }
 }
 
 void SocketReceiver::socketClosed() {
@@ -187,12 +215,16 @@ bool SocketReceiver::Task::read() {
     end_ -= begin_;
     begin_ = 0;
   }
-  std::array<iovec, 2> parts = {iovec{into_, rest_}, iovec{staged_.data() + end_, staged_.size() - end_}};
-  const bool direct = rest_ > 0;
-  const size_t skip = direct ? 0 : 1;
+  const size_t rest = rest_.bytes();
+  std::array<iovec, 3> parts;
+  size_t count = 0;
+  for (const iovec& into : rest_.vectors) {
+    if (into.iov_len > 0) parts[count++] = into;
+  }
+  parts[count++] = {staged_.data() + end_, staged_.size() - end_};
   msghdr message{};
-  message.msg_iov = parts.data() + skip;
-  message.msg_iovlen = parts.size() - skip;
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count;
   ssize_t got = 0;
   do {
     got = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
@@ -207,10 +239,9 @@ bool SocketReceiver::Task::read() {
     }
     return false;
   }
-  drained_ = size_t(got) < rest_ + parts[1].iov_len;
-  const size_t part = std::min(rest_, size_t(got));
-  into_ += part;
-  rest_ -= part;
+  drained_ = size_t(got) < rest + parts[count - 1].iov_len;
+  const size_t part = std::min(rest, size_t(got));
+  rest_.skip(part);
   end_ += size_t(got) - part;
   return true;
 }
@@ -232,16 +263,16 @@ void SocketReceiver::Task::advance() {
       continue;
     }
     takeStaged();
-    if (rest_ == 0) {
+    if (rest_.bytes() == 0) {
       chunk_ = false;
       moved += header_.bytes;
       receiver_.completed(target_, header_, helper() != nullptr);
       if (moved < kBytesPerCall) continue;
       return helper() != nullptr ? helper()->wake() : network_.notify();
     }
-    const size_t before = rest_;
+    const size_t before = rest_.bytes();
     if (!read()) return;
-    moved += before - rest_;
+    moved += before - rest_.bytes();
     if (moved < kBytesPerCall) continue;
     return helper() != nullptr ? helper()->wake() : network_.notify();
   }

@@ -1,5 +1,7 @@
 // The receiving side of a connection of the socket backend.
 #pragma once
+#include <sys/uio.h>
+
 #include <array>
 #include <atomic>
 #include <memory>
@@ -23,6 +25,7 @@ class SocketReceiver final : public Receiver {
   Status registerMemory(const Region& region, Registration& out) override { return registerForSockets(region, out); }
   Status deregisterMemory(Registration) override { return {}; }
   Status irecv(std::span<const Buffer> group, Request*& out) override;
+  bool redirect(Request* request, const Scatter& scatter) override;
   Status iflush(std::span<const Buffer> group, Request*& out) override;
   Status test(Request* request, bool& done, std::span<size_t> sizes) override;
 
@@ -52,6 +55,14 @@ class SocketReceiver final : public Receiver {
     uint32_t buffer = 0;
   };
   enum class Binding { bound, waits, failed };
+  // Where the rest of a chunk goes: first the one, then the other.
+  struct Places {
+    std::array<iovec, 2> vectors = {};
+
+    size_t bytes() const { return vectors[0].iov_len + vectors[1].iov_len; }
+    // So many bytes of it have come.
+    void skip(size_t count);
+  };
 
   class Task final : public SocketTask {
    public:
@@ -73,8 +84,7 @@ class SocketReceiver final : public Receiver {
     SocketReceiver& receiver_;
     Target target_;
     ChunkHeader header_ = {};
-    std::byte* into_ = nullptr;
-    size_t rest_ = 0;  // of the chunk
+    Places rest_;  // of the chunk
     bool chunk_ = false;
     bool over_ = false;
     bool drained_ = false;        // the last read has left nothing in the socket, or found nothing
@@ -86,7 +96,8 @@ class SocketReceiver final : public Receiver {
   // Why the connection has failed. The caller may free the memory of its requests then.
   Status failed();
   // The buffer for a chunk. waits: no receive is posted for it, or an earlier message of its group has not begun.
-  Binding bind(const ChunkHeader& header, Target& target, std::byte*& into);
+  Binding bind(const ChunkHeader& header, Target& target, Places& into);
+  static Places placesOf(const Buffer& buffer, const ChunkHeader& header);
   void completed(const Target& target, const ChunkHeader& header, bool byHelper);
   // One socket of the connection was closed between two chunks; the others may still bring what was sent.
   void socketClosed();

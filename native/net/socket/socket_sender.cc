@@ -33,15 +33,16 @@ Status SocketSender::failed() {
   return failure_.status();
 }
 
-Status SocketSender::isend(const void* data, size_t bytes, int tag, Registration, Request*& out) {
+Status SocketSender::isendPieces(const Pieces& pieces, int tag, Request*& out) {
   out = nullptr;
+  const size_t bytes = pieces.headBytes + pieces.bodyBytes;
   if (failure_.failed()) return failed();
   Message* message = nullptr;
   {
     std::lock_guard lock(mutex_);
     message = &messages_[next_ % kRequests];
     if (message->active) return {};
-    message->data = static_cast<const std::byte*>(data);
+    message->pieces = pieces;
     message->bytes = bytes;
     message->tag = tag;
     message->sequence = next_++;
@@ -102,6 +103,18 @@ void SocketSender::completed(Message& message, size_t bytes, bool byHelper) {
   if (all && byHelper) network_.notify();
 }
 
+size_t SocketSender::vectorsOf(const Message& message, size_t offset, size_t bytes, std::span<iovec> out) {
+  const auto& [head, headBytes, body, bodyBytes] = message.pieces;
+  size_t used = 0;
+  const auto add = [&](const void* piece, size_t begin, size_t count) {
+    if (count > 0) out[used++] = {static_cast<std::byte*>(const_cast<void*>(piece)) + begin, count};
+  };
+  const size_t ofHead = offset < headBytes ? std::min(bytes, headBytes - offset) : 0;
+  add(head, offset, ofHead);
+  add(body, offset + ofHead - headBytes, bytes - ofHead);
+  return used;
+}
+
 void SocketSender::Task::advance() {
   for (size_t moved = 0;;) {
     // Other tasks of the thread have their turn.
@@ -109,20 +122,18 @@ void SocketSender::Task::advance() {
     if (chunk_.message == nullptr && (sender_.failure_.failed() || !sender_.takeChunk(helper() == nullptr, chunk_)))
       return;
     const ChunkHeader& header = chunk_.header;
-    std::array<iovec, 2> parts;
-    int count = 0;
+    std::array<iovec, 3> parts;
+    size_t count = 0;
     if (chunk_.sent < sizeof header) {
       parts[0] = {reinterpret_cast<char*>(&chunk_.header) + chunk_.sent, sizeof header - chunk_.sent};
       count = 1;
     }
     const size_t payload = chunk_.sent < sizeof header ? 0 : chunk_.sent - sizeof header;
-    if (header.bytes > payload) {
-      const std::byte* const from = chunk_.message->data + header.offset + payload;
-      parts[size_t(count++)] = {const_cast<std::byte*>(from), header.bytes - payload};
-    }
+    count +=
+        vectorsOf(*chunk_.message, header.offset + payload, header.bytes - payload, std::span(parts).subspan(count));
     msghdr message{};
     message.msg_iov = parts.data();
-    message.msg_iovlen = size_t(count);
+    message.msg_iovlen = count;
     const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;

@@ -1,9 +1,12 @@
 // The sending side of a connection of the socket backend.
 #pragma once
+#include <sys/uio.h>
+
 #include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "net/net.h"
@@ -19,7 +22,10 @@ class SocketSender final : public Sender {
 
   Status registerMemory(const Region& region, Registration& out) override { return registerForSockets(region, out); }
   Status deregisterMemory(Registration) override { return {}; }
-  Status isend(const void* data, size_t bytes, int tag, Registration, Request*& out) override;
+  Status isend(const void* data, size_t bytes, int tag, Registration, Request*& out) override {
+    return isendPieces({.head = data, .headBytes = bytes}, tag, out);
+  }
+  Status isendPieces(const Pieces& message, int tag, Request*& out) override;
   Status test(Request* request, bool& done, std::span<size_t> sizes) override;
 
  private:
@@ -35,8 +41,8 @@ class SocketSender final : public Sender {
   static constexpr size_t kMaxChunkBytes = size_t(1) << 30;
 
   struct Message {
-    const std::byte* data = nullptr;
-    size_t bytes = 0;
+    Pieces pieces;
+    size_t bytes = 0;  // of both
     int tag = 0;
     uint32_t sequence = 0;
     bool active = false;
@@ -64,6 +70,8 @@ class SocketSender final : public Sender {
   // Why the connection has failed. The caller may free the memory of its requests then.
   Status failed();
   bool isInline(const Message& message) const { return !tasks_.hasHelpers() || message.bytes <= kInlineBytes; }
+  // Room for up to two vectors in `out`, for the bytes of a message from `offset` on; returns how many it has filled.
+  static size_t vectorsOf(const Message& message, size_t offset, size_t bytes, std::span<iovec> out);
   // The next chunk for a socket of the caller's or of a helper's; false: there is none.
   bool takeChunk(bool inlineSocket, Chunk& chunk);
   void completed(Message& message, size_t bytes, bool byHelper);

@@ -231,6 +231,43 @@ void receiveTooMuch(Side& side) {
   EXPECT(side.meet());
 }
 
+constexpr size_t kHead = 64;
+constexpr size_t kPieces[] = {1, 4'000, 5'000, 300'000, 3 * kMiB + 1};
+
+// Messages in two places on both sides; `meet` where a receive is redirected before its message is sent.
+void sendPieces(Side& side) {
+  auto sender = side.connect();
+  uint64_t seed = 0;
+  for (const size_t bytes : side.network().carriesPieces() ? std::span(kPieces) : std::span<const size_t>()) {
+    std::vector<std::byte> head(kHead), body(bytes);
+    fillPattern(head.data(), kHead, seed++);
+    fillPattern(body.data(), bytes, seed++);
+    EXPECT(side.meet());
+    net::Request* request = nullptr;
+    EXPECT(sender->isendPieces({head.data(), kHead, body.data(), bytes}, 0, request).ok() && request != nullptr);
+    EXPECT(side.wait(*sender, request, {}).ok());
+  }
+  EXPECT(side.meet());
+}
+
+void receivePieces(Side& side) {
+  auto receiver = side.listenAndAccept();
+  uint64_t seed = 0;
+  for (const size_t bytes : side.network().carriesPieces() ? std::span(kPieces) : std::span<const size_t>()) {
+    std::vector<std::byte> whole(kHead + bytes), body(bytes);
+    const net::Scatter scatter{.body = body.data(), .headBytes = kHead, .bodyBytes = bytes};
+    const net::Buffer buffer{.address = whole.data(), .bytes = whole.size()};
+    net::Request* request = nullptr;
+    EXPECT(side.receive(*receiver, {&buffer, 1}, request).ok());
+    EXPECT(receiver->redirect(request, scatter));
+    EXPECT(side.meet());
+    EXPECT(side.wait(*receiver, request, {}).ok());
+    EXPECT(hasPattern(whole.data(), kHead, seed) && hasPattern(body.data(), bytes, seed + 1));
+    seed += 2;
+  }
+  EXPECT(side.meet());
+}
+
 }  // namespace
 
 std::vector<Scenario> transferScenarios() {
@@ -242,6 +279,7 @@ std::vector<Scenario> transferScenarios() {
       {"every message arrives with many requests under way at once", sendOutstanding, receiveOutstanding},
       {"small and large messages keep their order", sendStream, receiveStream},
       {"each message of a group of receives arrives in the buffer of its tag", sendGroups, receiveGroups},
+      {"a message lies in two places on either side", sendPieces, receivePieces},
       {"the receive fails when the message is larger than its buffer", sendTooMuch, receiveTooMuch, false, false,
        [](const BackendTraits& traits) { return traits.refusesTruncation; }},
   };
