@@ -159,7 +159,7 @@ class Network {
   virtual bool threadBound() const = 0;
   // What a completed isend has sent arrives even if the sender closes the connection at once.
   virtual bool deliversAfterClose() const = 0;
-  // Messages may lie in two places, in memory that is not registered. Between calls nobody touches it.
+  // Messages may lie in two places, in memory that is not registered.
   virtual bool carriesPieces() const { return false; }
 
   // Listens on a device (an index into devices()); `handle` is what connect() needs on the other side.

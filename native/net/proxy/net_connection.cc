@@ -378,7 +378,7 @@ bool NetConnection::received(uint64_t step, uint64_t part, size_t bytes) {
 
 void NetConnection::receiveInto(uint64_t step, std::byte* target, uint32_t bytes) {
   std::lock_guard lock(mutex_);
-  if (visible_ > step) return;  // it lies in its slot
+  if (visible_ > step || failed_.load(std::memory_order_relaxed)) return;  // it lies in its slot, or does not come
   const net::Scatter scatter{.body = target, .headBytes = sizeof(SlotHeader), .bodyBytes = bytes};
   if (posted_ <= step || receiver_->redirect(requestOf(step), scatter)) wanted_ = {step, scatter};
 }
@@ -398,7 +398,11 @@ void NetConnection::forgetLent() {
       isNeeded = isNeeded || lent_[step % steps_] != nullptr;
   }
   wanted_.reset();
-  if (isNeeded) fail({ncclInvalidUsage, "a call that used this connection has ended early"});
+  if (!isNeeded || !fail({ncclInvalidUsage, "a call that used this connection has ended early"})) return;
+  deregister(sender_.get());
+  deregister(receiver_.get());
+  sender_.reset();
+  receiver_.reset();
 }
 
 bool NetConnection::expand(uint64_t step, const SlotHeader& header) {

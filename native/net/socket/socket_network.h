@@ -48,8 +48,7 @@ class SocketNetwork final : public Network {
   std::span<const Device> devices() const override { return devices_; }
   bool threadBound() const override { return false; }
   bool deliversAfterClose() const override { return true; }
-  // Helpers would go on with the memory of a call that has ended.
-  bool carriesPieces() const override { return config_.helpers == 0; }
+  bool carriesPieces() const override { return true; }
   Status listen(uint32_t device, Handle& handle, std::unique_ptr<Listener>& out) override;
   Status connect(uint32_t device, const Handle& handle, std::unique_ptr<Connector>& out) override;
   int eventDescriptor() const override { return epoll_.get(); }
