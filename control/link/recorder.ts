@@ -4,6 +4,7 @@ import { ProtocolError } from '../messages/protocol-error.ts';
 import {
   RECORDER_COMMUNICATORS,
   RECORDER_ENTRIES,
+  RECORDER_GPUS,
   type RecordedCommunicator,
   type RecordedProcess,
   type RecorderAnswer,
@@ -33,6 +34,15 @@ const processFields = {
   unlisted: whole,
   communicators: v.pipe(v.array(communicator), v.maxLength(RECORDER_COMMUNICATORS)),
   entries: v.pipe(v.string(), v.maxLength(MAX_ANSWER_BYTES)),
+  gpuErrorNs: v.exactOptional(whole),
+  replays: v.exactOptional(
+    v.pipe(
+      v.array(
+        v.object({ recorded: whole, oldest: whole, entries: v.pipe(v.string(), v.maxLength(MAX_ANSWER_BYTES)) }),
+      ),
+      v.maxLength(RECORDER_GPUS),
+    ),
+  ),
 };
 
 export const recordedProcess: v.GenericSchema<RecordedProcess> = v.object(processFields);

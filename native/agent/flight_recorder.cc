@@ -14,7 +14,7 @@
 namespace ncclrun {
 namespace {
 
-constexpr uint32_t kRecorderVersion = 1;
+constexpr uint32_t kRecorderVersion = 2;
 
 // The agent reads while we write: no field may tear.
 template <typename Field>
@@ -62,6 +62,7 @@ std::shared_ptr<const RecorderClaim> FlightRecorder::claim(const Membership& mem
   store(one.size, membership.size);
   store(one.rank, membership.rank);
   store(one.generation, one.generation + 1);
+  store(memory_->clockOf[index], uint8_t{0});
   for (size_t i = 0; i < sizeof one.name; i++) {
     store(one.name[i], i < name.size() && i + 1 < sizeof one.name ? name[i] : '\0');
   }

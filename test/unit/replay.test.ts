@@ -34,6 +34,7 @@ function rankOf(rank: number, entries: readonly RecorderEntry[], changes: Partia
     clock: { offsetNs: 0, errorNs: 0 },
     communicators: [{ ...communicator, rank }],
     entries,
+    replays: [],
     ...changes,
   };
 }
@@ -41,7 +42,7 @@ function rankOf(rank: number, entries: readonly RecorderEntry[], changes: Partia
 function replayOf(ranks: readonly ReplayedRank[], size = 3): Replay {
   const members = `0-${ranks.length - 1}`;
   const communicators = [{ id, epoch: 0, name: 'tp0', size, members }];
-  return { takenAt: 0, communicators, ranks, silent: [], omitted: 0 };
+  return { jobId: null, takenAt: 0, failures: [], communicators, ranks, silent: [], omitted: 0 };
 }
 
 function operationsOf(replay: Replay) {
@@ -92,7 +93,7 @@ describe('operations of all ranks', () => {
     const onGpu = entryOf(1, { flags: RecordFlag.onGpu, startedNs: 0, endedNs: 0 });
     const replay = replayOf([rankOf(0, [onGpu]), rankOf(1, [onGpu])], 2);
     const text = replayText(replay, replayedCommunicators(replay), show);
-    expect(text).toMatch(/^on GPUs only calls are recorded/m);
+    expect(text).toMatch(/^called: on a GPU/m);
     expect(text).toMatch(/ \+0 called +\+0 called /);
   });
 
@@ -122,7 +123,7 @@ test('slices of a trace nest, and messages of a group are asynchronous', () => {
   const overlapping = entryOf(4, { enqueuedNs: entryOf(3).startedNs, startedNs: entryOf(3).startedNs + 10 });
   const replay = replayOf([rankOf(0, [entryOf(1), entry, entryOf(3), overlapping, running(9)])]);
   const communicators = replayedCommunicators(replay);
-  const { traceEvents } = JSON.parse(perfettoTrace(replay, communicators, latestNs(communicators)));
+  const { traceEvents } = JSON.parse(perfettoTrace(replay, communicators, latestNs(communicators)).text);
   const slices: { ts: number; dur: number }[] = traceEvents.filter(({ ph }: { ph: string }) => ph === 'X');
   for (const one of slices)
     for (const other of slices) {
@@ -132,7 +133,7 @@ test('slices of a trace nest, and messages of a group are asynchronous', () => {
       expect(isApart || isInside || isAround).toBe(true);
     }
   const phases = traceEvents.map(({ ph }: { ph: string }) => ph).join('');
-  expect(phases).toBe('MMXbeXbeX');
+  expect(phases.replace(/^M+/, '')).toBe('XbeXbeX');
 });
 
 function answer(to: RecorderReader, host: string, request: number, answers: readonly RecorderAnswer[]): void {
@@ -140,7 +141,7 @@ function answer(to: RecorderReader, host: string, request: number, answers: read
 }
 
 const answersOf = (rank: number): RecorderAnswer[] => {
-  const { host: _host, clock: _clock, entries, ...facts } = rankOf(rank, [entryOf(1)]);
+  const { host: _host, clock: _clock, entries, replays: _replays, ...facts } = rankOf(rank, [entryOf(1)]);
   return [{ type: 'clock', nowNs: 5 }, { type: 'process', ...facts, entries: encodeColumns(entries) }, { type: 'end' }];
 };
 

@@ -1,0 +1,60 @@
+// What a kernel writes into the flight recorder: when the first worker of each item begins and ends. No host code runs
+// when a graph is replayed, so a captured launch takes entries of its own and writes all of them. The block's last
+// thread does it, which has the least to do in small operations; it waits for none of its stores to host memory.
+#pragma once
+#include "cuda/kernels/connections.cuh"
+
+namespace ncclrun::cuda {
+
+inline constexpr uint64_t kSendRecvCall = 8;         // plan::Collective::sendRecv
+inline constexpr uint64_t kRecordedSendFlag = 512;  // ncclrunRecordSend
+
+__device__ __forceinline__ bool isRecordingThread() { return threadIdx.x == blockDim.x - 1; }
+
+// Takes the next entry of this GPU's ring for a replayed operation. Other launches may be doing the same. A function of
+// its own, so that launches that are not captured need no registers for it.
+static __device__ __noinline__ EntryWords* takeEntry(const Launch& launch, const ItemRecord& record) {
+  const uint64_t begun = nanoseconds();
+  const RecorderAccess& recorder = launch.recorder;
+  const uint32_t peer = uint32_t(record.countAndPeer >> 48);
+  const bool isMessage = (record.call >> 16 & 0xff) == kSendRecvCall;
+  const uint32_t messages = kMaxItems + ((record.call & kRecordedSendFlag) != 0 ? 0 : launch.ranks) + peer;
+  const uint32_t number = increment(recorder.counts + (isMessage ? messages : uint32_t(record.call >> 56))) + 1;
+  const uint64_t before = increment(recorder.taken);
+  EntryWords* const entry = recorder.entries + (before & (kRecorderEntries - 1));
+  const uint64_t peerBits = peer == kNoRecordPeer ? 0xffffffffull : peer;
+  storeVolatile(&entry->lastPeerAndCommunicator, recorder.generation | uint64_t(recorder.communicator) << 32, record.call);
+  storeVolatile(&entry->count, record.countAndPeer & 0xffffffffffffull, number | peerBits << 32);
+  storeVolatile(&entry->started, begun, 0);
+  storeVolatile(&entry->sequence, before + 1, begun);
+  return entry;
+}
+
+// Called by all threads of a block: at its beginning, before an item of which it is the first worker, and after each
+// item, whose stores a barrier has ordered before. No register remembers which item is recorded.
+__device__ __forceinline__ void clearRecord(WaitState& waitState) {
+  if (isRecordingThread()) waitState.entry = nullptr;
+}
+__device__ __forceinline__ void beginRecord(const Launch& launch, const Item& item, WaitState& waitState) {
+  if (!isRecordingThread() || item.record.call == 0) return;
+  if (launch.recorder.taken != nullptr) {
+    waitState.entry = takeEntry(launch, item.record);
+  } else {
+    waitState.entry = launch.recorder.entries + (item.record.call - 1);
+    storeVolatile(&waitState.entry->started, nanoseconds());
+  }
+}
+// An item that was aborted has no end.
+__device__ __forceinline__ void endRecord(WaitState& waitState) {
+  if (!isRecordingThread() || waitState.entry == nullptr) return;
+  if (!*static_cast<volatile bool*>(&waitState.aborted)) storeVolatile(&waitState.entry->ended, nanoseconds());
+  waitState.entry = nullptr;
+}
+
+// The same as functions of their own, for kernels that have many routines and no register to spare.
+static __device__ __noinline__ void beginRecordApart(const Launch& launch, const Item& item, WaitState& waitState) {
+  beginRecord(launch, item, waitState);
+}
+static __device__ __noinline__ void endRecordApart(WaitState& waitState) { endRecord(waitState); }
+
+}  // namespace ncclrun::cuda
