@@ -40,6 +40,7 @@ export class Chart {
     this.#end = end;
     this.#group = group;
     this.show(group);
+    canvas.parentElement?.addEventListener('scroll', () => this.draw());
   }
 
   get mode(): Mode {
@@ -177,7 +178,7 @@ export class Chart {
     context.scale(ratio, ratio);
     const painter = new Painter(context, colours(), this.#row);
     context.clearRect(0, 0, width, height);
-    this.#labels(painter, width);
+    this.#labels(painter);
     context.save();
     context.beginPath();
     context.rect(LEFT, 0, width - LEFT, height);
@@ -185,31 +186,65 @@ export class Chart {
     if (this.#mode === 'number') this.#columns(painter, height);
     else this.#spans(painter, height);
     context.restore();
+    this.#axis(painter, width);
   }
 
-  #labels({ context, colour, row }: Painter, width: number): void {
+  /** It stays in sight when the frame scrolls. */
+  #axis(painter: Painter, width: number): void {
+    const { context, colour } = painter;
+    const top = this.#canvas.parentElement?.scrollTop ?? 0;
+    context.fillStyle = colour.surface;
+    context.fillRect(0, top, width, TOP);
     context.fillStyle = colour.line;
-    context.fillRect(0, TOP - 1, width, 1);
-    context.fillStyle = colour.muted;
-    context.font = `${Math.min(12, Math.max(10, row - 2))}px system-ui, sans-serif`;
-    context.textAlign = 'right';
-    context.textBaseline = 'middle';
+    context.fillRect(0, top + TOP - 1, width, 1);
+    painter.label('rank', LEFT - 10, top + TOP / 2, 12);
+    const { from, span } = this.#view;
+    const scale = this.#width / span;
+    if (this.#mode === 'time') {
+      for (const tick of ticks(from, span, this.#width / 110))
+        painter.axis(LEFT + (tick - from) * scale, timeText(tick), top, TOP);
+      return;
+    }
+    const every = Math.max(1, Math.ceil(64 / scale));
+    for (const [index, { number }] of this.#group.operations.entries())
+      if (index % every === 0 && index >= from && index < from + span)
+        painter.axis(LEFT + (index - from) * scale, number, top, TOP);
+  }
+
+  /** Numbers of the ranks; those that did not come or failed have a mark. */
+  #labels(painter: Painter): void {
+    const { context, colour, row } = painter;
+    const { ranks, operations } = this.#group;
+    const marked = new Set(
+      operations.flatMap(({ missing, parts }) => [
+        ...missing,
+        ...parts.filter(({ state }) => state === 'failed').map(({ rank }) => rank),
+      ]),
+    );
+    // Where all of them failed together, no mark says anything.
+    const marks = marked.size < ranks.length ? marked : new Set<number>();
     const every = Math.max(1, Math.ceil(14 / row));
-    for (const [index, rank] of this.#group.ranks.entries())
-      if (index % every === 0) context.fillText(`${rank}`, LEFT - 8, TOP + (index + 0.5) * row);
-    context.fillText('rank', LEFT - 8, TOP / 2);
+    for (const [index, rank] of ranks.entries()) {
+      const y = TOP + (index + 0.5) * row;
+      if (index % every === 0) painter.label(`${rank}`, LEFT - 10, y, Math.min(12, Math.max(10, row - 2)));
+      if (!marks.has(rank)) continue;
+      context.fillStyle = colour.bad;
+      context.beginPath();
+      context.moveTo(LEFT - 8, y - 5);
+      context.lineTo(LEFT - 1, y);
+      context.lineTo(LEFT - 8, y + 5);
+      context.fill();
+    }
   }
 
   #columns(painter: Painter, height: number): void {
     const { from, span } = this.#view;
     const cell = this.#width / span;
     const { operations } = this.#group;
-    const every = Math.max(1, Math.ceil(64 / cell));
     for (let index = Math.floor(from); index < Math.min(operations.length, Math.ceil(from + span)); index++) {
       const operation = operations[index];
       if (operation === undefined) continue;
       const x = LEFT + (index - from) * cell;
-      if (index % every === 0) painter.axis(x, operation.number, TOP);
       const gap = cell >= 6 ? 1 : 0;
       const length = Math.max(1, this.#endOf(operation) - operation.begin);
       for (const part of operation.parts) {
@@ -228,8 +263,6 @@ export class Chart {
   #spans(painter: Painter, height: number): void {
     const { from, span } = this.#view;
     const scale = this.#width / span;
-    for (const tick of ticks(from, span, this.#width / 110))
-      painter.axis(LEFT + (tick - from) * scale, timeText(tick), TOP);
     for (const [index, operation] of this.#group.operations.entries()) {
       const end = this.#endOf(operation);
       if (end < from || operation.begin > from + span) continue;
@@ -268,7 +301,7 @@ interface Cell {
 }
 
 export type Colours = Readonly<
-  Record<'wait' | 'transfer' | 'open' | 'bad' | 'quiet' | 'mark' | 'line' | 'muted' | 'focus', string>
+  Record<'wait' | 'transfer' | 'open' | 'bad' | 'quiet' | 'glyph' | 'surface' | 'line' | 'muted' | 'focus', string>
 >;
 
 export function colours(): Colours {
@@ -280,7 +313,8 @@ export function colours(): Colours {
     open: of('open'),
     bad: of('bad'),
     quiet: of('quiet'),
-    mark: of('mark'),
+    glyph: of('glyph'),
+    surface: of('surface'),
     line: of('line'),
     muted: of('muted'),
     focus: of('focus'),
@@ -334,7 +368,11 @@ export class Painter {
     context.strokeStyle = colour.bad;
     context.lineWidth = height >= 9 ? 2 : 1;
     context.strokeRect(x + 0.5, y + 0.5, Math.max(1, width - 1), height - 1);
-    if (width < 5 || height < 4) return;
+    if (width < 7 || height < 7) {
+      context.fillStyle = colour.bad;
+      context.fillRect(x, y, Math.max(2, width), height);
+      return;
+    }
     context.beginPath();
     context.moveTo(x + 1, y + 1);
     context.lineTo(x + width - 1, y + height - 1);
@@ -366,19 +404,28 @@ export class Painter {
     this.context.strokeRect(x - 1, y - 1, width + 2, height);
   }
 
-  axis(x: number, text: string, top: number): void {
+  label(text: string, x: number, y: number, size: number): void {
+    const { context, colour } = this;
+    context.fillStyle = colour.muted;
+    context.font = `${size}px system-ui, sans-serif`;
+    context.textAlign = 'right';
+    context.textBaseline = 'middle';
+    context.fillText(text, x, y);
+  }
+
+  axis(x: number, text: string, top: number, height: number): void {
     const { context, colour } = this;
     context.fillStyle = colour.line;
-    context.fillRect(x, top - 6, 1, 6);
+    context.fillRect(x, top + height - 6, 1, 6);
     context.fillStyle = colour.muted;
     context.font = '12px system-ui, sans-serif';
     context.textAlign = 'left';
     context.textBaseline = 'middle';
-    context.fillText(text, x + 3, top / 2);
+    context.fillText(text, x + 3, top + height / 2);
   }
 
   #glyph(text: string, x: number, y: number): void {
-    this.context.fillStyle = this.colour.mark;
+    this.context.fillStyle = this.colour.glyph;
     this.context.font = `bold ${Math.min(13, this.row - 2)}px system-ui, sans-serif`;
     this.context.textAlign = 'center';
     this.context.textBaseline = 'middle';
