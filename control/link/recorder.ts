@@ -50,6 +50,7 @@ export const recordedProcess: v.GenericSchema<RecordedProcess> = v.object(proces
 const query: v.GenericSchema<RecorderQuery> = v.object({
   last: v.pipe(whole, v.maxValue(RECORDER_ENTRIES)),
   full: v.array(whole),
+  clockOnly: v.exactOptional(v.literal(true)),
 });
 
 const answer: v.GenericSchema<RecorderAnswer> = v.variant('type', [

@@ -108,6 +108,8 @@ export interface RecorderQuery {
   readonly last: number;
   /** All operations of these ranks. */
   readonly full: readonly number[];
+  /** Only the clock is asked for: that is the whole answer. */
+  readonly clockOnly?: true;
 }
 
 /** Payload of FrameKind.recorder from an agent: its clock, then each of its processes, then `end`. */

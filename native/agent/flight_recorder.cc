@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "agent/unique_id.h"
+#include "base/variables.h"
 
 namespace ncclrun {
 namespace {
@@ -44,7 +45,7 @@ Status FlightRecorder::open(int descriptor, int32_t jobRank) {
 
 std::shared_ptr<const RecorderClaim> FlightRecorder::claim(const Membership& membership, const std::string& name) {
   std::lock_guard lock(mutex_);
-  if (memory_ == nullptr) return nullptr;
+  if (memory_ == nullptr || environmentVariable("NCCLRUN_RECORDER") == "off") return nullptr;
   const auto count = uint32_t(taken_.size());
   uint32_t index = next_;
   for (uint32_t tried = 0; tried < count && taken_[index]; tried++) index = (index + 1) % count;

@@ -153,9 +153,14 @@ describe('gathering from agents', () => {
     const options = {
       isWanted: true,
       hosts: () => hosts,
-      send: (_host: string, frame: Frame) => void sent.push(frame),
+      send: (host: string, frame: Frame) => {
+        if (JSON.parse(Buffer.from(frame.payload).toString()).clockOnly === true)
+          queueMicrotask(() => answer(made, host, frame.request, [{ type: 'clock', nowNs: 5 }]));
+        else sent.push(frame);
+      },
     };
-    return { reader: new RecorderReader(options), sent };
+    const made = new RecorderReader(options);
+    return { reader: made, sent };
   }
 
   test('the reader asks for all operations of the blamed rank and of ten others', async () => {

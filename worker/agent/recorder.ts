@@ -281,7 +281,7 @@ export function answerRecorder(
 
 /** The frames that answer a query about the processes of a host. */
 function* recorderAnswers(
-  { last, full }: RecorderQuery,
+  { last, full, clockOnly }: RecorderQuery,
   request: number,
   recorders: readonly Uint8Array[],
   gpus: { of(rank: number): HostGpu | null },
@@ -290,6 +290,7 @@ function* recorderAnswers(
   const frame = (answer: RecorderAnswer): Frame =>
     makeFrame(FrameKind.recorder, { request, payload: encodeJson(answer) });
   yield frame({ type: 'clock', nowNs });
+  if (clockOnly === true) return;
   const wanted = new Set(full);
   for (const bytes of recorders) {
     const rank =
