@@ -37,9 +37,7 @@ const processFields = {
   gpuErrorNs: v.exactOptional(whole),
   replays: v.exactOptional(
     v.pipe(
-      v.array(
-        v.object({ recorded: whole, oldest: whole, entries: v.pipe(v.string(), v.maxLength(MAX_ANSWER_BYTES)) }),
-      ),
+      v.array(v.object({ recorded: whole, oldest: whole, entries: v.pipe(v.string(), v.maxLength(MAX_ANSWER_BYTES)) })),
       v.maxLength(RECORDER_GPUS),
     ),
   ),

@@ -53,7 +53,7 @@ interface Member {
 export function replayedCommunicators(replay: Replay): ReplayedCommunicator[] {
   return replay.communicators.map((group) => {
     const members = membersOf(group, replay.ranks, (process) => [process]);
-    const replayed = membersOf(group, replay.ranks, ({ replays }) => replays);
+    const replayed = membersOf(group, replay.ranks, replaysOf);
     const rankOf = new Map(members.map(({ rank, process }) => [rank, process.rank]));
     const operations = [members, replayed].flatMap((own, index) =>
       own.some(({ entries }) => entries.length > 0)
@@ -91,6 +91,11 @@ function membersOf(
         })),
       ),
   );
+}
+
+/** A rank whose GPU records, but has no ring, replayed nothing. */
+function replaysOf({ replays, gpuErrorNs }: ReplayedRank): readonly ReplayedRing[] {
+  return replays.length === 0 && gpuErrorNs !== undefined ? [{ oldest: 1, entries: [] }] : replays;
 }
 
 /** Places of a launch are numbered each by itself: in a launch a place may be empty. */

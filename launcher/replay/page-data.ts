@@ -170,7 +170,7 @@ function redacted(data: PageData, names: readonly string[]): PageData {
     .toSorted((one, other) => other.name.length - one.name.length);
   const clean = (text: string): string =>
     byLength.reduce(
-      (rest, { name, as }) => rest.replaceAll(new RegExp(`(?<![\\w.-])${escaped(name)}(?![\\w-])`, 'g'), as),
+      (rest, { name, as }) => rest.replaceAll(new RegExp(`(?<![\\w.-])${escaped(name)}(?![\\w-]|\\.\\w)`, 'g'), as),
       text,
     );
   return {

@@ -167,7 +167,7 @@ ItemRecord Launcher::recordOf(const Task& task) {
   const ncclrunRecorderEntry* const entry = recorder_->stamped(task.record);
   if (entry == nullptr) return {};
   recorded_ = task.record;
-  if (!captured_) return {1 + (task.record - 1) % NCCLRUN_RECORDER_ENTRIES, 0};
+  if (!captured_) return {task.record, 0};
   ncclrunRecorderEntry replayed = *entry;
   replayed.flags |= ncclrunRecordReplay;
   replayed.stream = 0;

@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "base/debug.h"
+#include "plan/plan_format.h"
 
 namespace ncclrun::cuda {
 namespace {
 
 static_assert(kRecorderEntries == NCCLRUN_RECORDER_ENTRIES);
+static_assert(kRecordedSendRecv == uint64_t(plan::Collective::sendRecv) && kRecordedSendFlag == ncclrunRecordSend);
 static_assert(offsetof(EntryWords, started) == offsetof(ncclrunRecorderEntry, startedNs));
 static_assert(offsetof(EntryWords, ended) == offsetof(ncclrunRecorderEntry, endedNs));
 static_assert(offsetof(EntryWords, operationAndPeer) == offsetof(ncclrunRecorderEntry, operation));

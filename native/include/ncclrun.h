@@ -258,7 +258,7 @@ enum {
   ncclrunRecordInGroup = 1,          /* queued together with others */
   ncclrunRecordCaptured = 2,         /* recorded into a CUDA graph: its replays have entries of their own */
   ncclrunRecordInPlace = 4,          /* reads and writes one buffer */
-  ncclrunRecordGpuStamp = 8,         /* a kernel writes startedNs and endedNs, by its GPU's clock */
+  ncclrunRecordGpuStamp = 8,         /* a kernel writes startedNs and endedNs: stamps */
   ncclrunRecordFailed = 16,          /* ended with an error of its own */
   ncclrunRecordAborted = 32,         /* ended by an interrupt: the loss of a peer, or an abort */
   ncclrunRecordCancelled = 64,       /* never began: the communicator was broken before */
@@ -296,7 +296,8 @@ typedef struct {
   uint32_t generation;         /* how many communicators have had this index */
   char name[32];               /* zero-terminated; of ncclConfig_t, or empty */
 } ncclrunRecorderCommunicator; /* 64 bytes */
-/* Two readings of a GPU's clock: its time plus an offset, modulo 2^64, is CLOCK_MONOTONIC. */
+/* A stamp has 48 bits of the GPU's clock, in nanoseconds, and above them (sequence - 1) / 4096 of its operation: kernels
+ * do not look whether the ring has wrapped. Two readings of a GPU's clock: its time plus an offset, modulo 2^64, is CLOCK_MONOTONIC. */
 typedef struct {
   uint64_t sequence; /* 0: never read; odd while it is written */
   uint64_t firstNs;  /* CLOCK_MONOTONIC of the reading */

@@ -205,9 +205,14 @@ struct EntryWords {
 static_assert(sizeof(EntryWords) == 64);
 inline constexpr uint32_t kRecorderEntries = 4096;
 inline constexpr uint64_t kNoRecordPeer = 0xffff;
+// A stamp of a kernel: the GPU's clock in the lower 48 bits, and above these how often the ring has wrapped.
+inline constexpr uint64_t kStampMask = (uint64_t{1} << 48) - 1;
+inline constexpr uint64_t stampTag(uint64_t sequence) { return (sequence - 1) / kRecorderEntries << 48; }
+inline constexpr uint64_t kRecordedSendRecv = 8;    // plan::Collective::sendRecv
+inline constexpr uint64_t kRecordedSendFlag = 512;  // ncclrunRecordSend
 // What the first worker of an item records of it.
 struct ItemRecord {
-  uint64_t call;          // 0: nothing. Of a captured launch as EntryWords::call; else 1 + index of the host's entry
+  uint64_t call;          // 0: nothing. Of a captured launch as EntryWords::call; else the sequence of the host's entry
   uint64_t countAndPeer;  // of a captured launch: elements, and above 48 bits the peer or kNoRecordPeer
 };
 // Where a launch's items are recorded. Of a captured launch each replay takes entries of its own.
@@ -219,6 +224,12 @@ struct RecorderAccess {
   uint32_t generation;  // of the communicator's index
 };
 inline constexpr uint32_t recordedCounts(uint32_t ranks) { return kMaxItems + 2 * ranks; }
+// Index of the counter that numbers the operation.
+inline constexpr uint32_t recordedCount(const ItemRecord& record, uint32_t ranks) {
+  if ((record.call >> 16 & 0xff) != kRecordedSendRecv) return uint32_t(record.call >> 56);
+  const bool sends = (record.call & kRecordedSendFlag) != 0;
+  return kMaxItems + (sends ? 0 : ranks) + uint32_t(record.countAndPeer >> 48);
+}
 
 // One operation on `blocks` channels, from firstChannel on: a part of it for each. Of the launch's blocks those from
 // firstBlock on (modulo the grid) are its workers: worker k takes the parts k, k + workers, k + 2 × workers and so on,

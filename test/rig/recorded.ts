@@ -78,18 +78,20 @@ export class RecorderMemory {
   replay(gpu: number, entry: RecorderEntry, started: bigint, ended: bigint): this {
     const at = FIRST_REPLAY + (gpu * RECORDER_ENTRIES + ((entry.sequence - 1) % RECORDER_ENTRIES)) * ENTRY_BYTES;
     this.#put(at, entry);
-    return this.#stamp(at, started, ended, started);
+    return this.#stamp(at, entry.sequence, started, ended, started);
   }
 
   /** Stamps of a kernel for an entry that the host has written. */
   stamp(sequence: number, started: bigint, ended: bigint): this {
-    return this.#stamp(FIRST_ENTRY + ((sequence - 1) % RECORDER_ENTRIES) * ENTRY_BYTES, started, ended);
+    return this.#stamp(FIRST_ENTRY + ((sequence - 1) % RECORDER_ENTRIES) * ENTRY_BYTES, sequence, started, ended);
   }
 
-  #stamp(at: number, started: bigint, ended: bigint, enqueued?: bigint): this {
-    if (enqueued !== undefined) this.bytes.writeBigUInt64LE(enqueued, at + ENTRY.enqueuedNs);
-    this.bytes.writeBigUInt64LE(started, at + ENTRY.startedNs);
-    this.bytes.writeBigUInt64LE(ended, at + ENTRY.endedNs);
+  #stamp(at: number, sequence: number, started: bigint, ended: bigint, enqueued?: bigint): this {
+    const tag = BigInt(Math.floor((sequence - 1) / RECORDER_ENTRIES)) << 48n;
+    const stampOf = (ns: bigint): bigint => BigInt.asUintN(48, ns) + tag;
+    if (enqueued !== undefined) this.bytes.writeBigUInt64LE(stampOf(enqueued), at + ENTRY.enqueuedNs);
+    this.bytes.writeBigUInt64LE(stampOf(started), at + ENTRY.startedNs);
+    this.bytes.writeBigUInt64LE(stampOf(ended), at + ENTRY.endedNs);
     return this;
   }
 

@@ -139,9 +139,12 @@ describe('reading the memory', () => {
     const offset = -1_760_000_000_000_000_000n;
     const call = BigInt(entry.enqueuedNs) - offset;
     memory.clock(0, offset).stamp(1, call + 3000n, call + 9000n);
-    memory.stamp(2, call - 3_000_000_000n, call - 2_000_000_000n); // of the operation that had the entry before
-    expect(readRecorder(memory.bytes, 9, 1_000_000)).toMatchObject({
-      gpuErrorNs: 600,
+    memory.stamp(2, call + 3000n, call + 9000n);
+    const second = FIRST_ENTRY + ENTRY_BYTES;
+    memory.bytes.writeUInt16LE(3, second + ENTRY.startedNs + 6); // of an operation that had the entry before
+    const now = 2_000_000_000;
+    expect(readRecorder(memory.bytes, 9, now)).toMatchObject({
+      gpuErrorNs: 500 + now * 100e-6,
       entries: [
         { startedNs: entry.enqueuedNs + 3000, endedNs: entry.enqueuedNs + 9000 },
         { startedNs: 0, endedNs: 0 },
@@ -157,7 +160,7 @@ describe('reading the memory', () => {
       [11_000_000_000, 200_000n, 300],
     ]);
     memory.stamp(1, 6_000_000_000n, 21_000_000_000n);
-    const [read] = readRecorder(memory.bytes, 9)?.entries ?? [];
+    const [read] = readRecorder(memory.bytes, 9, 21_000_000_000)?.entries ?? [];
     expect(read).toMatchObject({ startedNs: 6_000_100_000, endedNs: 21_000_400_000 });
     expect(readRecorder(memory.bytes, 9, 21_000_000_000)?.gpuErrorNs).toBe(700);
   });
@@ -168,7 +171,7 @@ describe('reading the memory', () => {
     const wraps = RECORDER_ENTRIES + 10;
     for (let sequence = 1; sequence <= wraps; sequence++)
       memory.replay(3, entryOf(sequence, { flags, stream: 0, lastPeer: sequence === wraps ? 7 : 0 }), 1000n, 2000n);
-    const read = readRecorder(memory.bytes, 3);
+    const read = readRecorder(memory.bytes, 3, 5000);
     expect(read?.replays).toMatchObject([{ recorded: wraps, oldest: 11 + 64 }]);
     const times = { enqueuedNs: 1050, startedNs: 1050, endedNs: 2050, lastPeer: NO_PEER, flags };
     expect(read?.replays?.[0]?.entries).toMatchObject([

@@ -13,37 +13,16 @@ import { latestNs, perfettoTrace } from '../../launcher/replay/perfetto.ts';
 import { type Replay, readReplay, type ReplayedRank } from '../../launcher/replay/read-file.ts';
 import { replayText } from '../../launcher/replay/text.ts';
 import { entryOf } from '../rig/recorded.ts';
+import { recordedId, recordedRank, recordedReplay } from '../rig/replayed.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'ncclrun-replay-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 afterEach(() => void vi.useRealTimers());
 
-const id = '00000000000000ab';
-const communicator = { index: 0, id, epoch: 0, size: 3, name: 'tp0' };
+const id = recordedId;
 const show = { rank: null, last: 32 };
-
-function rankOf(rank: number, entries: readonly RecorderEntry[], changes: Partial<ReplayedRank> = {}): ReplayedRank {
-  return {
-    rank,
-    host: `node${rank}`,
-    pid: 100 + rank,
-    gpu: null,
-    recorded: entries.length,
-    oldest: entries.length === 0 ? 0 : 1,
-    unlisted: 0,
-    clock: { offsetNs: 0, errorNs: 0 },
-    communicators: [{ ...communicator, rank }],
-    entries,
-    replays: [],
-    ...changes,
-  };
-}
-
-function replayOf(ranks: readonly ReplayedRank[], size = 3): Replay {
-  const members = `0-${ranks.length - 1}`;
-  const communicators = [{ id, epoch: 0, name: 'tp0', size, members }];
-  return { jobId: null, takenAt: 0, failures: [], communicators, ranks, silent: [], omitted: 0 };
-}
+const rankOf = recordedRank;
+const replayOf = (ranks: readonly ReplayedRank[], size = 3): Replay => recordedReplay(ranks, { size });
 
 function operationsOf(replay: Replay) {
   return replayedCommunicators(replay).flatMap(({ operations }) => operations);
@@ -134,6 +113,34 @@ test('slices of a trace nest, and messages of a group are asynchronous', () => {
     }
   const phases = traceEvents.map(({ ph }: { ph: string }) => ph).join('');
   expect(phases.replace(/^M+/, '')).toBe('XbeXbeX');
+});
+
+test('a trace splits a collective into wait and transfer, with arrows from the rank that came last', () => {
+  const replay = replayOf([rankOf(0, [entryOf(1)]), rankOf(1, [late(1, 300)])], 2);
+  const communicators = replayedCommunicators(replay);
+  const { traceEvents } = JSON.parse(perfettoTrace(replay, communicators, latestNs(communicators)).text);
+  const of = (name: string) => traceEvents.filter((event: { name: string }) => event.name === name);
+  expect(of('wait')).toMatchObject([{ ph: 'X', tid: 1, dur: 0.3 }]);
+  expect(of('transfer')).toMatchObject([{ ph: 'X', tid: 1, dur: 0.5 }]);
+  expect(of('came last')).toMatchObject([
+    { ph: 's', id: 1, tid: 2 },
+    { ph: 'f', id: 1, tid: 1, bp: 'e' },
+  ]);
+});
+
+test('communicators of a rank have tracks of their own, and a trace has the last operations where there are too many', () => {
+  const other = '00000000000000cd';
+  const two = [{ index: 1, id: other, epoch: 0, size: 1, rank: 0, name: 'dp' }];
+  const [, second] = [1, 2].map((sequence) => entryOf(sequence, { communicator: sequence - 1 }));
+  if (second === undefined) throw new Error('there are two');
+  const rank = rankOf(0, [entryOf(1), { ...second, startedNs: entryOf(1).startedNs + 10 }]);
+  const replay = replayOf([{ ...rank, communicators: [...rank.communicators, ...two] }], 1);
+  const groups = [...replay.communicators, { id: other, epoch: 0, name: 'dp', size: 1, members: '0' }];
+  const communicators = replayedCommunicators({ ...replay, communicators: groups });
+  const { text, omitted } = perfettoTrace(replay, communicators, latestNs(communicators));
+  const slices = JSON.parse(text).traceEvents.filter(({ ph }: { ph: string }) => ph === 'X');
+  expect({ omitted, tids: slices.map(({ tid }: { tid: number }) => tid) }).toEqual({ omitted: 0, tids: [2, 1] });
+  expect(perfettoTrace(replay, communicators, latestNs(communicators), 1).omitted).toBe(1);
 });
 
 function answer(to: RecorderReader, host: string, request: number, answers: readonly RecorderAnswer[]): void {

@@ -2,7 +2,7 @@
  * How the clock of a GPU relates to its host's CLOCK_MONOTONIC: two readings that the engine left in the flight recorder
  * (native/include/ncclrun.h, ncclrunRecorderClock). Between them and behind them both clocks run evenly.
  */
-import { RECORDER_GPUS } from '../../control/messages/recorder.ts';
+import { RECORDER_ENTRIES, RECORDER_GPUS } from '../../control/messages/recorder.ts';
 import { readU64 } from '../../control/plan/u64.ts';
 
 export const CLOCK_BYTES = 64;
@@ -18,6 +18,10 @@ export const CLOCK = {
 } as const;
 /** Two clocks of which only one reading is known may drift so far apart in a second. */
 const DRIFT = 100e-6;
+const STAMP_BITS = 48n;
+const TAGS = 2 ** 16;
+/** Clocks that have drifted apart may make a stamp look later than now. */
+const SLACK_NS = 3_600e9;
 
 export class GpuClock {
   readonly #firstNs: number;
@@ -41,10 +45,14 @@ export class GpuClock {
     this.#drift = this.#driftError < DRIFT ? grown / between : 0;
   }
 
-  /** CLOCK_MONOTONIC at a time of the GPU's clock. */
-  monotonicNs(gpuNs: bigint): number {
-    const first = Number(BigInt.asIntN(64, gpuNs + this.#offset));
-    return Math.round(first + (first - this.#firstNs) * this.#drift);
+  /** CLOCK_MONOTONIC at a stamp that was read at `nowNs`, which is later; 0: it is of another operation, or none. */
+  monotonicNs(stamp: bigint, sequence: number, nowNs: number): number {
+    const tag = Math.floor((sequence - 1) / RECORDER_ENTRIES) % TAGS;
+    if (stamp === 0n || Number(stamp >> STAMP_BITS) !== tag) return 0;
+    const latest = BigInt(nowNs + SLACK_NS) - this.#offset;
+    const before = Number(BigInt.asUintN(Number(STAMP_BITS), latest - stamp));
+    const first = nowNs + SLACK_NS - before;
+    return Math.max(0, Math.round(first + (first - this.#firstNs) * this.#drift));
   }
 
   /** By how much that may be wrong for times around `nowNs`. */

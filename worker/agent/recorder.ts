@@ -81,8 +81,6 @@ const LIMIT = 2 ** 63;
 const DATA_TYPES = 12;
 /** Oldest entries of a full ring that a kernel may be writing over. */
 const OVERWRITTEN = 64;
-/** A stamp so long before the call is that of an earlier operation. */
-const STALE_NS = 10_000_000;
 
 interface ListedCommunicator {
   readonly communicator: RecordedCommunicator;
@@ -102,7 +100,11 @@ interface ReadProcess extends Omit<RecordedProcess, 'gpu' | 'entries' | 'replays
 }
 
 /** The last operations, at most `last`, the oldest first. Null if the process has not begun to write, or writes another version. */
-export function readRecorder(bytes: Uint8Array, last: number, nowNs = 0): ReadProcess | null {
+export function readRecorder(
+  bytes: Uint8Array,
+  last: number,
+  nowNs = Number(process.hrtime.bigint()),
+): ReadProcess | null {
   if (bytes.length < RECORDER_BYTES) return null;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (view.getUint32(HEADER.magic, true) !== RECORDER_MAGIC) return null;
@@ -116,11 +118,11 @@ export function readRecorder(bytes: Uint8Array, last: number, nowNs = 0): ReadPr
   const held = Math.min(recorded, RECORDER_ENTRIES);
   for (let sequence = Math.max(1, recorded - Math.min(held, last) + 1); sequence <= recorded; sequence++) {
     const at = FIRST_ENTRY + ((sequence - 1) % RECORDER_ENTRIES) * ENTRY_BYTES;
-    const entry = readEntry(view, at, sequence, (index) => byIndex.get(index)?.clock ?? null);
+    const entry = readEntry({ view, nowNs }, at, sequence, (index) => byIndex.get(index)?.clock ?? null);
     if (entry !== null && (byIndex.get(entry.communicator)?.firstSequence ?? LIMIT) <= sequence) entries.push(entry);
   }
   const replays = clocks.flatMap((clock, gpu) =>
-    readReplays(view, FIRST_REPLAY + gpu * RING_BYTES, clock, byIndex, last),
+    readReplays({ view, nowNs }, FIRST_REPLAY + gpu * RING_BYTES, clock, byIndex, last),
   );
   const errors = clocks.flatMap((clock) => clock?.errorNs(nowNs) ?? []);
   return {
@@ -138,13 +140,14 @@ export function readRecorder(bytes: Uint8Array, last: number, nowNs = 0): ReadPr
 
 /** What a GPU recorded. Its counter is in its own memory: the largest sequence tells how far it is. */
 function readReplays(
-  view: DataView,
+  read: Reading,
   at: number,
   clock: GpuClock | null,
   byIndex: ReadonlyMap<number, ListedCommunicator>,
   last: number,
 ): ReadReplays[] {
   if (clock === null) return [];
+  const { view } = read;
   let recorded = 0;
   for (let index = 0; index < RECORDER_ENTRIES; index++) {
     const sequence = readU64(view, at + index * ENTRY_BYTES);
@@ -156,7 +159,7 @@ function readReplays(
   const oldest = recorded <= RECORDER_ENTRIES ? 1 : recorded - RECORDER_ENTRIES + 1 + OVERWRITTEN;
   const entries: RecorderEntry[] = [];
   for (let sequence = Math.max(oldest, recorded - last + 1); sequence <= recorded; sequence++) {
-    const entry = readEntry(view, at + ((sequence - 1) % RECORDER_ENTRIES) * ENTRY_BYTES, sequence, () => clock);
+    const entry = readEntry(read, at + ((sequence - 1) % RECORDER_ENTRIES) * ENTRY_BYTES, sequence, () => clock);
     if (entry !== null && entry.lastPeer === byIndex.get(entry.communicator)?.generation)
       entries.push({ ...entry, lastPeer: NO_PEER });
   }
@@ -165,7 +168,7 @@ function readReplays(
 
 /** Null if the process writes it just now, or what it holds is none. */
 function readEntry(
-  view: DataView,
+  { view, nowNs }: Reading,
   at: number,
   sequence: number,
   clockOf: (communicator: number) => GpuClock | null,
@@ -175,7 +178,9 @@ function readEntry(
   const flags = view.getUint16(at + ENTRY.flags, true);
   const entry = {
     sequence,
-    ...((flags & RecordFlag.gpuStamp) === 0 ? hostTimes(view, at) : gpuTimes(view, at, flags, clockOf(communicator))),
+    ...((flags & RecordFlag.gpuStamp) === 0
+      ? hostTimes(view, at)
+      : gpuTimes(view, at, flags, (stamp) => clockOf(communicator)?.monotonicNs(stamp, sequence, nowNs) ?? 0)),
     count: readU64(view, at + ENTRY.count),
     operation: view.getUint32(at + ENTRY.operation, true),
     peer: view.getUint32(at + ENTRY.peer, true),
@@ -194,6 +199,12 @@ function readEntry(
   return isPlausible(entry) ? entry : null;
 }
 
+/** The memory, and when it is read. */
+interface Reading {
+  readonly view: DataView;
+  readonly nowNs: number;
+}
+
 type Times = Pick<RecorderEntry, 'enqueuedNs' | 'startedNs' | 'endedNs'>;
 
 function hostTimes(view: DataView, at: number): Times {
@@ -204,22 +215,13 @@ function hostTimes(view: DataView, at: number): Times {
   };
 }
 
-/**
- * A kernel does not look whether its entry still is that of its operation: stamps from before the call are an earlier operation's. Small differences
- * are those of the clocks.
- */
-function gpuTimes(view: DataView, at: number, flags: number, clock: GpuClock | null): Times {
-  const [started, ended] = [clockTime(view, at + ENTRY.startedNs, clock), clockTime(view, at + ENTRY.endedNs, clock)];
-  const isReplay = (flags & RecordFlag.replay) !== 0;
-  const enqueuedNs = isReplay ? started : readU64(view, at + ENTRY.enqueuedNs);
-  const isStale = !isReplay && started < enqueuedNs - STALE_NS;
-  const startedNs = started === 0 || isStale ? 0 : Math.max(started, enqueuedNs);
-  return { enqueuedNs, startedNs, endedNs: startedNs === 0 || ended < started ? 0 : Math.max(ended, startedNs) };
-}
-
-function clockTime(view: DataView, at: number, clock: GpuClock | null): number {
-  const raw = view.getBigUint64(at, true);
-  return raw === 0n || clock === null ? 0 : Math.max(0, clock.monotonicNs(raw));
+/** Small differences between the call and the beginning are those of the clocks. */
+function gpuTimes(view: DataView, at: number, flags: number, timeOf: (stamp: bigint) => number): Times {
+  const [started, ended] = [ENTRY.startedNs, ENTRY.endedNs].map((field) => timeOf(view.getBigUint64(at + field, true)));
+  if (started === undefined || ended === undefined) return { enqueuedNs: 0, startedNs: 0, endedNs: 0 };
+  const enqueuedNs = (flags & RecordFlag.replay) === 0 ? readU64(view, at + ENTRY.enqueuedNs) : started;
+  const startedNs = started === 0 ? 0 : Math.max(started, enqueuedNs);
+  return { enqueuedNs, startedNs, endedNs: started === 0 || ended < started ? 0 : Math.max(ended, startedNs) };
 }
 
 function isPlausible(entry: RecorderEntry): boolean {

@@ -28,6 +28,7 @@ struct WaitState {
   bool aborted;   // once true, every wait ends at once
   bool reported;  // a wait was long enough to be reported
   EntryWords* entry;  // of the flight recorder, under way; only the recording thread knows it
+  uint64_t tag;       // of its stamps
 };
 struct Connections : WaitState {
   uint32_t steps;  // protocol Simple: number of slots of each connection

@@ -6,28 +6,27 @@
 
 namespace ncclrun::cuda {
 
-inline constexpr uint64_t kSendRecvCall = 8;         // plan::Collective::sendRecv
-inline constexpr uint64_t kRecordedSendFlag = 512;  // ncclrunRecordSend
-
 __device__ __forceinline__ bool isRecordingThread() { return threadIdx.x == blockDim.x - 1; }
+
+// The host reuses an entry without asking, and readers recognize stamps of its former operations by their tags.
+__device__ __forceinline__ uint64_t recordedTime(uint64_t tag) { return (nanoseconds() & kStampMask) | tag; }
 
 // Takes the next entry of this GPU's ring for a replayed operation. Other launches may be doing the same. A function of
 // its own, so that launches that are not captured need no registers for it.
-static __device__ __noinline__ EntryWords* takeEntry(const Launch& launch, const ItemRecord& record) {
-  const uint64_t begun = nanoseconds();
+static __device__ __noinline__ void takeEntry(const Launch& launch, const ItemRecord& record, WaitState& waitState) {
   const RecorderAccess& recorder = launch.recorder;
-  const uint32_t peer = uint32_t(record.countAndPeer >> 48);
-  const bool isMessage = (record.call >> 16 & 0xff) == kSendRecvCall;
-  const uint32_t messages = kMaxItems + ((record.call & kRecordedSendFlag) != 0 ? 0 : launch.ranks) + peer;
-  const uint32_t number = increment(recorder.counts + (isMessage ? messages : uint32_t(record.call >> 56))) + 1;
+  const uint32_t number = increment(recorder.counts + recordedCount(record, launch.ranks)) + 1;
   const uint64_t before = increment(recorder.taken);
+  const uint64_t tag = stampTag(before + 1), begun = recordedTime(tag);
   EntryWords* const entry = recorder.entries + (before & (kRecorderEntries - 1));
+  const uint64_t peer = record.countAndPeer >> 48;
   const uint64_t peerBits = peer == kNoRecordPeer ? 0xffffffffull : peer;
   storeVolatile(&entry->lastPeerAndCommunicator, recorder.generation | uint64_t(recorder.communicator) << 32, record.call);
-  storeVolatile(&entry->count, record.countAndPeer & 0xffffffffffffull, number | peerBits << 32);
+  storeVolatile(&entry->count, record.countAndPeer & kStampMask, number | peerBits << 32);
   storeVolatile(&entry->started, begun, 0);
   storeVolatile(&entry->sequence, before + 1, begun);
-  return entry;
+  waitState.entry = entry;
+  waitState.tag = tag;
 }
 
 // Called by all threads of a block: at its beginning, before an item of which it is the first worker, and after each
@@ -38,16 +37,19 @@ __device__ __forceinline__ void clearRecord(WaitState& waitState) {
 __device__ __forceinline__ void beginRecord(const Launch& launch, const Item& item, WaitState& waitState) {
   if (!isRecordingThread() || item.record.call == 0) return;
   if (launch.recorder.taken != nullptr) {
-    waitState.entry = takeEntry(launch, item.record);
+    takeEntry(launch, item.record, waitState);
   } else {
-    waitState.entry = launch.recorder.entries + (item.record.call - 1);
-    storeVolatile(&waitState.entry->started, nanoseconds());
+    const uint64_t sequence = item.record.call;
+    EntryWords* const entry = launch.recorder.entries + ((sequence - 1) & (kRecorderEntries - 1));
+    waitState.entry = entry;
+    waitState.tag = stampTag(sequence);
+    storeVolatile(&entry->started, recordedTime(stampTag(sequence)));
   }
 }
 // An item that was aborted has no end.
 __device__ __forceinline__ void endRecord(WaitState& waitState) {
   if (!isRecordingThread() || waitState.entry == nullptr) return;
-  if (!*static_cast<volatile bool*>(&waitState.aborted)) storeVolatile(&waitState.entry->ended, nanoseconds());
+  if (!*static_cast<volatile bool*>(&waitState.aborted)) storeVolatile(&waitState.entry->ended, recordedTime(waitState.tag));
   waitState.entry = nullptr;
 }
 

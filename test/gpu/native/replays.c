@@ -60,7 +60,12 @@ static const ncclrunRecorder* findRecorder(void) {
   return found;
 }
 
-static uint64_t hostTime(const ncclrunRecorder* recorder, uint64_t gpuNs) { return gpuNs + recorder->clocks[0].lastOffset; }
+/* CLOCK_MONOTONIC of a stamp, which is of the first operation that had its entry. */
+static uint64_t hostTime(const ncclrunRecorder* recorder, uint64_t stamp) {
+  const uint64_t mask = ((uint64_t)1 << 48) - 1, latest = nowNs() - recorder->clocks[0].lastOffset + 1000000000u;
+  SAME(stamp >> 48, 0);
+  return latest - ((latest - stamp) & mask) + recorder->clocks[0].lastOffset;
+}
 
 static void checkEntry(const ncclrunRecorder* recorder, const ncclrunRecorderEntry* entry, uint64_t from, uint64_t until) {
   const uint64_t slack = recorder->clocks[0].lastErrorNs + 1000000;
