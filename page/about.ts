@@ -6,13 +6,16 @@ import type { Group } from './model.ts';
 export function showAbout(data: PageData, groups: readonly Group[]): void {
   const job = data.jobId === null ? '' : ` of job ${data.jobId}`;
   element('title').textContent = `What each rank${job} did last`;
-  const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
   const facts = [count(data.ranks.length, 'rank'), count(data.hosts.length, 'host')];
   element('subtitle').textContent = `${facts.join(' on ')}, read at ${new Date(data.takenAt).toISOString()}`;
   element('verdicts').replaceChildren(...verdicts(data));
   element('communicators').replaceChildren(communicators(groups));
   element('hosts').replaceChildren(hosts(data));
   element('contents').replaceChildren(...contents(data, groups).map((text) => make('li', {}, text)));
+}
+
+function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? '' : 's'}`;
 }
 
 function verdicts({ verdicts: all }: PageData): HTMLElement[] {

@@ -2,7 +2,7 @@
 import type { PageData } from '../launcher/replay/page-format.ts';
 import type { Chart, Mode, Selection } from './chart.ts';
 import { button, element, make } from './dom.ts';
-import { bytesText, firstDifference, type Group, type Operation, type Part, timeText } from './model.ts';
+import { bytesText, firstDifference, type Group, type Operation, type Part, rangesText, timeText } from './model.ts';
 
 const ZOOM = 1.6;
 const MODES: readonly (readonly [Mode, string])[] = [
@@ -118,7 +118,6 @@ function onKey(key: string, chart: Chart, select: (selection: Selection) => void
     select({ operation: chosen, rank: ranks[rows] ?? at.rank });
     return true;
   };
-  const done = (): true => true;
   switch (key) {
     case 'ArrowLeft':
       return step(-1, 0);
@@ -134,15 +133,20 @@ function onKey(key: string, chart: Chart, select: (selection: Selection) => void
       return step(operations.length, 0);
     case '+':
     case '=':
-      return (chart.zoom(1 / ZOOM), done());
+      chart.zoom(1 / ZOOM);
+      return true;
     case '-':
-      return (chart.zoom(ZOOM), done());
+      chart.zoom(ZOOM);
+      return true;
     case '0':
-      return (chart.all(), done());
+      chart.all();
+      return true;
     case 'm':
-      return (switchMode(), done());
+      switchMode();
+      return true;
     case 'd':
-      return (goToDifference(chart, select), done());
+      goToDifference(chart, select);
+      return true;
     default:
       return false;
   }
@@ -165,12 +169,17 @@ function detailsOf(chart: Chart, data: PageData): string {
     parts.length > 0
       ? parts.map((part) => partText(operation, part)).join('; ')
       : operation.missing.includes(selection.rank)
-        ? 'did not come'
+        ? 'is not in it'
         : 'has nothing of it';
   const last = operation.last === null ? '' : ` Rank ${operation.last} came last.`;
-  const missing = operation.missing.length === 0 ? '' : ` ${operation.missing.length} ranks did not come.`;
+  const missing = missingText(operation.missing);
   const differs = operation.differs ? ' The ranks did not call the same.' : '';
   return `${call}. Rank ${selection.rank}${host} ${did}.${last}${missing}${differs}`;
+}
+
+function missingText(missing: readonly number[]): string {
+  if (missing.length === 0) return '';
+  return missing.length === 1 ? ` Rank ${missing[0]} did not come.` : ` Ranks ${rangesText(missing)} did not come.`;
 }
 
 function partText({ begin, arrived, isMessage }: Operation, { state, start, end, waitsFor }: Part): string {
@@ -195,5 +204,7 @@ function partText({ begin, arrived, isMessage }: Operation, { state, start, end,
       return `recorded it into a graph ${from}`;
     case 'cancelled':
       return 'never began it: the communicator was broken before';
+    default:
+      return state satisfies never;
   }
 }

@@ -37,9 +37,12 @@ async function start(): Promise<void> {
 
 /** The one with something to see, else that with most operations. */
 function busiest(groups: readonly Group[]): Group | undefined {
-  const weight = ({ operations }: Group): number =>
-    operations.length + 1e9 * operations.filter(({ missing, differs }) => missing.length > 0 || differs).length;
-  return groups.toSorted((one, other) => weight(other) - weight(one))[0];
+  return groups.toSorted((one, other) => weightOf(other) - weightOf(one))[0];
+}
+
+function weightOf({ operations }: Group): number {
+  const seen = operations.filter(({ missing, differs }) => missing.length > 0 || differs).length;
+  return operations.length + 1e9 * seen;
 }
 
 start().catch((error: unknown) => {

@@ -107,9 +107,12 @@ function ranksOf(reader: NumberReader): number[] {
   return ranks;
 }
 
+function isOpen({ state }: Part): boolean {
+  return state === 'running' || state === 'failed';
+}
+
 /** Index of the first operation that not all ranks called alike, or did not end; null: there is none. */
 export function firstDifference({ operations }: Group): number | null {
-  const isOpen = ({ state }: Part): boolean => state === 'running' || state === 'failed';
   const found = operations.findIndex(
     ({ differs, missing, parts }) => differs || missing.length > 0 || parts.some(isOpen),
   );

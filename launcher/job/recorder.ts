@@ -2,7 +2,7 @@
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { parseRecorderAnswer } from '../../control/link/recorder.ts';
 import { FrameKind, type Frame } from '../../control/messages/frame.ts';
-import type { RecorderQuery } from '../../control/messages/recorder.ts';
+import { RECORDER_ENTRIES, type RecorderQuery } from '../../control/messages/recorder.ts';
 import type { HostClock, RecordedGroup, RecordedRank, Recorder } from '../model/recorder.ts';
 import { ranges } from '../text/ranges.ts';
 import type { Verdict } from '../model/hang.ts';
@@ -29,6 +29,8 @@ interface RecorderHost {
 interface RecorderOptions {
   /** False: nobody wants what was recorded when something went wrong. */
   readonly isWanted: boolean;
+  /** All operations of all ranks. */
+  readonly wantsAll: boolean;
   /** Hosts that have ranks and may answer. */
   hosts(): readonly RecorderHost[];
   send(host: string, frame: Frame): void;
@@ -98,7 +100,8 @@ export class RecorderReader {
       timeout: setTimeout(() => this.#settle(request), ANSWER_MS),
       resolve,
     });
-    const query: RecorderQuery = { last: LAST, full: [...new Set([...blamed, ...witnesses(hosts, blamed)])] };
+    const last = this.#options.wantsAll ? RECORDER_ENTRIES : LAST;
+    const query: RecorderQuery = { last, full: [...new Set([...blamed, ...witnesses(hosts, blamed)])] };
     const frame = makeFrame(FrameKind.recorder, { request, payload: encodeJson(query) });
     for (const { name } of hosts) this.#options.send(name, frame);
     this.#settleIfAll(request);

@@ -90,7 +90,6 @@ function seriesOf(
 ): { operations: string; last: number } {
   const writer = new NumberWriter();
   let last = 0;
-  const units = (ns: number): number => Math.round(ns / UNIT_NS);
   const indexOf = (text: string): number => {
     const known = calls.get(text) ?? calls.size;
     calls.set(text, known);
@@ -135,6 +134,10 @@ function seriesOf(
     }
   }
   return { operations: deflateSync(Uint8Array.from(writer.bytes), { level: 9 }).toString('base64'), last };
+}
+
+function units(ns: number): number {
+  return Math.round(ns / UNIT_NS);
 }
 
 function putRanks(writer: NumberWriter, ranks: readonly number[]): void {

@@ -44,7 +44,11 @@ export function perfettoTrace(
   const slices = kept.flatMap(({ operation, index, communicator }) => {
     const arrived = arrivalOf(operation);
     return operation.parts.map((part) => ({
-      ...{ part, operation, communicator, arrived, ...spanOf(part, takenNs) },
+      ...spanOf(part, takenNs),
+      part,
+      operation,
+      communicator,
+      arrived,
       pid: hostOf.get(part.rank) ?? 0,
       tid: part.rank * count + index + 1,
     }));

@@ -61,7 +61,16 @@ it('replay names the rank that did not come when a hang ended the job', async ()
 it('the operations of a rank that was killed are in the report', async () => {
   const report = join(directory, 'killed.json');
   await using steering = await Steering.open();
-  await using command = Command.start(['--report', report, '-n', '3', ...steering.options, steering.program]);
+  await using command = Command.start([
+    '--report',
+    report,
+    '--record',
+    'all',
+    '-n',
+    '3',
+    ...steering.options,
+    steering.program,
+  ]);
   const { ranks, second, waiting } = await oneDoesNotCome(steering);
   process.kill(second.pid, 'SIGKILL');
   await Promise.allSettled(waiting);

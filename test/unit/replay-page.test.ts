@@ -11,6 +11,10 @@ import { recordedRank, recordedReplay } from '../rig/replayed.ts';
 
 const template = '<title><!--title--></title><script type="application/json"><!--data--></script>';
 
+function jitter(rank: number, sequence: number): number {
+  return (rank * 7919 + sequence * 104_729) % 60_000;
+}
+
 function pageFor(replay: Replay, redact = false) {
   return pageData(replay, replayedCommunicators(replay), { redact });
 }
@@ -96,7 +100,6 @@ describe('the data of a page', () => {
   });
 
   test('1,024 ranks with 256 operations each take less than 5 MB', () => {
-    const jitter = (rank: number, sequence: number): number => (rank * 7919 + sequence * 104_729) % 60_000;
     const ranks = Array.from({ length: 1024 }, (_, rank) =>
       recordedRank(
         rank,
@@ -113,19 +116,19 @@ describe('the data of a page', () => {
   });
 });
 
-describe('clocks of hosts', () => {
-  /** All-reduces that end at the same moment, at a host whose clock was read to be `by` further than it is. */
-  function ends(by: number, errorNs: number): Replay {
-    const entries = Array.from({ length: 20 }, (_, index) => entryOf(index + 1));
-    const later = entries.map((entry) => ({
-      ...entry,
-      enqueuedNs: entry.enqueuedNs + by,
-      startedNs: entry.startedNs + by,
-      endedNs: entry.endedNs + by,
-    }));
-    return recordedReplay([recordedRank(0, entries), recordedRank(1, later, { clock: { offsetNs: 0, errorNs } })]);
-  }
+/** All-reduces that end at the same moment, at a host whose clock was read to be `by` further than it is. */
+function ends(by: number, errorNs: number): Replay {
+  const entries = Array.from({ length: 20 }, (_, index) => entryOf(index + 1));
+  const later = entries.map((entry) => ({
+    ...entry,
+    enqueuedNs: entry.enqueuedNs + by,
+    startedNs: entry.startedNs + by,
+    endedNs: entry.endedNs + by,
+  }));
+  return recordedReplay([recordedRank(0, entries), recordedRank(1, later, { clock: { offsetNs: 0, errorNs } })]);
+}
 
+describe('clocks of hosts', () => {
   test('the ends of all-reduces bring the clocks of two hosts together', () => {
     const { replay, communicators } = alignedCommunicators(ends(40_000, 50_000));
     expect(replay.ranks[1]?.clock).toEqual({ offsetNs: 40_000, errorNs: 1 });

@@ -155,10 +155,11 @@ const answersOf = (rank: number): RecorderAnswer[] => {
 describe('gathering from agents', () => {
   const hosts = [0, 1].map((rank) => ({ name: `node${rank}`, local: rank === 0, ranks: [rank] }));
 
-  function reader(): { reader: RecorderReader; sent: Frame[] } {
+  function reader(wantsAll = false): { reader: RecorderReader; sent: Frame[] } {
     const sent: Frame[] = [];
     const options = {
       isWanted: true,
+      wantsAll,
       hosts: () => hosts,
       send: (host: string, frame: Frame) => {
         if (JSON.parse(Buffer.from(frame.payload).toString()).clockOnly === true)
@@ -193,6 +194,30 @@ describe('gathering from agents', () => {
       ['node0', [entryOf(1)]],
       ['node1', [entryOf(1)]],
     ]);
+  });
+
+  test('the reader asks for all operations of every rank where --record all was given', () => {
+    const { reader: made, sent } = reader(true);
+    void made.read([]);
+    expect(sent.map(({ payload }) => JSON.parse(Buffer.from(payload).toString()).last)).toEqual([4096, 4096]);
+    made.close();
+  });
+
+  test('the quickest round trip tells a clock', async () => {
+    vi.useFakeTimers({ toFake: ['hrtime'] });
+    const asked: Frame[] = [];
+    const only = [{ name: 'node1', local: false, ranks: [1] }];
+    const options = { isWanted: true, wantsAll: false, hosts: () => only };
+    const made = new RecorderReader({ ...options, send: (_host: string, frame: Frame) => void asked.push(frame) });
+    const read = made.read([]);
+    // Round trips of 100, 90 … microseconds, halfway through which the host's clock is 1 ms ahead.
+    for (let trip = 100; asked.length <= 8 && trip > 20; trip -= 10) {
+      vi.advanceTimersByTime(trip / 1000);
+      const nowNs = Number(process.hrtime.bigint()) - trip * 500 + 1_000_000;
+      const clock = { type: 'clock', nowNs } as const;
+      answer(made, 'node1', 1, trip === 100 ? [clock, { type: 'end' }] : [clock]);
+    }
+    expect((await read).hosts).toEqual([{ host: 'node1', clock: { offsetNs: 1_000_000, errorNs: 15_000 } }]);
   });
 
   test('a silent agent is named after two seconds and not waited for', async () => {

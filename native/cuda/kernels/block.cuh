@@ -224,11 +224,11 @@ __device__ __forceinline__ void forEachItem(const Launch& launch, auto&& run) {
     const Item& item = launch.items[i];
     const uint32_t worker = (blockIdx.x + gridDim.x - item.firstBlock) % gridDim.x;
     if (worker >= item.workers) continue;
-    if (worker == 0) beginRecordApart(launch, item, connections);
+    nextRecord(launch, item, worker == 0, connections);
 #pragma unroll 1
     for (uint32_t part = worker; part < item.blocks; part += item.workers) run(connections, item, part);
-    endRecordApart(connections);
   }
+  lastRecord(connections);
   if (threadIdx.x == 0) endBlock(launch, connections);
 }
 

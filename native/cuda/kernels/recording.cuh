@@ -53,10 +53,13 @@ __device__ __forceinline__ void endRecord(WaitState& waitState) {
   waitState.entry = nullptr;
 }
 
-// The same as functions of their own, for kernels that have many routines and no register to spare.
-static __device__ __noinline__ void beginRecordApart(const Launch& launch, const Item& item, WaitState& waitState) {
-  beginRecord(launch, item, waitState);
+// The same between two items of a block, as functions of their own: kernels with many routines have no register to
+// spare.
+static __device__ __noinline__ void nextRecord(const Launch& launch, const Item& item, bool isFirst,
+                                               WaitState& waitState) {
+  endRecord(waitState);
+  if (isFirst) beginRecord(launch, item, waitState);
 }
-static __device__ __noinline__ void endRecordApart(WaitState& waitState) { endRecord(waitState); }
+static __device__ __noinline__ void lastRecord(WaitState& waitState) { endRecord(waitState); }
 
 }  // namespace ncclrun::cuda
