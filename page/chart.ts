@@ -14,7 +14,7 @@ const TOP = 24;
 const MIN_CELL = 3;
 const HATCH = 6;
 
-export function rowHeight(ranks: number): number {
+function rowHeight(ranks: number): number {
   return ranks <= 24 ? 22 : ranks <= 64 ? 14 : ranks <= 256 ? 7 : 4;
 }
 
@@ -300,7 +300,7 @@ interface Cell {
   readonly waitWidth: number;
 }
 
-export type Colours = Readonly<
+type Colours = Readonly<
   Record<'wait' | 'transfer' | 'open' | 'bad' | 'quiet' | 'glyph' | 'surface' | 'line' | 'muted' | 'focus', string>
 >;
 

@@ -170,8 +170,8 @@ static void compare(Figure* figure, const Series* mine, const Series* other, int
   }
   const double mean = sum / count, freedom = count - 1, z = 1.959964;
   const double variance = freedom > 0 ? (squares - count * mean * mean) / freedom : 0;
-  const double student = z + (z * z * z + z) / (4 * freedom) +
-                         (5 * pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * freedom * freedom);
+  const double student =
+      z + (z * z * z + z) / (4 * freedom) + (5 * pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * freedom * freedom);
   figure->ratio = exp(mean);
   figure->factor = freedom > 0 ? exp(student * sqrt(fmax(variance, 0) / count)) : INFINITY;
 }

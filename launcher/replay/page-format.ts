@@ -10,13 +10,13 @@ export interface PageVerdict {
   readonly remedy: string | null;
 }
 
-export interface PageHost {
+interface PageHost {
   readonly host: string;
   /** Null: its agent did not answer. */
   readonly clock: { readonly offsetNs: number; readonly errorNs: number } | null;
 }
 
-export interface PageRank {
+interface PageRank {
   readonly rank: number;
   /** Index into `hosts`. */
   readonly host: number;

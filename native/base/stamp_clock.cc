@@ -50,7 +50,8 @@ uint64_t StampClock::adopt(uint64_t ticks, uint64_t real) {
     if (limit == 0 && real - began < kFirstComparedNs) return real;
     if (limit != 0 && passed < limit) return real;  // another thread was first
     if (int64_t(passed) <= 0) return real;          // read on a processor that is a little behind
-    const uint64_t predicted = began + uint64_t((unsigned __int128)(passed)*rate_.load(std::memory_order_relaxed) >> 32);
+    const uint64_t predicted =
+        began + uint64_t((unsigned __int128)(passed)*rate_.load(std::memory_order_relaxed) >> 32);
     // After a suspension the two clocks say nothing about each other.
     if (limit != 0 && predicted > real && predicted - real < kMaxAheadNs) ahead = predicted - real;
     const auto measured = uint64_t(((unsigned __int128)(real - began) << 32) / passed);

@@ -1,6 +1,6 @@
-// CLOCK_MONOTONIC for time stamps, in nanoseconds, by the processor's time stamp counter where Linux itself trusts it: a
-// read takes less than half of the time of clock_gettime(). It is compared with that clock every 50 ms, so it is wrong
-// by what the clock's rate changes in between, which is far below a microsecond. It never goes backward.
+// CLOCK_MONOTONIC for time stamps, in nanoseconds, by the processor's time stamp counter where Linux itself trusts it:
+// a read takes less than half of the time of clock_gettime(). It is compared with that clock every 50 ms, so it is
+// wrong by what the clock's rate changes in between, which is far below a microsecond. It never goes backward.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -112,9 +112,9 @@ class CudaDataPath final : public DataPath {
   const Setup setup_;
   std::shared_ptr<Resources> resources_;
   Telemetry telemetry_;
-  std::optional<Recorder> recorder_;  // once the plan has said how many ranks there are
+  std::optional<Recorder> recorder_;    // once the plan has said how many ranks there are
   GpuRecorder* gpuRecorder_ = nullptr;  // null: kernels record nothing
-  CallCheck calls_;                   // guarded by mutex_
+  CallCheck calls_;                     // guarded by mutex_
   RemoteCalls remoteCalls_;
   const double copyTimeout_;
   std::future<Status> loading_;  // result of loading the kernels

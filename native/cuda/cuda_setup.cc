@@ -22,6 +22,7 @@ namespace {
 
 constexpr int kClockReadings = 5;
 constexpr uint64_t kMaxClockReadingNs = 50'000;
+constexpr uint64_t kMaxFirstReadingNs = 100'000'000;  // better than none
 
 }  // namespace
 
@@ -227,12 +228,14 @@ void CudaDataPath::readGpuClock(int tries) {
     const uint64_t before = nowNanoseconds();
     if (cuda.launchKernel(function, 1, 1, 1, 32, 1, 1, 0, mine.stream, parameters, nullptr) != kSuccess) break;
     uint64_t seen = 0, after = before;
-    while (seen == 0 && after < before + kMaxClockReadingNs) {
+    const bool isFirst = gpuNs == 0 && gpuRecorder_->lastReadNs() == 0;
+    while (seen == 0 && after < before + (isFirst ? kMaxFirstReadingNs : kMaxClockReadingNs)) {
       pauseBriefly();
       seen = clock.load(std::memory_order_acquire);
       after = nowNanoseconds();
     }
-    if (seen != 0 && after - before < afterNs - beforeNs) std::tie(beforeNs, gpuNs, afterNs) = std::tie(before, seen, after);
+    if (seen != 0 && after - before < afterNs - beforeNs)
+      std::tie(beforeNs, gpuNs, afterNs) = std::tie(before, seen, after);
   }
   if (gpuNs != 0) gpuRecorder_->readClock(beforeNs, gpuNs, afterNs);
 }

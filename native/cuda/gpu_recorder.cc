@@ -36,9 +36,8 @@ GpuRecorder* GpuRecorder::of(const Gpu& gpu, ncclrunRecorder* memory, Stream str
   std::lock_guard lock(mutex);
   const auto found = all.find({memory, gpu.device});
   if (found != all.end()) return found->second.get();
-  const auto index = uint32_t(std::count_if(all.begin(), all.end(), [&](const auto& one) {
-    return one.first.first == memory && one.second != nullptr;
-  }));
+  const auto index = uint32_t(std::count_if(
+      all.begin(), all.end(), [&](const auto& one) { return one.first.first == memory && one.second != nullptr; }));
   std::unique_ptr<GpuRecorder> made;
   if (index < NCCLRUN_RECORDER_GPUS) {
     made.reset(new GpuRecorder(memory, index));

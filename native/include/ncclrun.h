@@ -286,7 +286,7 @@ typedef struct {
   uint8_t algorithm;
   uint8_t protocol;
   uint8_t channels;
-  uint8_t stream; /* 255 not known; of a replayed collective: how many others precede it in its launch */
+  uint8_t stream;       /* 255 not known; of a replayed collective: how many others precede it in its launch */
 } ncclrunRecorderEntry; /* 64 bytes */
 /* A communicator that entries name. It belongs to those whose sequence is at least firstSequence. */
 typedef struct {
@@ -296,8 +296,9 @@ typedef struct {
   uint32_t generation;         /* how many communicators have had this index */
   char name[32];               /* zero-terminated; of ncclConfig_t, or empty */
 } ncclrunRecorderCommunicator; /* 64 bytes */
-/* A stamp has 48 bits of the GPU's clock, in nanoseconds, and above them (sequence - 1) / 4096 of its operation: kernels
- * do not look whether the ring has wrapped. Two readings of a GPU's clock: its time plus an offset, modulo 2^64, is CLOCK_MONOTONIC. */
+/* A stamp has 48 bits of the GPU's clock, in nanoseconds, and above them (sequence - 1) / 4096 of its operation:
+ * kernels do not look whether the ring has wrapped. Two readings of a GPU's clock: its time plus an offset, modulo
+ * 2^64, is CLOCK_MONOTONIC. */
 typedef struct {
   uint64_t sequence; /* 0: never read; odd while it is written */
   uint64_t firstNs;  /* CLOCK_MONOTONIC of the reading */
@@ -331,7 +332,6 @@ typedef struct {
 }
 static_assert(sizeof(ncclrunTelemetrySlot) == 192 && sizeof(ncclrunTelemetryPage) == NCCLRUN_TELEMETRY_BYTES);
 static_assert(sizeof(ncclrunRecorderEntry) == 64 && sizeof(ncclrunRecorderCommunicator) == 64 &&
-              sizeof(ncclrunRecorderClock) == 64 &&
-              sizeof(ncclrunRecorder) == NCCLRUN_RECORDER_BYTES);
+              sizeof(ncclrunRecorderClock) == 64 && sizeof(ncclrunRecorder) == NCCLRUN_RECORDER_BYTES);
 #endif
 #endif

@@ -198,9 +198,9 @@ struct EntryWords {
   uint64_t started;
   uint64_t ended;
   uint64_t count;
-  uint64_t operationAndPeer;           // 32 bits each
-  uint64_t lastPeerAndCommunicator;    // 32 bits each: the upper half of the second has the hash
-  uint64_t call;                       // flags, collective, call, algorithm, protocol, channels, stream
+  uint64_t operationAndPeer;         // 32 bits each
+  uint64_t lastPeerAndCommunicator;  // 32 bits each: the upper half of the second has the hash
+  uint64_t call;                     // flags, collective, call, algorithm, protocol, channels, stream
 };
 static_assert(sizeof(EntryWords) == 64);
 inline constexpr uint32_t kRecorderEntries = 4096;
@@ -219,7 +219,8 @@ struct ItemRecord {
 struct RecorderAccess {
   EntryWords* entries;  // the host's ring, or of a captured launch this GPU's; null: nothing is recorded
   uint64_t* taken;      // counter of this GPU's entries, in its memory; null: the launch is not captured
-  uint32_t* counts;     // of the communicator: collectives by their number in the launch, then sends, then receives by peer
+  uint32_t*
+      counts;  // of the communicator: collectives by their number in the launch, then sends, then receives by peer
   uint32_t communicator;
   uint32_t generation;  // of the communicator's index
 };

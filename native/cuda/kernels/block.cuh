@@ -235,7 +235,11 @@ __device__ __forceinline__ void forEachItem(const Launch& launch, auto&& run) {
 template <class Protocol, class Routines>
 __device__ __forceinline__ void runBlock(const Launch& launch) {
   forEachItem(launch, [&](Connections& connections, const Item& item, uint32_t block) {
-    runItem<Protocol, Routines>(launch, connections, item, block);
+    if constexpr (Routines::kInline) {
+      runItem<Protocol, Routines>(launch, connections, item, block);
+    } else {
+      runItemApart<Protocol, Routines>(launch, connections, item, block);
+    }
   });
 }
 // The item of the calling block in a single-step launch. An exchange has one item, and the launch does its parts from

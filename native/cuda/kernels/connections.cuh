@@ -25,8 +25,8 @@ struct ConnectionState {
 
 // State that all waits of a block share, in shared memory.
 struct WaitState {
-  bool aborted;   // once true, every wait ends at once
-  bool reported;  // a wait was long enough to be reported
+  bool aborted;       // once true, every wait ends at once
+  bool reported;      // a wait was long enough to be reported
   EntryWords* entry;  // of the flight recorder, under way; only the recording thread knows it
   uint64_t tag;       // of its stamps
 };

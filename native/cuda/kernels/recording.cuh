@@ -21,7 +21,8 @@ static __device__ __noinline__ void takeEntry(const Launch& launch, const ItemRe
   EntryWords* const entry = recorder.entries + (before & (kRecorderEntries - 1));
   const uint64_t peer = record.countAndPeer >> 48;
   const uint64_t peerBits = peer == kNoRecordPeer ? 0xffffffffull : peer;
-  storeVolatile(&entry->lastPeerAndCommunicator, recorder.generation | uint64_t(recorder.communicator) << 32, record.call);
+  storeVolatile(&entry->lastPeerAndCommunicator, recorder.generation | uint64_t(recorder.communicator) << 32,
+                record.call);
   storeVolatile(&entry->count, record.countAndPeer & kStampMask, number | peerBits << 32);
   storeVolatile(&entry->started, begun, 0);
   storeVolatile(&entry->sequence, before + 1, begun);
@@ -49,7 +50,8 @@ __device__ __forceinline__ void beginRecord(const Launch& launch, const Item& it
 // An item that was aborted has no end.
 __device__ __forceinline__ void endRecord(WaitState& waitState) {
   if (!isRecordingThread() || waitState.entry == nullptr) return;
-  if (!*static_cast<volatile bool*>(&waitState.aborted)) storeVolatile(&waitState.entry->ended, recordedTime(waitState.tag));
+  if (!*static_cast<volatile bool*>(&waitState.aborted))
+    storeVolatile(&waitState.entry->ended, recordedTime(waitState.tag));
   waitState.entry = nullptr;
 }
 

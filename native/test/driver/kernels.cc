@@ -148,9 +148,7 @@ Parts partsOf(std::string_view kernel, const cuda::Launch& launch, const Item& i
   return {worker, worker < item.workers ? item.blocks : 0u, item.workers};
 }
 
-uint64_t now() {
-  return uint64_t(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-}
+uint64_t now() { return uint64_t(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1)); }
 
 // As cuda/kernels/recording.cuh: of the part that is its item's first.
 class Recording {
@@ -162,7 +160,8 @@ class Recording {
     sequence_ = isReplay ? std::atomic_ref(*recorder.taken).fetch_add(1) + 1 : item.record.call;
     entry_ = recorder.entries + (sequence_ - 1) % kRecorderEntries;
     if (isReplay) {
-      const uint32_t number = std::atomic_ref(recorder.counts[recordedCount(item.record, launch.ranks)]).fetch_add(1) + 1;
+      const uint32_t number =
+          std::atomic_ref(recorder.counts[recordedCount(item.record, launch.ranks)]).fetch_add(1) + 1;
       const uint64_t peer = item.record.countAndPeer >> 48;
       *entry_ = {sequence_,
                  stamp(),

@@ -30,7 +30,8 @@ static void doAll(void* argument) {
   MUST(ncclAllReduce(recipe->buffer, recipe->buffer, 2, ncclFloat32, ncclSum, recipe->comm, recipe->stream));
   MUST(ncclGroupStart());
   MUST(ncclAllReduce(recipe->buffer, recipe->buffer, 1024, ncclFloat32, ncclMax, recipe->comm, recipe->stream));
-  MUST(ncclAllReduce(recipe->buffer + 1024, recipe->buffer + 1024, 512, ncclFloat32, ncclMax, recipe->comm, recipe->stream));
+  MUST(ncclAllReduce(recipe->buffer + 1024, recipe->buffer + 1024, 512, ncclFloat32, ncclMax, recipe->comm,
+                     recipe->stream));
   MUST(ncclGroupEnd());
 }
 static void passOn(void* argument) {
@@ -67,7 +68,8 @@ static uint64_t hostTime(const ncclrunRecorder* recorder, uint64_t stamp) {
   return latest - ((latest - stamp) & mask) + recorder->clocks[0].lastOffset;
 }
 
-static void checkEntry(const ncclrunRecorder* recorder, const ncclrunRecorderEntry* entry, uint64_t from, uint64_t until) {
+static void checkEntry(const ncclrunRecorder* recorder, const ncclrunRecorderEntry* entry, uint64_t from,
+                       uint64_t until) {
   const uint64_t slack = recorder->clocks[0].lastErrorNs + 1000000;
   SAME(entry->flags & stampBits, stampBits);
   HOLDS(entry->endedNs != 0 && entry->startedNs <= entry->endedNs);
