@@ -12,6 +12,8 @@ type TraceEvent = Readonly<Record<string, string | number | Readonly<Record<stri
 
 /** A trace of more does not open in a browser. */
 const MAX_SLICES = 200_000;
+/** Arrows to more ranks than these hide what they are about. */
+const MAX_ARROWS = 64;
 
 interface Slice {
   readonly part: Part;
@@ -67,7 +69,7 @@ export function perfettoTrace(
       events.push(...eventsOf(slice, nests ? null : (lastId += 1)));
     }
   }
-  events.push(...flowsOf(slices));
+  for (const event of flowsOf(slices)) events.push(event); // too many to be arguments of one call
   return { text: `${JSON.stringify({ displayTimeUnit: 'ns', traceEvents: events })}\n`, omitted };
 }
 
@@ -107,7 +109,7 @@ function spanOf({ enqueuedNs, startedNs, endedNs, entry }: Part, takenNs: number
 function arrivalOf({ from, parts, missing, unknown }: ReplayedOperation): number | null {
   if (from !== null || parts.length < 2 || missing.length > 0 || unknown > 0) return null;
   const begun = parts.flatMap(({ startedNs }) => startedNs ?? []);
-  return begun.length === parts.length ? Math.max(...begun) : null;
+  return begun.length === parts.length ? begun.reduce((late, time) => Math.max(late, time), 0) : null;
 }
 
 function metadata(name: string, pid: number, tid: number, value: string): TraceEvent {
@@ -156,7 +158,7 @@ function flowsOf(slices: readonly Slice[]): TraceEvent[] {
   let lastId = 0;
   return Array.from(Map.groupBy(slices, ({ operation }) => operation).values()).flatMap((own) => {
     const source = own.find(({ operation, part, arrived }) => arrived !== null && operation.last === part.rank);
-    if (source === undefined) return [];
+    if (source === undefined || own.length > MAX_ARROWS) return [];
     return own.flatMap((slice) => {
       if (slice === source || slice.arrived === null || slice.to < slice.arrived || slice.from >= slice.arrived)
         return [];

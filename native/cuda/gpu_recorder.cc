@@ -54,7 +54,8 @@ GpuRecorder* GpuRecorder::of(const Gpu& gpu, ncclrunRecorder* memory, Stream str
 Status GpuRecorder::open(const Gpu& gpu, Stream stream) {
   NCCLRUN_TRY(pinnedForever(gpu, memory_->entries, entries_, sizeof memory_->entries));
   NCCLRUN_TRY(pinnedForever(gpu, memory_->replays[index_], replays_, sizeof memory_->replays[index_]));
-  return taken_.allocate(gpu, sizeof(uint64_t), stream);
+  NCCLRUN_TRY(taken_.allocate(gpu, sizeof(uint64_t), stream));
+  return statusOf(driver().streamSynchronize(stream), "cuStreamSynchronize");
 }
 
 void GpuRecorder::adopt(uint16_t communicator) { store(memory_->clockOf[communicator], uint8_t(index_ + 1)); }

@@ -13,7 +13,7 @@ namespace ncclrun::cuda {
 class GpuRecorder {
  public:
   // Of this process and GPU, for as long as the process lives. Null: there is no recorder, its memory cannot be pinned,
-  // or more GPUs than it has rings have one already. The stream has to be waited for.
+  // or more GPUs than it has rings have one already. What the stream has is waited for.
   static GpuRecorder* of(const Gpu& gpu, ncclrunRecorder* memory, Stream stream);
 
   // The communicator's entries have stamps of this GPU from now on.
