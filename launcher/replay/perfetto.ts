@@ -91,7 +91,8 @@ function tracksOf(
 ): TraceEvent[] {
   const gpus = new Map(ranks.map(({ rank, gpu }) => [rank, gpu]));
   const tracks = new Map(slices.map((slice) => [slice.tid, slice]));
-  return Array.from(tracks.values()).flatMap(({ part: { rank }, communicator, pid, tid }) => {
+  const sorted = Array.from(tracks.values()).toSorted((one, other) => one.tid - other.tid);
+  return sorted.flatMap(({ part: { rank }, communicator, pid, tid }) => {
     const gpu = gpus.get(rank) ?? null;
     const name = `rank ${rank}${gpu === null ? '' : `, GPU ${gpu.index}`}`;
     const which = communicators.length > 1 ? `, ${communicator.name ?? communicator.id}` : '';

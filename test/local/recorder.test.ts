@@ -114,7 +114,8 @@ it('dump writes what the ranks of a running job have recorded, and the job goes 
 
 it('operations of ranks on GPUs are in the report of a job that timed out, with the times of their kernels', async () => {
   const report = join(directory, 'gpu.json');
-  const options = ['--device', 'cuda', '-b', '8', '-e', '8', '--iters', '1000000', '--timeout', '3'];
+  // Each size is waited for, so that the program is never far ahead of its GPU.
+  const options = ['--device', 'cuda', '-b', '8', '-e', '256M', '--iters', '20', '--timeout', '3'];
   const environment = { ...standInEnvironment, ...ownKernels };
   const words = ['perf', 'all_reduce', '-n', '2', ...options, '--report', report];
   expect(await Command.run(words, { environment })).toMatchObject({ status: 124 });
@@ -172,7 +173,7 @@ describeIf(noBrowser, 'the page in a browser', () => {
     expect(stdout).toContain('node&lt;b&gt;1');
     expect(stdout).toMatch(/aria-label="Timeline of [^"]*: a table below has the same"/);
     expect(stdout).toContain('<td class="bad number">1</td>'); // an operation to which rank 1 did not come
-    expect(stdout).not.toContain('cannot show its data');
+    expect(stdout).not.toContain('<div class="card">This page');
   }, 120_000);
 });
 
