@@ -114,7 +114,6 @@ async function makePage(root, directory, buildOf, inputs) {
   };
   const script = await codeOf('page/main.ts', { format: 'iife', target: 'es2022' });
   const style = await codeOf('page/page.css', { target: 'chrome110' });
-  const hashOf = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
   const policy = `default-src 'none'; script-src ${hashOf(script)}; style-src ${hashOf(style)}; base-uri 'none'; form-action 'none'`;
   const parts = { policy, style, script };
   const page = readFileSync(join(root, 'page/page.html'), 'utf8').replaceAll(
@@ -123,6 +122,11 @@ async function makePage(root, directory, buildOf, inputs) {
   );
   inputs.add('page/page.html');
   writeFileSync(join(directory, 'replay.html'), page);
+}
+
+/** As a content security policy names what it allows. */
+function hashOf(text) {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
 /** Returns a line per file: modification time, size, path. */
