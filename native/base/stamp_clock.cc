@@ -3,8 +3,8 @@
 #if defined(__x86_64__)
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
+#include <fstream>
+#include <string>
 
 namespace ncclrun {
 namespace {
@@ -16,12 +16,9 @@ constexpr uint64_t kMaxReadingTicks = 3'000;  // about a microsecond
 
 // Linux has found that all processors count alike, at a rate that no power state changes.
 bool isTrusted() {
-  char name[16] = "";
-  std::FILE* const file = std::fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
-  if (file == nullptr) return false;
-  const bool isRead = std::fgets(name, sizeof name, file) != nullptr;
-  std::fclose(file);
-  return isRead && std::strcmp(name, "tsc\n") == 0;
+  std::ifstream file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  std::string name;
+  return bool(std::getline(file, name)) && name == "tsc";
 }
 
 }  // namespace
