@@ -1,5 +1,6 @@
 // dist/bundle/: the command and the agent, one file each, for a fast start; and beside them what few starts need: reading and unpacking that
 // would cost all others a few milliseconds. library.mjs is the module that programs import.
+import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { leanSsh2 } from './lean-ssh2.mjs';
@@ -97,10 +98,35 @@ export async function bundle(root) {
     entryPoints: ['worker/index.ts'],
     outfile: join(directory, 'library.mjs'),
   });
+  await makePage(root, directory, buildOf, inputs);
   copyFileSync(join(root, 'scripts/resolve.mjs'), join(directory, 'resolve.mjs'));
   for (const name of ['main', 'agent', ...Object.keys(apart), ...Object.keys(packages)])
     copyFileSync(join(root, 'scripts/start.cjs'), join(directory, `${name}.cjs`));
   writeFileSync(madeOf, stateOf(root, [...inputs].toSorted()));
+}
+
+/** replay.html: the page of `ncclrun replay --html` without its data. What it may run is named by hashes, and it may load nothing. */
+async function makePage(root, directory, buildOf, inputs) {
+  const options = { bundle: true, minify: true, write: false, logLevel: 'warning', legalComments: 'none' };
+  const codeOf = async (entry, more) => {
+    const { outputFiles } = await buildOf({ ...options, entryPoints: [entry], ...more });
+    return outputFiles[0].text.trim().replaceAll('</', '<\\/');
+  };
+  const script = await codeOf('page/main.ts', { format: 'iife', target: 'es2022' });
+  const style = await codeOf('page/page.css', { target: 'chrome110' });
+  const policy = `default-src 'none'; script-src ${hashOf(script)}; style-src ${hashOf(style)}; base-uri 'none'; form-action 'none'`;
+  const parts = { policy, style, script };
+  const page = readFileSync(join(root, 'page/page.html'), 'utf8').replaceAll(
+    /<!--(policy|style|script)-->/g,
+    (_, name) => parts[name],
+  );
+  inputs.add('page/page.html');
+  writeFileSync(join(directory, 'replay.html'), page);
+}
+
+/** As a content security policy names what it allows. */
+function hashOf(text) {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
 /** Returns a line per file: modification time, size, path. */

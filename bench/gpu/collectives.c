@@ -16,6 +16,8 @@
  *   --barrier                    ncclrunBarrier against their all_reduce of 8 bytes
  *   --interference               what eager all_gathers of 64 MiB (--collectives, --sizes) cost products of matrices
  * beside
+ *   --recorder                   ours with its flight recorder and without (NCCLRUN_RECORDER=off) instead: 31 rounds of
+ *                                8 bytes, 4 KiB and 1 MiB, eager and in graphs, with the ratio's 95 % interval
  *   --enqueue                    how long an eager all_reduce of 8 bytes (--collectives, --sizes) keeps its caller
  *   --init [--rounds N]          wall time of ncclCommInitRank, first operations and ncclCommDestroy, each in fresh
  *                                processes that have a CUDA context already
@@ -71,6 +73,7 @@ static void set_up(void) {
   for (int n = 0; n < LIBRARIES; n++) {
     if (!libraries[n].path || atomic_load(&shared->excluded[n])) continue;
     const int opened = library_open(&libraries[n]) == 0;
+    if (options.recorder) setenv("NCCLRUN_RECORDER", n == OURS ? "on" : "off", 1);
     if (largest(!opened) == 0) library_join(&libraries[n]);
     if (rank == 0 && !libraries[n].usable) atomic_fetch_add(&shared->wrong, 1);
   }
@@ -116,6 +119,7 @@ static int all_cases(int unused) {
     }
     measure(one, figures);
     report_row(one, figures);
+    if (options.recorder && rank == 0) report_ratio(one, figures);
     for (int n = 0; n < LIBRARIES; n++) {
       if (rank == 0 && (figures[n].wrong || !strcmp(figures[n].why_not, "failed"))) atomic_fetch_add(&shared->wrong, 1);
     }

@@ -1,5 +1,6 @@
 #include "measure.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,6 +159,23 @@ static void sum_up(Figure* figure, Series* series, int count) {
   figure->first_rank = series->first[count / 2];
 }
 
+/* Mean ratio of the pairs, and the factor of its interval: the logarithms' standard error times Student's 97.5 % point,
+ * by Cornish and Fisher's expansion (Abramowitz and Stegun 26.7.5). */
+static void compare(Figure* figure, const Series* mine, const Series* other, int count) {
+  double sum = 0, squares = 0;
+  for (int i = 0; i < count; i++) {
+    const double ratio = log(mine->all[i] / other->all[i]);
+    sum += ratio;
+    squares += ratio * ratio;
+  }
+  const double mean = sum / count, freedom = count - 1, z = 1.959964;
+  const double variance = freedom > 0 ? (squares - count * mean * mean) / freedom : 0;
+  const double student =
+      z + (z * z * z + z) / (4 * freedom) + (5 * pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * freedom * freedom);
+  figure->ratio = exp(mean);
+  figure->factor = freedom > 0 ? exp(student * sqrt(fmax(variance, 0) / count)) : INFINITY;
+}
+
 static int may(const Library* library, Case one, Figure* figure) {
   const char* why = NULL;
   if (!library->usable)
@@ -201,6 +219,7 @@ void measure(Case one, Figure figures[LIBRARIES]) {
     }
   }
   atomic_store(&shared->library, -1);
+  if (good[OURS] && good[THEIRS]) compare(&figures[OURS], &series[OURS], &series[THEIRS], rounds);
   for (int n = 0; n < LIBRARIES; n++) {
     if (good[n]) sum_up(&figures[n], &series[n], rounds);
     if (series[n].graph) CUDA(cudaGraphExecDestroy(series[n].graph));

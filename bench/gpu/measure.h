@@ -34,6 +34,7 @@ typedef struct {
   char why_not[256];
   double median, fastest, slowest; /* µs per operation, of the slowest rank, over the rounds */
   double first_rank;               /* median on rank 0 */
+  double ratio, factor;            /* to the other library, over the pairs of rounds; 95 %: ratio ÷ and × factor */
   unsigned long long wrong;        /* elements, over all ranks */
   int blocks;                      /* blocks_of the operation, seen in a graph; -1: not seen */
 } Figure;

@@ -106,6 +106,11 @@ static void defaults(const char* only) {
     while (options.modes < MODES) options.mode[options.modes] = options.modes, options.modes++;
   }
   if (!libraries[OURS].path) libraries[OURS].path = find_ours();
+  if (options.recorder) {
+    libraries[THEIRS].path = libraries[OURS].path;
+    libraries[OURS].name = "recorder";
+    libraries[THEIRS].name = "without";
+  }
   if (!libraries[THEIRS].path && !(only && !strcmp(only, "ours"))) libraries[THEIRS].path = find_theirs();
   if (only && !strcmp(only, "ours"))
     libraries[THEIRS].path = NULL;
@@ -137,6 +142,16 @@ void read_options(int argc, char** argv) {
       options.kind[0] = ALL_REDUCE;
       options.size[0] = 8;
       options.mode[0] = EAGER;
+    } else if (!strcmp(name, "--recorder")) {
+      options.recorder = options.kinds = 1;
+      options.kind[0] = ALL_REDUCE;
+      options.sizes = 3;
+      options.size[0] = 8;
+      options.size[1] = 4 << 10;
+      options.size[2] = 1 << 20;
+      options.modes = 2;
+      options.mode[0] = EAGER;
+      options.mode[1] = GRAPH;
     } else if (!strcmp(name, "--barrier")) {
       options.kinds = options.sizes = 1;
       options.kind[0] = BARRIER;
@@ -175,6 +190,7 @@ void read_options(int argc, char** argv) {
     }
   }
   if (options.init && !rounds_said) rounds = 3;
+  if (options.recorder && !rounds_said) rounds = 31;
   if (rounds < 1 || rounds > 101) die("--rounds %d: 1 to 101", rounds);
   find_ranks(gpus);
   defaults(only);

@@ -5,7 +5,7 @@
 
 typedef struct {
   int forks; /* --gpus: we start the ranks */
-  int init, interference, enqueue;
+  int init, interference, enqueue, recorder;
   size_t size[MAX_SIZES];
   int kind[KINDS], mode[MODES];
   int sizes, kinds, modes;

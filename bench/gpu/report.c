@@ -131,3 +131,11 @@ void report_init(int library, int round, double join, double first, double large
       "d}\n",
       libraries[library].name, round, join, first, large, leave, ranks);
 }
+
+void report_ratio(Case one, const Figure figures[LIBRARIES]) {
+  const Figure* figure = &figures[OURS];
+  if (figure->ratio <= 0) return;
+  printf("%s of %zu bytes, %s: %s / %s %.4f, 95 %% interval %.4f to %.4f over %d pairs\n", kind_names[one.kind],
+         one.bytes, mode_names[one.mode], libraries[OURS].name, libraries[THEIRS].name, figure->ratio,
+         figure->ratio / figure->factor, figure->ratio * figure->factor, rounds);
+}

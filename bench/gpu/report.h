@@ -10,6 +10,8 @@ void report_head(void);
 /* What the machine can do, shared->limits. */
 void report_machine(void);
 void report_row(Case one, const Figure figures[LIBRARIES]);
+/* The two libraries' ratio with its 95 % interval. */
+void report_ratio(Case one, const Figure figures[LIBRARIES]);
 /* A case that hung or crashed. */
 void report_lost(const char* how, const char* what);
 /* One joining of a library: µs. */

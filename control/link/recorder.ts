@@ -4,6 +4,7 @@ import { ProtocolError } from '../messages/protocol-error.ts';
 import {
   RECORDER_COMMUNICATORS,
   RECORDER_ENTRIES,
+  RECORDER_GPUS,
   type RecordedCommunicator,
   type RecordedProcess,
   type RecorderAnswer,
@@ -33,6 +34,13 @@ const processFields = {
   unlisted: whole,
   communicators: v.pipe(v.array(communicator), v.maxLength(RECORDER_COMMUNICATORS)),
   entries: v.pipe(v.string(), v.maxLength(MAX_ANSWER_BYTES)),
+  gpuErrorNs: v.exactOptional(whole),
+  replays: v.exactOptional(
+    v.pipe(
+      v.array(v.object({ recorded: whole, oldest: whole, entries: v.pipe(v.string(), v.maxLength(MAX_ANSWER_BYTES)) })),
+      v.maxLength(RECORDER_GPUS),
+    ),
+  ),
 };
 
 export const recordedProcess: v.GenericSchema<RecordedProcess> = v.object(processFields);
@@ -40,6 +48,7 @@ export const recordedProcess: v.GenericSchema<RecordedProcess> = v.object(proces
 const query: v.GenericSchema<RecorderQuery> = v.object({
   last: v.pipe(whole, v.maxValue(RECORDER_ENTRIES)),
   full: v.array(whole),
+  clockOnly: v.exactOptional(v.literal(true)),
 });
 
 const answer: v.GenericSchema<RecorderAnswer> = v.variant('type', [

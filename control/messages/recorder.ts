@@ -7,6 +7,8 @@ import type { HostGpu } from './gpu.ts';
 /** Entries of one process's ring. */
 export const RECORDER_ENTRIES = 4096;
 export const RECORDER_COMMUNICATORS = 256;
+/** Of one process whose kernels record replays. */
+export const RECORDER_GPUS = 8;
 /** Of `peer` and `lastPeer`. */
 export const NO_PEER = 0xffff_ffff;
 
@@ -23,18 +25,22 @@ export const RecordFlag = {
   waitedOnStream: 256,
   send: 512,
   onGpu: 1024,
+  replay: 2048,
 } as const;
 
 /** One operation of one process, every field a whole number as the memory has it. */
 export interface RecorderEntry {
   /** Number in the process, from 1. */
   readonly sequence: number;
-  /** CLOCK_MONOTONIC of its host, nanoseconds; 0: not yet, or not known. */
+  /** CLOCK_MONOTONIC of its host, nanoseconds; 0: not yet, or not known. Those of a GPU have been converted. */
   readonly enqueuedNs: number;
   readonly startedNs: number;
   readonly endedNs: number;
   readonly count: number;
-  /** Number among the communicator's collectives, or among the messages of the ordered pair. */
+  /**
+   * Number among the communicator's collectives, or among the messages of the ordered pair. Of a replay: number among the replayed collectives that
+   * as many others (`stream`) precede in their launch, or among the replayed messages of the pair.
+   */
   readonly operation: number;
   /** Index of the communicator in its process. */
   readonly communicator: number;
@@ -83,6 +89,17 @@ export interface RecordedProcess {
   readonly communicators: readonly RecordedCommunicator[];
   /** encodeColumns, zlib, base64. */
   readonly entries: string;
+  /** By how much times of its GPU may be wrong, nanoseconds; not there: it has none. */
+  readonly gpuErrorNs?: number;
+  /** Operations of replayed CUDA graphs, a ring for each GPU that has some; not there: none. */
+  readonly replays?: readonly RecordedReplays[];
+}
+
+/** What kernels of one GPU recorded; as the fields of RecordedProcess. */
+export interface RecordedReplays {
+  readonly recorded: number;
+  readonly oldest: number;
+  readonly entries: string;
 }
 
 /** Payload of FrameKind.recorder from the launcher. The frame's request number comes back in each answer. */
@@ -91,6 +108,8 @@ export interface RecorderQuery {
   readonly last: number;
   /** All operations of these ranks. */
   readonly full: readonly number[];
+  /** Only the clock is asked for: that is the whole answer. */
+  readonly clockOnly?: true;
 }
 
 /** Payload of FrameKind.recorder from an agent: its clock, then each of its processes, then `end`. */

@@ -165,11 +165,11 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
   replay: {
     line: { command: 'replay', options: replayOptions, words: 'words' },
     words: { type: 'files' },
-    usage: 'ncclrun replay FILE [--rank R] [--last N] [--perfetto FILE]',
+    usage: 'ncclrun replay FILE [--rank R] [--last N] [--html FILE] [--perfetto FILE] [--redact]',
     summary: 'show what each rank did before a failure or hang',
     about:
       "Shows the operations in the file of a failed job's --report, or of ncclrun dump: of each communicator what was called, when each rank began and ended it, who was last, and who is missing.",
-    examples: ['ncclrun replay report.json --rank 3', 'ncclrun replay report.json --perfetto trace.json'],
+    examples: ['ncclrun replay report.json --rank 3', 'ncclrun replay report.json --html report.html'],
   },
   sbatch: {
     line: { command: 'sbatch', options: sbatchOptions, words: 'program' },

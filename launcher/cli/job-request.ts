@@ -43,6 +43,7 @@ export function jobRequest(
     initTimeoutSeconds: settings.seconds('init-timeout'),
     hangAfterSeconds: settings.seconds('hang-after'),
     recordsFailures: settings.text('report') !== null,
+    recordsAll: settings.text('record') === 'all',
     onHang: oneOf(['report', 'abort', 'restart', 'ignore'], settings.text('on-hang')) ?? 'report',
     maxRestarts: maxRestarts(settings),
     shrinks: settings.text('on-failure') === 'shrink',

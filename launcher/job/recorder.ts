@@ -2,7 +2,7 @@
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { parseRecorderAnswer } from '../../control/link/recorder.ts';
 import { FrameKind, type Frame } from '../../control/messages/frame.ts';
-import type { RecorderQuery } from '../../control/messages/recorder.ts';
+import { RECORDER_ENTRIES, type RecorderQuery } from '../../control/messages/recorder.ts';
 import type { HostClock, RecordedGroup, RecordedRank, Recorder } from '../model/recorder.ts';
 import { ranges } from '../text/ranges.ts';
 import type { Verdict } from '../model/hang.ts';
@@ -17,6 +17,8 @@ const WITNESSES = 10;
 /** Of all processes in one report, as agents send them. */
 const MAX_BYTES = 64 * 1024 * 1024;
 const REQUESTS = 2 ** 32;
+/** How often a remote host's clock is read once more when it has answered: the quickest round trip tells most. */
+const CLOCK_READINGS = 8;
 
 interface RecorderHost {
   readonly name: string;
@@ -27,15 +29,23 @@ interface RecorderHost {
 interface RecorderOptions {
   /** False: nobody wants what was recorded when something went wrong. */
   readonly isWanted: boolean;
+  /** All operations of all ranks. */
+  readonly wantsAll: boolean;
   /** Hosts that have ranks and may answer. */
   hosts(): readonly RecorderHost[];
   send(host: string, frame: Frame): void;
 }
 
+/** Readings of one host's clock. */
+interface Reading {
+  askedNs: number;
+  left: number;
+  best: HostClock | null;
+}
+
 interface Question {
-  readonly askedNs: number;
+  readonly readings: Map<string, Reading>;
   readonly hosts: readonly RecorderHost[];
-  readonly clocks: Map<string, HostClock>;
   readonly done: Set<string>;
   readonly ranks: RecordedRank[];
   bytes: number;
@@ -81,9 +91,8 @@ export class RecorderReader {
     const { promise, resolve } = Promise.withResolvers<Recorder>();
     const request = (this.#lastRequest = (this.#lastRequest + 1) % REQUESTS);
     this.#questions.set(request, {
-      askedNs: nowNs(),
+      readings: new Map(hosts.map(({ name, local }) => [name, startReading(local)])),
       hosts,
-      clocks: new Map(),
       done: new Set(),
       ranks: [],
       bytes: 0,
@@ -91,7 +100,8 @@ export class RecorderReader {
       timeout: setTimeout(() => this.#settle(request), ANSWER_MS),
       resolve,
     });
-    const query: RecorderQuery = { last: LAST, full: [...new Set([...blamed, ...witnesses(hosts, blamed)])] };
+    const last = this.#options.wantsAll ? RECORDER_ENTRIES : LAST;
+    const query: RecorderQuery = { last, full: [...new Set([...blamed, ...witnesses(hosts, blamed)])] };
     const frame = makeFrame(FrameKind.recorder, { request, payload: encodeJson(query) });
     for (const { name } of hosts) this.#options.send(name, frame);
     this.#settleIfAll(request);
@@ -105,8 +115,7 @@ export class RecorderReader {
     if (question === undefined || question.done.has(host)) return;
     switch (answer.type) {
       case 'clock':
-        question.clocks.set(host, clockOf(question, host, answer.nowNs));
-        return;
+        return this.#clockRead(question, host, request, answer.nowNs);
       case 'process': {
         const { type: _, ...process } = answer;
         question.bytes += payload.length;
@@ -115,11 +124,35 @@ export class RecorderReader {
         return;
       }
       case 'end':
-        question.done.add(host);
-        return this.#settleIfAll(request);
+        return this.#readClock(question, host, request);
       default:
         return answer satisfies never;
     }
+  }
+
+  /** The agent read its clock at some moment between question and answer. */
+  #clockRead(question: Question, host: string, request: number, itsNs: number): void {
+    const reading = question.readings.get(host);
+    if (reading === undefined || reading.left === 0) return;
+    const answeredNs = nowNs();
+    const errorNs = Math.ceil((answeredNs - reading.askedNs) / 2);
+    if (reading.best === null || errorNs < reading.best.errorNs)
+      reading.best = { offsetNs: itsNs - Math.round((reading.askedNs + answeredNs) / 2), errorNs };
+    const isFirst = reading.left === CLOCK_READINGS;
+    reading.left -= 1;
+    if (!isFirst) this.#readClock(question, host, request);
+  }
+
+  /** Its operations have come. Once its clock has been read often enough, the host is done. */
+  #readClock(question: Question, host: string, request: number): void {
+    const reading = question.readings.get(host);
+    if (reading === undefined || reading.left === 0 || reading.left === CLOCK_READINGS) {
+      question.done.add(host);
+      return this.#settleIfAll(request);
+    }
+    reading.askedNs = nowNs();
+    const query: RecorderQuery = { last: 0, full: [], clockOnly: true };
+    this.#options.send(host, makeFrame(FrameKind.recorder, { request, payload: encodeJson(query) }));
   }
 
   /** No host answers any more. */
@@ -141,7 +174,7 @@ export class RecorderReader {
     question.resolve({
       schemaVersion: 1,
       takenAt: Date.now(),
-      hosts: question.hosts.map(({ name }) => ({ host: name, clock: question.clocks.get(name) ?? null })),
+      hosts: question.hosts.map(({ name }) => ({ host: name, clock: question.readings.get(name)?.best ?? null })),
       communicators: groupsOf(ranks),
       ranks,
       omitted: question.omitted,
@@ -154,12 +187,9 @@ function nowNs(): number {
   return Number(process.hrtime.bigint());
 }
 
-/** The agent read its clock at some moment between question and answer. */
-function clockOf({ askedNs, hosts }: Question, host: string, itsNs: number): HostClock {
-  if (hosts.find(({ name }) => name === host)?.local === true) return { offsetNs: 0, errorNs: 0 };
-  const answeredNs = nowNs();
-  const middle = Math.round((askedNs + answeredNs) / 2);
-  return { offsetNs: itsNs - middle, errorNs: Math.ceil((answeredNs - askedNs) / 2) };
+/** The local host's clock is the launcher's. */
+function startReading(isLocal: boolean): Reading {
+  return { askedNs: nowNs(), left: isLocal ? 0 : CLOCK_READINGS, best: isLocal ? { offsetNs: 0, errorNs: 0 } : null };
 }
 
 function witnesses(hosts: readonly RecorderHost[], blamed: readonly number[]): number[] {

@@ -39,6 +39,7 @@ export function wireJob(
   });
   const recorders: RecorderReader = new RecorderReader({
     isWanted: parts.request.recordsFailures,
+    wantsAll: parts.request.recordsAll,
     hosts: () => job.recordedHosts(),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
   });

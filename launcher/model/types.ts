@@ -138,6 +138,8 @@ export interface JobRequest {
   readonly initTimeoutSeconds: number | null;
   /** The result has what the ranks' flight recorders held when something went wrong. */
   readonly recordsFailures: boolean;
+  /** All of every rank that they held, not the last ones alone. */
+  readonly recordsAll: boolean;
   /** Ranks hang that do not get on in an operation for so long. */
   readonly hangAfterSeconds: number;
   readonly onHang: 'report' | 'abort' | 'restart' | 'ignore';

@@ -53,13 +53,14 @@ export function variantText({ algorithm, protocol, channels }: RecorderEntry): s
   return `${ALGORITHMS[algorithm] ?? 'unknown'} ${PROTOCOLS[protocol] ?? 'unknown'}, ${channels} channel${channels === 1 ? '' : 's'}`;
 }
 
-/** How far it came, for people. `called`: a kernel runs it, and the host does not see how far that is. */
-type State = 'ended' | 'failed' | 'running' | 'queued' | 'called' | 'cancelled';
+/** How far it came, for people. `called`: copy engines run it, or a kernel that records nothing: nobody sees how far that is. */
+type State = 'ended' | 'failed' | 'running' | 'queued' | 'called' | 'captured' | 'cancelled';
 
 export function stateOf({ startedNs, endedNs, flags }: RecorderEntry): State {
   if ((flags & RecordFlag.cancelled) !== 0) return 'cancelled';
   if ((flags & (RecordFlag.failed | RecordFlag.aborted)) !== 0) return 'failed';
   if (endedNs !== 0) return 'ended';
   if (startedNs !== 0) return 'running';
-  return (flags & RecordFlag.onGpu) !== 0 ? 'called' : 'queued';
+  if ((flags & RecordFlag.captured) !== 0) return 'captured';
+  return (flags & RecordFlag.onGpu) === 0 || (flags & RecordFlag.gpuStamp) !== 0 ? 'queued' : 'called';
 }

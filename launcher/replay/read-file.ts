@@ -7,17 +7,31 @@ import { decodeColumns } from '../../control/messages/recorder-columns.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { RecordedProcess, RecorderEntry } from '../../control/messages/recorder.ts';
 import type { HostClock, RecordedGroup, RecordedHost } from '../model/recorder.ts';
+import type { Failure } from '../model/failure.ts';
+import { failureText } from '../report/failure-text.ts';
 import { usageError } from '../model/usage-error.ts';
 
 /** One process with its operations. */
-export interface ReplayedRank extends Omit<RecordedProcess, 'entries'> {
+export interface ReplayedRank extends Omit<RecordedProcess, 'entries' | 'replays'> {
   readonly host: string;
   readonly clock: HostClock | null;
+  readonly entries: readonly RecorderEntry[];
+  /** Of replayed graphs. */
+  readonly replays: readonly ReplayedRing[];
+}
+
+/** Operations of one ring, the oldest first. */
+export interface ReplayedRing {
+  /** Sequence of the oldest that the ring still held. */
+  readonly oldest: number;
   readonly entries: readonly RecorderEntry[];
 }
 
 export interface Replay {
+  readonly jobId: string | null;
   readonly takenAt: number;
+  /** Of the job, as the terminal had them; those that this version does not know are left out. */
+  readonly failures: readonly Failure[];
   readonly communicators: readonly RecordedGroup[];
   readonly ranks: readonly ReplayedRank[];
   /** Hosts whose agent did not answer. */
@@ -43,6 +57,8 @@ const host: v.GenericSchema<RecordedHost> = v.object({
 
 const schema = v.object({
   schemaVersion: v.literal(1),
+  jobId: v.optional(name),
+  failures: v.optional(v.array(v.unknown())),
   recorder: v.object({
     schemaVersion: v.literal(1),
     takenAt: whole,
@@ -52,6 +68,20 @@ const schema = v.object({
     omitted: whole,
   }),
 });
+
+/** A failure that this version can put into words: a file may be another version's, or damaged. */
+function isShown(failure: unknown): failure is Failure {
+  if (!hasType(failure)) return false;
+  try {
+    return !JSON.stringify(failureText(failure)).includes('undefined');
+  } catch {
+    return false;
+  }
+}
+
+function hasType(failure: unknown): failure is Failure {
+  return typeof failure === 'object' && failure !== null && 'type' in failure && typeof failure.type === 'string';
+}
 
 /** Throws a FailureError (usage) for a file that cannot be read or has no recorder. */
 export function readReplay(path: string): Replay {
@@ -76,12 +106,20 @@ function parseReplay(json: unknown): Replay {
         : `${field}: ${issue.message}`,
     );
   }
+  const { jobId = null, failures = [] } = read.output;
   const { takenAt, hosts, communicators, ranks, omitted } = read.output.recorder;
   const clocks = new Map(hosts.map(({ host: at, clock }) => [at, clock]));
   return {
+    jobId,
     takenAt,
+    failures: failures.filter(isShown),
     communicators,
-    ranks: ranks.map((one) => ({ ...one, clock: clocks.get(one.host) ?? null, entries: decodeColumns(one.entries) })),
+    ranks: ranks.map(({ replays = [], ...one }) => ({
+      ...one,
+      clock: clocks.get(one.host) ?? null,
+      entries: decodeColumns(one.entries),
+      replays: replays.map(({ oldest, entries }) => ({ oldest, entries: decodeColumns(entries) })),
+    })),
     silent: hosts.filter(({ clock }) => clock === null).map(({ host: at }) => at),
     omitted,
   };

@@ -3,7 +3,7 @@ import { NO_PEER } from '../../control/messages/recorder.ts';
 import { printableLine } from '../../control/printable.ts';
 import { ranges } from '../text/ranges.ts';
 import { bytesOf, callText, stateOf } from './call.ts';
-import { beginOf, type Part, type ReplayedCommunicator, type ReplayedOperation } from './operations.ts';
+import { beginOf, numberText, type Part, type ReplayedCommunicator, type ReplayedOperation } from './operations.ts';
 import type { Replay } from './read-file.ts';
 
 /** Up to so many ranks have columns of their own. */
@@ -36,7 +36,7 @@ function headOf({ takenAt, ranks, silent, omitted }: Replay): string {
   if (silent.length > 0) lines.push(`no answer from ${printableLine(silent.join(', '))}: their ranks are unknown`);
   if (omitted > 0) lines.push(`${omitted} more processes are left out`);
   if (ranks.some(({ entries }) => entries.some((entry) => stateOf(entry) === 'called')))
-    lines.push('on GPUs only calls are recorded, not when kernels began and ended');
+    lines.push('called: on a GPU, where nobody saw it begin and end');
   return `${lines.join('\n')}\n`;
 }
 
@@ -70,7 +70,7 @@ function rowOf(
   ranks: readonly number[] | null,
   zero: number,
 ): string[] {
-  const { number, from, to, parts, missing, last, differs } = operation;
+  const { from, to, parts, missing, last, differs } = operation;
   const [first] = parts;
   const begin = beginOf(operation);
   const calls = [...new Set(parts.map(({ entry }) => callText(entry)))];
@@ -101,7 +101,7 @@ function rowOf(
           ),
         );
   return [
-    `${number}`,
+    numberText(operation),
     `${call}${pair}${differs ? ' !' : ''}`,
     sizes.join(' / '),
     ((begin - zero) / 1e9).toFixed(6),
@@ -123,7 +123,7 @@ function cellOf(
     .map(({ entry, enqueuedNs, startedNs, endedNs }) => {
       const state = stateOf(entry);
       const from = `+${micros((startedNs ?? enqueuedNs) - begin)}`;
-      if (state === 'queued' || state === 'called' || state === 'cancelled') return `${from} ${state}`;
+      if (startedNs === null) return `${from} ${state}`;
       const until = endedNs === null ? '' : `+${micros(endedNs - begin)}`;
       const { lastPeer } = entry;
       const waits = state !== 'ended' && lastPeer !== NO_PEER ? ` for ${jobRank(rankOf, lastPeer)}` : '';

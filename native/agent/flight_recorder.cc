@@ -10,11 +10,12 @@
 #include <cstring>
 
 #include "agent/unique_id.h"
+#include "base/variables.h"
 
 namespace ncclrun {
 namespace {
 
-constexpr uint32_t kRecorderVersion = 1;
+constexpr uint32_t kRecorderVersion = 2;
 
 // The agent reads while we write: no field may tear.
 template <typename Field>
@@ -44,7 +45,7 @@ Status FlightRecorder::open(int descriptor, int32_t jobRank) {
 
 std::shared_ptr<const RecorderClaim> FlightRecorder::claim(const Membership& membership, const std::string& name) {
   std::lock_guard lock(mutex_);
-  if (memory_ == nullptr) return nullptr;
+  if (memory_ == nullptr || environmentVariable("NCCLRUN_RECORDER") == "off") return nullptr;
   const auto count = uint32_t(taken_.size());
   uint32_t index = next_;
   for (uint32_t tried = 0; tried < count && taken_[index]; tried++) index = (index + 1) % count;
@@ -62,6 +63,7 @@ std::shared_ptr<const RecorderClaim> FlightRecorder::claim(const Membership& mem
   store(one.size, membership.size);
   store(one.rank, membership.rank);
   store(one.generation, one.generation + 1);
+  store(memory_->clockOf[index], uint8_t{0});
   for (size_t i = 0; i < sizeof one.name; i++) {
     store(one.name[i], i < name.size() && i + 1 < sizeof one.name ? name[i] : '\0');
   }

@@ -11,6 +11,7 @@
 #include "cuda/cuda_launcher.h"
 #include "cuda/cuda_resources.h"
 #include "cuda/cuda_runner.h"
+#include "cuda/gpu_recorder.h"
 #include "datapath/awaited_peers.h"
 #include "datapath/call_check.h"
 #include "datapath/data_path.h"
@@ -79,6 +80,8 @@ class CudaDataPath final : public DataPath {
   Status makeRingPositions();
   Status makeLauncher();
   Status reportWaits();
+  void startRecording();
+  void readGpuClock(int tries);
   Status beginProbe();
   Status endProbe();
   void lookAtReceivers(std::span<const Operation> operations);
@@ -86,7 +89,7 @@ class CudaDataPath final : public DataPath {
   Status addCalls(std::span<const Operation> operations);
   Status choose(std::span<const Operation> operations, bool captured, std::vector<Task>& tasks) const;
   Status run(std::vector<Task>& tasks, DirectCopies::Announced copies, Stream stream, const Capture& capture);
-  void record(std::span<const Task> tasks, bool captured, uint64_t now);
+  void record(std::span<Task> tasks, const DirectCopies::Agreed& agreed, bool captured, uint64_t now);
   bool allPeersPresent() const;
   Status checkPresent(std::span<const Operation> operations);
   Status checkPresent(const Operation& operation, uint32_t peer) const;
@@ -109,8 +112,9 @@ class CudaDataPath final : public DataPath {
   const Setup setup_;
   std::shared_ptr<Resources> resources_;
   Telemetry telemetry_;
-  std::optional<Recorder> recorder_;  // once the plan has said how many ranks there are
-  CallCheck calls_;                   // guarded by mutex_
+  std::optional<Recorder> recorder_;    // once the plan has said how many ranks there are
+  GpuRecorder* gpuRecorder_ = nullptr;  // null: kernels record nothing
+  CallCheck calls_;                     // guarded by mutex_
   RemoteCalls remoteCalls_;
   const double copyTimeout_;
   std::future<Status> loading_;  // result of loading the kernels

@@ -10,6 +10,13 @@
 #include "net/proxy/choose_network.h"
 
 namespace ncclrun::cuda {
+namespace {
+
+// The clocks of a GPU and of its host drift apart by some microseconds in a second: between two readings.
+constexpr uint64_t kClockReadingNs = 10'000'000'000;
+
+}  // namespace
+
 // Requirements of variants that this rank knows to hold at every rank.
 uint32_t CudaDataPath::provenRequirements(bool captured) const {
   const bool hasHostSlots =
@@ -176,6 +183,7 @@ Status CudaDataPath::run(std::vector<Task>& tasks, DirectCopies::Announced copie
   if (overNetwork && capture.id != 0) resources_->activity.isCaptured.store(true, std::memory_order_release);
   uint32_t* const pinned = capture.id == 0 ? &resources_->pinned->ended : nullptr;
   launcher_->prepare(overNetwork ? pinned : resources_->order->count(capture), capture.id != 0);
+  record(tasks, agreed, capture.id != 0, calledNs);
   Status status = runner_->run(tasks, agreed, {stream, capture.id, satisfied});
   // Order later launches behind this one even after a failure, because operations queued before it use the connections.
   // Do not use a count if other communicators may soon query the order: a wait for a count may block other streams.
@@ -188,16 +196,22 @@ Status CudaDataPath::run(std::vector<Task>& tasks, DirectCopies::Announced copie
     resources_->net->beginLaunch();
   }
   telemetry_.end(last, status.ok());
-  if (status.ok()) record(tasks, capture.id != 0, calledNs);
+  if (!status.ok() && recorder_->isOn()) {
+    for (const Task& task : tasks) recorder_->refused(task.record, nowNanoseconds());
+  }
   return status;
 }
 
-// A kernel runs them: the host sees neither when they begin nor when they end.
-void CudaDataPath::record(std::span<const Task> tasks, bool captured, uint64_t now) {
+// The GPU runs them: the host sees neither when they begin nor when they end.
+void CudaDataPath::record(std::span<Task> tasks, const DirectCopies::Agreed& agreed, bool captured, uint64_t now) {
   if (!recorder_->isOn()) return;
+  if (gpuRecorder_ != nullptr && !captured && now > gpuRecorder_->lastReadNs() + kClockReadingNs) readGpuClock(1);
   const auto flags = uint16_t(ncclrunRecordOnGpu | (captured ? ncclrunRecordCaptured : 0) |
                               (tasks.size() > 1 ? ncclrunRecordInGroup : 0));
-  for (const Task& task : tasks) recorder_->enqueued(task.operation, task.variant, flags, now);
+  for (size_t i = 0; i < tasks.size(); i++) {
+    const auto how = uint16_t(flags | (agreed.contains(i) ? ncclrunRecordCopyEngine : 0));
+    tasks[i].record = recorder_->enqueued(tasks[i].operation, tasks[i].variant, how, now);
+  }
 }
 
 // Starts the thread that ends waits of copies, before the first copies and as soon as any peer's buffers are mapped.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "algorithm/work.h"
@@ -160,7 +161,33 @@ void Launcher::connect(Item& item, uint32_t peer) const {
   }
 }
 
-Item Launcher::itemOf(const Task& task, const Shape& shape) const {
+// What the kernel records of a task's item. Of an operation that takes several items only the first one is recorded.
+ItemRecord Launcher::recordOf(const Task& task) {
+  if (recorder_ == nullptr || task.record == 0 || task.record == recorded_) return {};
+  const ncclrunRecorderEntry* const entry = recorder_->stamped(task.record);
+  if (entry == nullptr) return {};
+  recorded_ = task.record;
+  if (!captured_) return {task.record, 0};
+  ncclrunRecorderEntry replayed = *entry;
+  replayed.flags |= ncclrunRecordReplay;
+  replayed.stream = 0;
+  ItemRecord record{};
+  std::memcpy(&record.call, &replayed.flags, sizeof record.call);
+  record.countAndPeer = (replayed.count & ((uint64_t{1} << 48) - 1)) | (replayed.peer & kNoRecordPeer) << 48;
+  return record;
+}
+
+// Numbers the collectives of a captured launch: all ranks have the same of them in it, in the same order.
+void Launcher::numberRecords() {
+  if (!captured_) return;
+  uint64_t collectives = 0;
+  for (uint32_t i = 0; i < launch_.itemCount; i++) {
+    uint64_t& call = launch_.items[i].record.call;
+    if (call != 0 && (call >> 16 & 0xff) != uint64_t(Collective::sendRecv)) call |= collectives++ << 56;
+  }
+}
+
+Item Launcher::itemOf(const Task& task, const Shape& shape) {
   const auto& operation = task.operation;
   Item item{};
   item.send = static_cast<const char*>(operation.send);
@@ -180,6 +207,7 @@ Item Launcher::itemOf(const Task& task, const Shape& shape) const {
   const bool isExchange =
       operation.collective == Collective::sendRecv && item.send != nullptr && item.receive != nullptr;
   if (isExchange) item.routine = Routine::exchange;
+  item.record = recordOf(task);
   connect(item, operation.peer);
   return item;
 }
@@ -226,6 +254,7 @@ void Launcher::addChains(const Item& item, const Shape& shape) {
     one.blocks = 1;
     one.firstBlock = one.firstChannel = channel;
     one.receiveCount = one.sendCount = 0;
+    if (channel > 0) one.record = {};
     connect(one, 0);
     addItem(one, shape);
   }
@@ -252,6 +281,7 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, bool separateQueues,
   launch_.scalarAt = shape.scalarAt;
   launch_.scalar = shape.scalar;
   launch_.divisor = shape.divisor;
+  numberRecords();
   const std::span<Item> items(launch_.items, launch_.itemCount);
   const uint32_t queues = separateQueues ? countQueues(items) : 1;
   const uint32_t granted = share_.take(blocks, queues, captured_);
@@ -323,6 +353,7 @@ Status Launcher::pull(const Task& task, std::span<const Pointer> sources, Stream
   item.count = task.operation.count;
   item.blocks = uint16_t(std::min<uint32_t>(task.variant.channels, plan_.header().smsPerLaunch));
   item.routine = shape.routine;
+  item.record = recordOf(task);
   launch_.items[launch_.itemCount++] = item;
   const auto regions = std::to_array(launch_.in);
   for (size_t rank = 0; rank < sources.size(); rank++) launch_.in[rank] = reinterpret_cast<char*>(sources[rank]);

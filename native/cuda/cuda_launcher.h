@@ -9,6 +9,7 @@
 #include "cuda/kernels.h"
 #include "cuda/sm_share.h"
 #include "datapath/launch.h"
+#include "datapath/recorder.h"
 #include "dl/gpu.h"
 #include "plan/collnet_shape.h"
 #include "plan/launch_format.h"
@@ -37,6 +38,8 @@ class Launcher {
   void prepare(uint32_t* ended, bool captured) {
     launch_.ended = ended;
     captured_ = captured;
+    launch_.recorder = captured ? capturedRecords_ : eager_;
+    recorded_ = 0;
   }
   std::optional<uint32_t> counted() const { return copied_ ? std::nullopt : std::optional(counted_); }
 
@@ -44,6 +47,12 @@ class Launcher {
   uint32_t blocks() const { return counted_; }
 
   void reportTo(const WaitReport& report) { launch_.report = report; }
+  // Kernels record their operations there: `eager` those that run once, `captured` those of graphs.
+  void recordTo(const Recorder& recorder, const RecorderAccess& eager, const RecorderAccess& captured) {
+    recorder_ = &recorder;
+    eager_ = eager;
+    capturedRecords_ = captured;
+  }
 
   // Sends and receives together first, then the collectives in order; all of it is queued on the stream, in the GPU's
   // context, which is current.
@@ -67,8 +76,10 @@ class Launcher {
     bool operator==(const Shape& other) const = default;
   };
   Shape shapeOf(const Task& task) const;
-  Item itemOf(const Task& task, const Shape& shape) const;
+  Item itemOf(const Task& task, const Shape& shape);
   void addItem(Item item, const Shape& shape);
+  ItemRecord recordOf(const Task& task);
+  void numberRecords();
   // A part for each channel, whose chains differ.
   void addChains(const Item& item, const Shape& shape);
   // `peer`: of a message.
@@ -91,6 +102,9 @@ class Launcher {
   const std::vector<uint32_t> railPeers_;
   const std::vector<ChainPosition> chains_;  // by channel
   SmShare& share_;
+  const Recorder* recorder_ = nullptr;  // null: kernels record nothing
+  RecorderAccess eager_{}, capturedRecords_{};
+  uint64_t recorded_ = 0;  // record of the last item that has one
   bool captured_ = false;
   uint32_t counted_ = 0;
   bool copied_ = false;  // the driver copied, without a kernel

@@ -11,7 +11,8 @@ TableLayout::TableLayout(const Slots& slots, uint32_t ranks)
       ringPositions(receives + states * sizeof(ReceiveState)),
       rings(ringPositions + slots.channels * sizeof(RingPosition)),
       byHost(rings + uint64_t(slots.channels) * ranks * sizeof(uint32_t)),
-      bytes(byHost + ranks * sizeof(uint32_t)) {}
+      recorded(byHost + ranks * sizeof(uint32_t)),
+      bytes(recorded + recordedCounts(ranks) * sizeof(uint32_t)) {}
 
 MemoryUse memoryUse(const Slots& slots, uint32_t ranks, uint32_t localRanks) {
   const uint64_t peers = localRanks - 1;

@@ -17,6 +17,7 @@ struct TableLayout {
   uint64_t ringPositions;
   uint64_t rings;
   uint64_t byHost;
+  uint64_t recorded;  // as RecorderAccess::counts
   uint64_t bytes;
 };
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "base/recorder_claim.h"
 #include "cuda/direct_copies.h"
 #include "cuda/launch_order.h"
 #include "cuda/net/net_regions.h"
@@ -56,6 +57,7 @@ struct Resources {
 
   const Gpu gpu;
   const std::shared_ptr<ncclrunTelemetrySlot> telemetry;  // kernels write to it
+  std::shared_ptr<const RecorderClaim> recorder;          // the same of the flight recorder; may be null
   std::vector<std::byte> planBytes;  // a copy: the communicator's own may go before these resources
   PlanView plan;
   Segment segment;

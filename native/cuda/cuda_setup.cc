@@ -3,12 +3,14 @@
 #include <cstring>
 #include <new>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/debug.h"
 #include "base/descriptor.h"
 #include "base/thread.h"
+#include "base/variables.h"
 #include "cuda/cuda_data_path.h"
 #include "cuda/cuda_memory_use.h"
 #include "cuda/ring_positions.h"
@@ -16,12 +18,20 @@
 #include "plan/variants.h"
 
 namespace ncclrun::cuda {
+namespace {
+
+constexpr int kClockReadings = 5;
+constexpr uint64_t kMaxClockReadingNs = 50'000;
+constexpr uint64_t kMaxFirstReadingNs = 100'000'000;  // better than none
+
+}  // namespace
 
 Status CudaDataPath::start() {
   Descriptor listening(setup_.listenFd);
   Resources& mine = *resources_;
   mine.planBytes.assign(setup_.plan.begin(), setup_.plan.end());
   NCCLRUN_TRY(mine.plan.openFor(plan::Device::cuda, setup_.rank, mine.planBytes));
+  mine.recorder = setup_.recorder;
   recorder_.emplace(setup_.recorder, mine.plan.header().ranks);
   const auto& header = plan().header();
   if (header.localRanks > kMaxPeers) {
@@ -186,10 +196,58 @@ Status CudaDataPath::reportWaits() {
   return {};
 }
 
+// Where the recorder cannot be had by the GPU, it has the calls alone.
+void CudaDataPath::startRecording() {
+  if (!recorder_->isOn() || environmentVariable("NCCLRUN_RECORDER") == "calls") return;
+  Resources& mine = *resources_;
+  gpuRecorder_ = GpuRecorder::of(mine.gpu, recorder_->memory(), mine.stream);
+  if (gpuRecorder_ == nullptr) return;
+  const TableLayout layout(mine.regions->slots(), plan().header().ranks);
+  auto* const counts = reinterpret_cast<uint32_t*>(mine.tables.pointer() + layout.recorded);
+  const uint16_t communicator = recorder_->communicator();
+  gpuRecorder_->adopt(communicator);
+  launcher_->recordTo(*recorder_, gpuRecorder_->access(false, nullptr, communicator),
+                      gpuRecorder_->access(true, counts, communicator));
+  readGpuClock(kClockReadings);
+}
+
+// Reads the GPU's clock at a moment that lies between two readings of the host's: the closer these are, the better. A
+// GPU that has other work may take too long; then the readings before have to do.
+void CudaDataPath::readGpuClock(int tries) {
+  Resources& mine = *resources_;
+  const Driver& cuda = driver();
+  Function function = nullptr;
+  if (!load(mine.gpu, kBytesModule, kProbe, function).ok()) return;
+  auto clock = std::atomic_ref(mine.pinned->clock);
+  uint64_t beforeNs = 0, gpuNs = 0, afterNs = UINT64_MAX;
+  for (int i = 0; i < tries && clock.load(std::memory_order_acquire) != 0; i++) {
+    clock.store(0, std::memory_order_release);
+    uint32_t* none = nullptr;
+    uint64_t* to = &mine.pinned->clock;
+    void* parameters[] = {&constants_, &none, &to};
+    const uint64_t before = nowNanoseconds();
+    if (cuda.launchKernel(function, 1, 1, 1, 32, 1, 1, 0, mine.stream, parameters, nullptr) != kSuccess) break;
+    uint64_t seen = 0, after = before;
+    const bool isFirst = gpuNs == 0 && gpuRecorder_->lastReadNs() == 0;
+    while (seen == 0 && after < before + (isFirst ? kMaxFirstReadingNs : kMaxClockReadingNs)) {
+      pauseBriefly();
+      seen = clock.load(std::memory_order_acquire);
+      after = nowNanoseconds();
+    }
+    if (seen != 0 && after - before < afterNs - beforeNs)
+      std::tie(beforeNs, gpuNs, afterNs) = std::tie(before, seen, after);
+  }
+  if (gpuNs != 0) gpuRecorder_->readClock(beforeNs, gpuNs, afterNs);
+}
+
 Status CudaDataPath::beginProbe() {
   Resources& mine = *resources_;
   const uint32_t ranks = plan().header().ranks;
-  if (ranks == 1) probe_ = Probe::agreed;
+  if (ranks == 1) {
+    probe_ = Probe::agreed;
+    mine.pinned->clock = 1;  // no reading is under way
+    startRecording();
+  }
   if (probe_ != Probe::none) return {};
   testsLines_ = mine.regions->allReach() && plan().header().hosts == 1;
   Function function = nullptr;
@@ -214,6 +272,7 @@ Status CudaDataPath::endProbe() {
     const uint32_t torn = std::atomic_ref(mine.pinned->tornWords).load(std::memory_order_acquire);
     mine.regions->publishTornLines(testsLines_ ? torn : ~0u);
     NCCLRUN_TRY(reportWaits());
+    startRecording();
     probe_ = Probe::published;
   }
   if (probe_ == Probe::agreed) return {};

@@ -53,4 +53,18 @@ uint64_t Recorder::enqueued(const Operation& operation, const plan::VariantRecor
   return record;
 }
 
+void Recorder::refused(uint64_t record, uint64_t now) {
+  ncclrunRecorderEntry* const entry = find(record);
+  if (entry == nullptr) return;
+  if (entry->collective == uint8_t(plan::Collective::sendRecv) && entry->peer < ranks_)
+    ((entry->flags & ncclrunRecordSend) != 0 ? sent_ : received_)[entry->peer]--;
+  ended(record, now, ncclrunRecordFailed);
+}
+
+const ncclrunRecorderEntry* Recorder::stamped(uint64_t record) const {
+  ncclrunRecorderEntry* const entry = find(record);
+  if (entry != nullptr) set(entry->flags, uint16_t(entry->flags | ncclrunRecordGpuStamp));
+  return entry;
+}
+
 }  // namespace ncclrun

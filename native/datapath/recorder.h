@@ -20,6 +20,10 @@ class Recorder {
   // A call was made, at `now`: returns the number of its record, 0 for none. Calls of one communicator come one at a
   // time.
   uint64_t enqueued(const Operation& operation, const plan::VariantRecord& variant, uint16_t flags, uint64_t now);
+  // The call could not be queued, at `now`. The program may repeat it: a message keeps its number.
+  void refused(uint64_t record, uint64_t now);
+  // A kernel will write when it begins and ends. Returns the entry; null: the ring has wrapped over it.
+  const ncclrunRecorderEntry* stamped(uint64_t record) const;
   // Its first step, at `now`.
   void started(uint64_t record, uint64_t now) const {
     if (ncclrunRecorderEntry* const entry = find(record)) set(entry->startedNs, now);
@@ -36,6 +40,8 @@ class Recorder {
     set(entry->endedNs, now);
   }
   bool isOn() const { return memory_ != nullptr; }
+  ncclrunRecorder* memory() const { return memory_; }
+  uint16_t communicator() const { return claim_->index; }
 
  private:
   template <class T>

@@ -23,7 +23,7 @@ void Telemetry::called(const Operation& operation, uint64_t bytes) {
 
 uint64_t Telemetry::begin(const Operation& operation, uint64_t bytes) {
   if (slot_ == nullptr) return 0;
-  const uint64_t now = nowNanoseconds();
+  const uint64_t now = stampNanoseconds();
   set(slot_->bytes, bytes);
   set(slot_->operationHash, operation.hash);
   set(slot_->startedNs, now);

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/clock.h"
+#include "base/stamp_clock.h"
 #include "datapath/data_path.h"
 #include "datapath/recorder.h"
 #include "ncclrun.h"
@@ -27,7 +27,7 @@ class Telemetry {
   // A step moved.
   void progress() {
     if (slot_ == nullptr) return;
-    set(slot_->lastProgressNs, nowNanoseconds());
+    set(slot_->lastProgressNs, stampNanoseconds());
     if (get(slot_->state) != ncclrunStateWaiting) return;
     set(slot_->state, uint32_t(ncclrunStateRunning));
     set(slot_->waitingFor, ~0u);

@@ -59,13 +59,13 @@ Status PinnedPages::pin(const Gpu& gpu, void* address, size_t bytes) {
   return statusOf(driver().memHostGetDevicePointer(&pointer_, host_, 0), "cuMemHostGetDevicePointer");
 }
 
-Status pinnedForever(const Gpu& gpu, void* address, Pointer& out) {
+Status pinnedForever(const Gpu& gpu, void* address, Pointer& out, size_t bytes) {
   static std::mutex mutex;
   static auto& pinned = *new std::map<uintptr_t, PinnedPages>;
   std::lock_guard lock(mutex);
   PinnedPages& pages = pinned[reinterpret_cast<uintptr_t>(address) / uintptr_t(sysconf(_SC_PAGESIZE))];
   if (!pages.pinned()) {
-    NCCLRUN_TRY(pages.pin(gpu, address, 1));
+    NCCLRUN_TRY(pages.pin(gpu, address, bytes));
   }
   out = pages.pointerTo(address);
   return {};

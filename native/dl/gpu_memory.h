@@ -48,7 +48,8 @@ class PinnedPages {
   Pointer pointer_ = 0;  // to the first page
 };
 
-// The same of an address whose page stays as long as the process, and may be pinned for several communicators.
-Status pinnedForever(const Gpu& gpu, void* address, Pointer& out);
+// The same of an address whose page stays as long as the process, and may be pinned for several communicators. All
+// calls for one page name as many bytes.
+Status pinnedForever(const Gpu& gpu, void* address, Pointer& out, size_t bytes = 1);
 
 }  // namespace ncclrun::cuda

@@ -151,14 +151,14 @@ Status HostCommunicator::run(const Launch& launch, BorrowedThread* borrowed) {
 // The caller queues its operations one call at a time.
 void HostCommunicator::record(Launch& launch) {
   if (!recorder_->isOn()) return;
-  const uint64_t now = nowNanoseconds();
+  const uint64_t now = stampNanoseconds();
   const uint16_t flags = launch.more.empty() ? 0 : ncclrunRecordInGroup;
   launch.first.record = recorder_->enqueued(launch.first.operation, launch.first.variant, flags, now);
   for (Task& task : launch.more) task.record = recorder_->enqueued(task.operation, task.variant, flags, now);
 }
 
 void HostCommunicator::cancel(const Launch& launch) const {
-  const uint64_t now = nowNanoseconds();
+  const uint64_t now = stampNanoseconds();
   recorder_->ended(launch.first.record, now, ncclrunRecordCancelled);
   for (const Task& task : launch.more) recorder_->ended(task.record, now, ncclrunRecordCancelled);
 }

@@ -398,7 +398,7 @@ Status OperationRunner::run(const Launch& launch, SpinWait& spin, Telemetry& tel
   const auto begin = [&](const Task& last, std::span<const Task* const> tasks) {
     const uint64_t time = telemetry.begin(last.operation, last.bytes);
     if (!recorder.isOn()) return;
-    begunNs = time != 0 ? time : nowNanoseconds();
+    begunNs = time != 0 ? time : stampNanoseconds();
     for (const Task* task : tasks) recorder.started(task->record, begunNs);
     telemetry.waitsFor(&recorder, last.record);
   };
@@ -409,7 +409,7 @@ Status OperationRunner::run(const Launch& launch, SpinWait& spin, Telemetry& tel
     const uint16_t how = interrupt.raised() ? ncclrunRecordAborted : status.ok() ? 0 : ncclrunRecordFailed;
     // An operation ends with its last step, whose time is known: reading the clock costs more than all else here.
     const uint64_t lastStep = how == 0 ? telemetry.progressAfter(begunNs) : 0;
-    const uint64_t now = lastStep != 0 ? lastStep : nowNanoseconds();
+    const uint64_t now = lastStep != 0 ? lastStep : stampNanoseconds();
     for (const Task* task : tasks) recorder.ended(task->record, now, how);
   };
   std::vector<const Task*> pointToPoint;
@@ -436,7 +436,7 @@ Status OperationRunner::run(const Launch& launch, SpinWait& spin, Telemetry& tel
   const auto runCollective = [&](const Task& task) -> Status {
     if (isPointToPoint(task)) return {};
     if (interrupt.raised()) {
-      recorder.ended(task.record, nowNanoseconds(), ncclrunRecordCancelled);
+      recorder.ended(task.record, stampNanoseconds(), ncclrunRecordCancelled);
       return {};
     }
     const Task* const one[] = {&task};

@@ -259,23 +259,25 @@ typedef struct {
 
 /* ---- The flight recorder of a process: made and owned by the agent, beside the telemetry pages; the engine writes
  * the last operations of all communicators into it, and the agent reads them whatever became of the process. ---- */
-#define NCCLRUN_RECORDER_BYTES 282624
+#define NCCLRUN_RECORDER_BYTES 2379776
 #define NCCLRUN_RECORDER_MAGIC 0x5246434eu /* "NCFR" */
 #define NCCLRUN_RECORDER_ENTRIES 4096
 #define NCCLRUN_RECORDER_COMMUNICATORS 256
+#define NCCLRUN_RECORDER_GPUS 8 /* of one process whose kernels record replays */
 /* Bits of `flags`. */
 enum {
   ncclrunRecordInGroup = 1,          /* queued together with others */
-  ncclrunRecordCaptured = 2,         /* recorded into a CUDA graph: its replays have no entries */
+  ncclrunRecordCaptured = 2,         /* recorded into a CUDA graph: its replays have entries of their own */
   ncclrunRecordInPlace = 4,          /* reads and writes one buffer */
-  ncclrunRecordGpuStamp = 8,         /* reserved: a kernel wrote startedNs and endedNs */
+  ncclrunRecordGpuStamp = 8,         /* a kernel writes startedNs and endedNs: stamps */
   ncclrunRecordFailed = 16,          /* ended with an error of its own */
   ncclrunRecordAborted = 32,         /* ended by an interrupt: the loss of a peer, or an abort */
   ncclrunRecordCancelled = 64,       /* never began: the communicator was broken before */
   ncclrunRecordCopyEngine = 128,     /* reserved */
   ncclrunRecordWaitedOnStream = 256, /* reserved */
   ncclrunRecordSend = 512,           /* sendRecv: this end sends */
-  ncclrunRecordOnGpu = 1024          /* a kernel runs it: the host does not see when it begins and ends */
+  ncclrunRecordOnGpu = 1024,         /* the GPU runs it: the host does not see when it begins and ends */
+  ncclrunRecordReplay = 2048         /* of a ring of `replays`: a kernel of a CUDA graph wrote all of it */
 };
 /* One operation. Plain stores; `sequence` is 0 while the other fields are written, and is released last. */
 typedef struct {
@@ -295,7 +297,7 @@ typedef struct {
   uint8_t algorithm;
   uint8_t protocol;
   uint8_t channels;
-  uint8_t stream;       /* small number of the stream in this process; 255 not known */
+  uint8_t stream;       /* 255 not known; of a replayed collective: how many others precede it in its launch */
 } ncclrunRecorderEntry; /* 64 bytes */
 /* A communicator that entries name. It belongs to those whose sequence is at least firstSequence. */
 typedef struct {
@@ -305,6 +307,19 @@ typedef struct {
   uint32_t generation;         /* how many communicators have had this index */
   char name[32];               /* zero-terminated; of ncclConfig_t, or empty */
 } ncclrunRecorderCommunicator; /* 64 bytes */
+/* A stamp has 48 bits of the GPU's clock, in nanoseconds, and above them (sequence - 1) / 4096 of its operation:
+ * kernels do not look whether the ring has wrapped. Two readings of a GPU's clock: its time plus an offset, modulo
+ * 2^64, is CLOCK_MONOTONIC. */
+typedef struct {
+  uint64_t sequence; /* 0: never read; odd while it is written */
+  uint64_t firstNs;  /* CLOCK_MONOTONIC of the reading */
+  uint64_t firstOffset;
+  uint64_t lastNs;
+  uint64_t lastOffset;
+  uint32_t firstErrorNs; /* by which the offset may be wrong */
+  uint32_t lastErrorNs;
+  uint64_t reserved[2];
+} ncclrunRecorderClock; /* 64 bytes */
 typedef struct {
   uint32_t magic, version;
   uint32_t pid;
@@ -312,15 +327,22 @@ typedef struct {
   uint64_t lastSequence; /* number of the record begun last */
   uint32_t unlisted;     /* communicators that found no free index: their operations are not recorded */
   uint32_t reserved32;
-  uint64_t reserved[508];
+  ncclrunRecorderClock clocks[NCCLRUN_RECORDER_GPUS];
+  uint8_t clockOf[NCCLRUN_RECORDER_COMMUNICATORS]; /* 1 + index of the GPU's clock, by communicator; 0 none */
+  uint64_t reserved[412];
   ncclrunRecorderEntry entries[NCCLRUN_RECORDER_ENTRIES];
   ncclrunRecorderCommunicator communicators[NCCLRUN_RECORDER_COMMUNICATORS];
-} ncclrunRecorder; /* 4096 + 4096*64 + 256*64 = 282624 bytes */
+  /* Replayed operations: a ring for each GPU, because a GPU counts its replays in memory of its own. The kernel that
+   * runs an operation writes its entry. enqueuedNs equals startedNs, lastPeer is the generation of the
+   * communicator, and `operation` counts what is captured apart: a
+   * collective among those with its number in the launch, a message among those of its ordered pair. */
+  ncclrunRecorderEntry replays[NCCLRUN_RECORDER_GPUS][NCCLRUN_RECORDER_ENTRIES];
+} ncclrunRecorder; /* 4096 + 4096*64 + 256*64 + 8*4096*64 = 2379776 bytes */
 
 #ifdef __cplusplus
 }
 static_assert(sizeof(ncclrunTelemetrySlot) == 192 && sizeof(ncclrunTelemetryPage) == NCCLRUN_TELEMETRY_BYTES);
 static_assert(sizeof(ncclrunRecorderEntry) == 64 && sizeof(ncclrunRecorderCommunicator) == 64 &&
-              sizeof(ncclrunRecorder) == NCCLRUN_RECORDER_BYTES);
+              sizeof(ncclrunRecorderClock) == 64 && sizeof(ncclrunRecorder) == NCCLRUN_RECORDER_BYTES);
 #endif
 #endif

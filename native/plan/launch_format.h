@@ -5,7 +5,7 @@
 namespace ncclrun::cuda {
 
 inline constexpr uint32_t kMaxPeers = 16;  // that an operation's blocks have connections with; GPUs of one host
-inline constexpr uint32_t kMaxItems = 39;  // operations of one launch
+inline constexpr uint32_t kMaxItems = 34;  // operations of one launch
 inline constexpr uint32_t kProtocols = 3;  // by plan::Protocol
 
 inline constexpr uint32_t kMaxNetSteps = 16;  // slots of a connection over a network
@@ -191,6 +191,47 @@ struct RingPosition {
 };
 static_assert(sizeof(RingPosition) == 72);
 
+// An entry of the flight recorder in words, as kernels write it: the twin of ncclrunRecorderEntry (ncclrun.h).
+struct EntryWords {
+  uint64_t sequence;
+  uint64_t enqueued;
+  uint64_t started;
+  uint64_t ended;
+  uint64_t count;
+  uint64_t operationAndPeer;         // 32 bits each
+  uint64_t lastPeerAndCommunicator;  // 32 bits each: the upper half of the second has the hash
+  uint64_t call;                     // flags, collective, call, algorithm, protocol, channels, stream
+};
+static_assert(sizeof(EntryWords) == 64);
+inline constexpr uint32_t kRecorderEntries = 4096;
+inline constexpr uint64_t kNoRecordPeer = 0xffff;
+// A stamp of a kernel: the GPU's clock in the lower 48 bits, and above these how often the ring has wrapped.
+inline constexpr uint64_t kStampMask = (uint64_t{1} << 48) - 1;
+inline constexpr uint64_t stampTag(uint64_t sequence) { return (sequence - 1) / kRecorderEntries << 48; }
+inline constexpr uint64_t kRecordedSendRecv = 8;    // plan::Collective::sendRecv
+inline constexpr uint64_t kRecordedSendFlag = 512;  // ncclrunRecordSend
+// What the first worker of an item records of it.
+struct ItemRecord {
+  uint64_t call;          // 0: nothing. Of a captured launch as EntryWords::call; else the sequence of the host's entry
+  uint64_t countAndPeer;  // of a captured launch: elements, and above 48 bits the peer or kNoRecordPeer
+};
+// Where a launch's items are recorded. Of a captured launch each replay takes entries of its own.
+struct RecorderAccess {
+  EntryWords* entries;  // the host's ring, or of a captured launch this GPU's; null: nothing is recorded
+  uint64_t* taken;      // counter of this GPU's entries, in its memory; null: the launch is not captured
+  uint32_t*
+      counts;  // of the communicator: collectives by their number in the launch, then sends, then receives by peer
+  uint32_t communicator;
+  uint32_t generation;  // of the communicator's index
+};
+inline constexpr uint32_t recordedCounts(uint32_t ranks) { return kMaxItems + 2 * ranks; }
+// Index of the counter that numbers the operation.
+inline constexpr uint32_t recordedCount(const ItemRecord& record, uint32_t ranks) {
+  if ((record.call >> 16 & 0xff) != kRecordedSendRecv) return uint32_t(record.call >> 56);
+  const bool sends = (record.call & kRecordedSendFlag) != 0;
+  return kMaxItems + (sends ? 0 : ranks) + uint32_t(record.countAndPeer >> 48);
+}
+
 // One operation on `blocks` channels, from firstChannel on: a part of it for each. Of the launch's blocks those from
 // firstBlock on (modulo the grid) are its workers: worker k takes the parts k, k + workers, k + 2 × workers and so on,
 // in this order. So ranks need not agree on the number of workers: of the parts that are not done, all ranks come to
@@ -215,8 +256,9 @@ struct Item {
   uint8_t protocol : 2;       // plan::Protocol, in a launch of several
   uint8_t isSingleStep : 1;   // a block sends and receives at most two steps on each connection; `step` is the chunk
   uint16_t peers[kMaxPeers];  // ranks, by the number of the connection, in either direction; not of rings
+  ItemRecord record;
 };
-static_assert(sizeof(Item) == 88);
+static_assert(sizeof(Item) == 104);
 
 // Where a kernel reports a long wait, in host memory: fields of the communicator's slot in the telemetry page.
 struct WaitReport {
@@ -242,6 +284,7 @@ struct Launch {
   const void* scalarAt;               // of a pre-multiplied sum: one element; null: it is `scalar`
   uint64_t scalar;
   WaitReport report;
+  RecorderAccess recorder;
   uint32_t* ended;  // counter that each block increments as it ends; null: unused
   Slots slots;
   uint32_t divisor;  // of an average of integers; else 1

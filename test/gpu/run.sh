@@ -206,6 +206,7 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
   add native/abort-alone-copies 40 "${copies[@]}" "$bin/abort_alone" "$ranks"
   add native/teams 130 "${narrow[@]}" "$bin/teams" "$ranks"
   add native/graphs 130 "$bin/graphs" "$ranks" 1000 $((64 << 20))
+  add native/replays 60 "$bin/replays" "$ranks" 500
   sanitizer=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
   if [ -x "$sanitizer" ]; then
     for tool in memcheck racecheck; do

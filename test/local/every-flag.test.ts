@@ -172,6 +172,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   pmi: 'local/mpi.test.ts',
   'init-timeout': 'local/init-timeout.test.ts',
   fold: 'local/output.test.ts',
+  record: 'local/recorder.test.ts',
   'simulate-hosts': 'local/simulate-hosts.test.ts',
 };
 

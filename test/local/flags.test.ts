@@ -60,6 +60,7 @@ const samples: Readonly<Record<string, Sample>> = {
   live: { value: 'never' },
   stdin: { value: 'all' },
   report: { value: 'report.json' },
+  record: { value: 'all' },
   events: { value: 'events.jsonl' },
   timeout: { value: '5' },
   'init-timeout': { value: '5' },

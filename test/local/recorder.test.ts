@@ -1,12 +1,24 @@
 /** What ranks did last is in the report of a job that failed or hung, and ncclrun replay shows it. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { execFile, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { replayedCommunicators } from '../../launcher/replay/operations.ts';
+import { pageData, pageOf } from '../../launcher/replay/page-data.ts';
+import { readReplay } from '../../launcher/replay/read-file.ts';
+import { describeIf } from '../rig/capability.ts';
+import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
+import { entryOf } from '../rig/recorded.ts';
+import { recordedRank, recordedReplay } from '../rig/replayed.ts';
 import { buildStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 import { Steering } from '../rig/steering.ts';
 
+/** null: there is one. */
+const noBrowser = spawnSync('chromium', ['--version']).status === 0 ? null : 'there is no Chromium';
 const directory = mkdtempSync(join(tmpdir(), 'ncclrun-recorder-'));
 beforeAll(buildStandIn);
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -49,7 +61,16 @@ it('replay names the rank that did not come when a hang ended the job', async ()
 it('the operations of a rank that was killed are in the report', async () => {
   const report = join(directory, 'killed.json');
   await using steering = await Steering.open();
-  await using command = Command.start(['--report', report, '-n', '3', ...steering.options, steering.program]);
+  await using command = Command.start([
+    '--report',
+    report,
+    '--record',
+    'all',
+    '-n',
+    '3',
+    ...steering.options,
+    steering.program,
+  ]);
   const { ranks, second, waiting } = await oneDoesNotCome(steering);
   process.kill(second.pid, 'SIGKILL');
   await Promise.allSettled(waiting);
@@ -64,9 +85,16 @@ it('the operations of a rank that was killed are in the report', async () => {
   const named = traceEvents
     .filter(({ ph }: { ph: string }) => ph === 'M')
     .map(({ args }: { args: { name: string } }) => args.name);
-  expect(named).toEqual(['localhost', 'rank 0', 'rank 1', 'rank 2']);
-  const slices = traceEvents.filter(({ ph }: { ph: string }) => ph === 'X').map(({ tid }: { tid: number }) => tid);
-  expect(slices.toSorted()).toEqual([0, 0, 1, 2, 2]);
+  expect(named.filter((name: string | undefined) => name !== undefined)).toEqual([
+    'localhost',
+    'rank 0',
+    'rank 1',
+    'rank 2',
+  ]);
+  const slices = traceEvents
+    .filter(({ ph, cat }: { ph: string; cat: string }) => ph === 'X' && cat === 'operation')
+    .map(({ tid }: { tid: number }) => tid);
+  expect(slices.toSorted()).toEqual([1, 1, 2, 3, 3]);
 });
 
 it('dump writes what the ranks of a running job have recorded, and the job goes on', async () => {
@@ -84,15 +112,69 @@ it('dump writes what the ranks of a running job have recorded, and the job goes 
   expect((await command.outcome).status).toBe(0);
 });
 
-it('calls of ranks on GPUs are in the report of a job that timed out', async () => {
+it('operations of ranks on GPUs are in the report of a job that timed out, with the times of their kernels', async () => {
   const report = join(directory, 'gpu.json');
-  const options = ['--device', 'cuda', '-b', '8', '-e', '8', '--iters', '1000000', '--timeout', '3'];
+  // Each size is waited for, so that the program is never far ahead of its GPU.
+  const options = ['--device', 'cuda', '-b', '8', '-e', '256M', '--iters', '20', '--timeout', '3'];
   const environment = { ...standInEnvironment, ...ownKernels };
   const words = ['perf', 'all_reduce', '-n', '2', ...options, '--report', report];
   expect(await Command.run(words, { environment })).toMatchObject({ status: 124 });
-  const text = await replayed(report, '--last', '2');
-  expect(text).toMatch(/^on GPUs only calls are recorded/m);
-  expect(text).toMatch(/^ {2}\d+ +allReduce float32 sum +8 .* \+\d+ called /m);
+  const { ranks } = readReplay(report);
+  for (const { gpuErrorNs, entries } of ranks) {
+    expect(gpuErrorNs).toBeGreaterThan(0);
+    const ended = entries.filter(({ endedNs }) => endedNs !== 0);
+    for (const { enqueuedNs, startedNs, endedNs } of ended)
+      expect([enqueuedNs, startedNs, endedNs]).toEqual([enqueuedNs, startedNs, endedNs].toSorted((a, b) => a - b));
+  }
+  expect(ranks.some(({ entries }) => entries.some(({ startedNs }) => startedNs !== 0))).toBe(true);
+});
+
+it('replay writes a page that holds all it needs, and replaces names of hosts', async () => {
+  const report = join(directory, 'page.json');
+  await using steering = await Steering.open();
+  await using command = Command.start(['--report', report, '-n', '3', ...steering.options, steering.program]);
+  const { ranks, second, waiting } = await oneDoesNotCome(steering);
+  process.kill(second.pid, 'SIGKILL');
+  await Promise.allSettled(waiting);
+  for (const rank of ranks) if (rank !== second) void rank.exit(0);
+  expect((await command.outcome).status).toBe(137);
+  const page = join(directory, 'page.html');
+  expect(await replayed(report, '--html', page, '--redact')).toBe(`wrote ${page}: open it in a browser\n`);
+  const text = readFileSync(page, 'utf8');
+  const [, policy = ''] = /http-equiv="Content-Security-Policy" content="([^"]*)"/.exec(text) ?? [];
+  expect(policy).toMatch(/^default-src 'none'; script-src 'sha256-\S+'; style-src 'sha256-\S+';/);
+  const [, script = ''] = /<script>(.*)<\/script>/s.exec(text) ?? [];
+  const [, style = ''] = /<style>(.*)<\/style>/s.exec(text) ?? [];
+  for (const part of [script, style]) expect(policy).toContain(createHash('sha256').update(part).digest('base64'));
+  expect(text).not.toMatch(/(?:src|href)=|https?:|localhost|import\(|eval\(/);
+  expect(text.length).toBeLessThan(300_000);
+  expect(text).toContain('died of SIGKILL');
+});
+
+describeIf(noBrowser, 'the page in a browser', () => {
+  it('Chromium shows what the page holds, without a network', async () => {
+    const rank = recordedRank(0, [entryOf(1), entryOf(2, { endedNs: 0 })], { host: 'node<b>1' });
+    const replay = recordedReplay([rank, recordedRank(1, [entryOf(1)])], {
+      name: '</script><script>alert(1)</script>',
+    });
+    const template = readFileSync(join(repository, 'dist/bundle/replay.html'), 'utf8');
+    const path = join(directory, 'browser.html');
+    const data = pageData(replay, replayedCommunicators(replay), { redact: false });
+    writeFileSync(path, pageOf(template, data));
+    const options = ['--headless', '--no-sandbox', '--disable-gpu', `--user-data-dir=${join(directory, 'profile')}`];
+    const { stdout } = await promisify(execFile)('chromium', [
+      ...options,
+      '--virtual-time-budget=5000',
+      '--dump-dom',
+      `file://${path}`,
+    ]);
+    expect(stdout).toContain('2 ranks on 2 hosts, read at 1970-01-01');
+    expect(stdout).toContain('<td class="wide">&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;</td>');
+    expect(stdout).toContain('node&lt;b&gt;1');
+    expect(stdout).toMatch(/aria-label="Timeline of [^"]*: a table below has the same"/);
+    expect(stdout).toContain('<td class="bad number">1</td>'); // an operation to which rank 1 did not come
+    expect(stdout).not.toContain('<div class="card">This page');
+  }, 120_000);
 });
 
 it.each([

@@ -21,6 +21,8 @@ describeIf(noCompiler, 'GPU test programs on the stand-in driver', () => {
     ['many 4 500 16', 'many: 4 ranks, 500 operations in groups of 16: right'],
     ['one_way 4 20 4096', 'one_way: 4 ranks, 20 rounds, up to 4096 elements: right'],
     ['graphs 3 20 262144', 'graphs: 3 ranks, 20 replays, up to 262144 bytes: right'],
+    ['replays 2 50', 'replays: 2 ranks, 50 replays: recorded'],
+    ['replays 4 20', 'replays: 4 ranks, 20 replays: recorded'],
     ['graphs 1 20 262144', 'graphs: 1 ranks, 20 replays, up to 262144 bytes: right'],
     // On GPUs of 132 multiprocessors, of which each launch wants 64.
     ['opposite 2 8 1 2000000', 'opposite: 2 ranks, 8 communicators, 1 rounds: right'],

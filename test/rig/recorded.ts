@@ -1,5 +1,6 @@
 /** The memory of a flight recorder as an engine writes it (native/include/ncclrun.h, ncclrunRecorder). */
 import { NO_PEER, RECORDER_ENTRIES, type RecorderEntry } from '../../control/messages/recorder.ts';
+import { CLOCK, CLOCK_BYTES } from '../../worker/agent/gpu-clock.ts';
 import {
   COMMUNICATOR,
   COMMUNICATOR_BYTES,
@@ -7,6 +8,7 @@ import {
   ENTRY_BYTES,
   FIRST_COMMUNICATOR,
   FIRST_ENTRY,
+  FIRST_REPLAY,
   HEADER,
   RECORDER_BYTES,
 } from '../../worker/agent/recorder.ts';
@@ -41,7 +43,7 @@ export class RecorderMemory {
 
   constructor(jobRank: number, size = 4) {
     this.bytes.writeUInt32LE(0x5246_434e, HEADER.magic);
-    this.bytes.writeUInt32LE(1, HEADER.version);
+    this.bytes.writeUInt32LE(2, HEADER.version);
     this.bytes.writeUInt32LE(4711, HEADER.pid);
     this.bytes.writeInt32LE(jobRank, HEADER.jobRank);
     this.communicator(0, { rank: jobRank, size });
@@ -57,9 +59,50 @@ export class RecorderMemory {
     return this;
   }
 
+  /** A GPU's clock, and that communicator 0 uses it: CLOCK_MONOTONIC is ahead by `offset`. */
+  clock(gpu: number, offset: bigint, readings: readonly (readonly [number, bigint, number])[] = [[0, 0n, 500]]): this {
+    const at = HEADER.clocks + gpu * CLOCK_BYTES;
+    const [first = [0, 0n, 0] as const, last = first] = readings;
+    this.bytes.writeBigUInt64LE(2n, at + CLOCK.sequence);
+    this.bytes.writeBigUInt64LE(BigInt(first[0]), at + CLOCK.firstNs);
+    this.bytes.writeBigUInt64LE(BigInt.asUintN(64, offset + first[1]), at + CLOCK.firstOffset);
+    this.bytes.writeBigUInt64LE(BigInt(last[0]), at + CLOCK.lastNs);
+    this.bytes.writeBigUInt64LE(BigInt.asUintN(64, offset + last[1]), at + CLOCK.lastOffset);
+    this.bytes.writeUInt32LE(first[2], at + CLOCK.firstErrorNs);
+    this.bytes.writeUInt32LE(last[2], at + CLOCK.lastErrorNs);
+    this.bytes.writeUInt8(gpu + 1, HEADER.clockOf);
+    return this;
+  }
+
+  /** What a kernel of a graph writes, with times of the GPU's clock. */
+  replay(gpu: number, entry: RecorderEntry, started: bigint, ended: bigint): this {
+    const at = FIRST_REPLAY + (gpu * RECORDER_ENTRIES + ((entry.sequence - 1) % RECORDER_ENTRIES)) * ENTRY_BYTES;
+    this.#put(at, entry);
+    return this.#stamp(at, entry.sequence, started, ended, started);
+  }
+
+  /** Stamps of a kernel for an entry that the host has written. */
+  stamp(sequence: number, started: bigint, ended: bigint): this {
+    return this.#stamp(FIRST_ENTRY + ((sequence - 1) % RECORDER_ENTRIES) * ENTRY_BYTES, sequence, started, ended);
+  }
+
+  #stamp(at: number, sequence: number, started: bigint, ended: bigint, enqueued?: bigint): this {
+    const tag = BigInt(Math.floor((sequence - 1) / RECORDER_ENTRIES)) << 48n;
+    const stampOf = (ns: bigint): bigint => BigInt.asUintN(48, ns) + tag;
+    if (enqueued !== undefined) this.bytes.writeBigUInt64LE(stampOf(enqueued), at + ENTRY.enqueuedNs);
+    this.bytes.writeBigUInt64LE(stampOf(started), at + ENTRY.startedNs);
+    this.bytes.writeBigUInt64LE(stampOf(ended), at + ENTRY.endedNs);
+    return this;
+  }
+
   /** The entry that comes next. */
   write(entry: RecorderEntry): this {
-    const at = FIRST_ENTRY + ((entry.sequence - 1) % RECORDER_ENTRIES) * ENTRY_BYTES;
+    this.#put(FIRST_ENTRY + ((entry.sequence - 1) % RECORDER_ENTRIES) * ENTRY_BYTES, entry);
+    this.bytes.writeBigUInt64LE(BigInt(entry.sequence), HEADER.lastSequence);
+    return this;
+  }
+
+  #put(at: number, entry: RecorderEntry): void {
     this.bytes.writeBigUInt64LE(BigInt(entry.sequence), at + ENTRY.sequence);
     for (const [field, bytes] of [
       ['enqueuedNs', 8],
@@ -83,7 +126,5 @@ export class RecorderMemory {
       if (bytes === 8) this.bytes.writeBigUInt64LE(BigInt(value), place);
       else this.bytes.writeUIntLE(value, place, bytes);
     }
-    this.bytes.writeBigUInt64LE(BigInt(entry.sequence), HEADER.lastSequence);
-    return this;
   }
 }

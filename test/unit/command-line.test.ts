@@ -175,6 +175,7 @@ describe('the spellings of options', () => {
       hangAfterSeconds: 30,
       onHang: 'report',
       recordsFailures: false,
+      recordsAll: false,
       maxRestarts: 0,
       shrinks: false,
       timeoutSeconds: null,

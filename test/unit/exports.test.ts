@@ -4,7 +4,7 @@ import { dirname, join, normalize } from 'node:path';
 import { expect, it } from 'vitest';
 
 const root = join(import.meta.dirname, '../..');
-const product = ['launcher', 'control', 'worker'];
+const product = ['launcher', 'control', 'worker', 'page'];
 /** What programs import. */
 const entrance = 'worker/index.ts';
 

@@ -8,7 +8,10 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   launcher: ['launcher', 'control'],
   control: ['control'],
   worker: ['worker', 'control'],
+  page: ['page', 'launcher'],
 };
+/** What runs in a browser shares its data's form with the launcher, and nothing else. */
+const pageFormat = 'launcher/replay/page-format.ts';
 /** The one launcher file that runs the agent in-process. */
 const exception = 'launcher/local/host.ts';
 /** Packages that compute hosts must not need. */
@@ -50,6 +53,12 @@ describe('imports of the TypeScript code', () => {
       expect(wrong).toEqual([]);
     });
   }
+
+  it('the page imports only itself and the form of its data', () => {
+    const others = importsBelow('page').filter(({ target }) => !target.startsWith('page/') && target !== pageFormat);
+    expect(others).toEqual([]);
+    expect(readFileSync(join(root, pageFormat), 'utf8')).not.toMatch(anyImport);
+  });
 
   it('worker and control import no launcher package', () => {
     const wrong = [...importsBelow('worker'), ...importsBelow('control')].filter(({ target }) =>

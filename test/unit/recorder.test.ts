@@ -6,15 +6,18 @@ import { parseRecorderAnswer } from '../../control/link/recorder.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import {
+  NO_PEER,
   type RecordedProcess,
   RecordFlag,
   RECORDER_COMMUNICATORS,
   RECORDER_ENTRIES,
+  RECORDER_GPUS,
   type RecorderAnswer,
   type RecorderEntry,
 } from '../../control/messages/recorder.ts';
 import { decodeColumns, encodeColumns } from '../../control/messages/recorder-columns.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
+import { CLOCK, CLOCK_BYTES } from '../../worker/agent/gpu-clock.ts';
 import {
   answerRecorder,
   COMMUNICATOR,
@@ -23,6 +26,7 @@ import {
   ENTRY_BYTES,
   FIRST_COMMUNICATOR,
   FIRST_ENTRY,
+  FIRST_REPLAY,
   HEADER,
   readRecorder,
   RECORDER_BYTES,
@@ -35,16 +39,24 @@ const header = readFileSync(new URL('../../native/include/ncclrun.h', import.met
   '',
 );
 
+const widths: Readonly<Record<string, number>> = { ncclrunRecorderClock: CLOCK_BYTES };
+const lengths: Readonly<Record<string, number>> = {
+  NCCLRUN_RECORDER_GPUS: RECORDER_GPUS,
+  NCCLRUN_RECORDER_COMMUNICATORS: RECORDER_COMMUNICATORS,
+};
+
 /** Offsets of a structure's fields, and its size. */
 function layoutOf(name: string): { offsets: Record<string, number>; bytes: number } {
   const [, body = ''] = new RegExp(`typedef struct \\{([^}]*)\\} ${name};`).exec(header) ?? [];
   const offsets: Record<string, number> = {};
   let bytes = 0;
-  for (const [, type = '', list = ''] of body.matchAll(/^\s*(u?int(?:64|32|16|8)_t|char) ([^;]+);/gm)) {
-    const width = type === 'char' ? 1 : Number(/\d+/.exec(type)?.[0]) / 8;
+  for (const [, type = '', list = ''] of body.matchAll(
+    /^\s*(u?int(?:64|32|16|8)_t|char|ncclrunRecorderClock) ([^;]+);/gm,
+  )) {
+    const width = type === 'char' ? 1 : (widths[type] ?? Number(/\d+/.exec(type)?.[0]) / 8);
     for (const field of list.split(',')) {
-      offsets[field.trim().replace(/\[\d+\]$/, '')] = bytes;
-      bytes += width * Number(/\[(\d+)\]/.exec(field)?.[1] ?? 1);
+      offsets[field.trim().replace(/\[\w+\]$/, '')] = bytes;
+      bytes += width * (lengths[/\[(\w+)\]/.exec(field)?.[1] ?? ''] ?? Number(/\[(\d+)\]/.exec(field)?.[1] ?? 1));
     }
   }
   return { offsets, bytes };
@@ -54,8 +66,9 @@ describe('the layout of the memory', () => {
   test('entries and communicators have the layout of ncclrun.h', () => {
     expect(layoutOf('ncclrunRecorderEntry')).toEqual({ offsets: ENTRY, bytes: ENTRY_BYTES });
     expect(layoutOf('ncclrunRecorderCommunicator')).toEqual({ offsets: COMMUNICATOR, bytes: COMMUNICATOR_BYTES });
+    expect(layoutOf('ncclrunRecorderClock')).toEqual({ offsets: CLOCK, bytes: CLOCK_BYTES });
     expect(layoutOf('ncclrunRecorder')).toMatchObject({ offsets: HEADER, bytes: FIRST_ENTRY });
-    expect(FIRST_COMMUNICATOR + RECORDER_COMMUNICATORS * COMMUNICATOR_BYTES).toBe(RECORDER_BYTES);
+    expect(FIRST_COMMUNICATOR + RECORDER_COMMUNICATORS * COMMUNICATOR_BYTES).toBe(FIRST_REPLAY);
   });
 
   test('numbers and flags are those of ncclrun.h', () => {
@@ -119,9 +132,58 @@ describe('reading the memory', () => {
     expect(readRecorder(memory.bytes, 9)?.entries).toEqual([entryOf(2)]);
   });
 
+  test('stamps of a GPU are times of the host, whatever its clock', () => {
+    const flags = RecordFlag.onGpu + RecordFlag.gpuStamp;
+    const entry = entryOf(1, { flags, startedNs: 0, endedNs: 0 });
+    const memory = new RecorderMemory(0).write(entry).write(entryOf(2, { flags, startedNs: 0, endedNs: 0 }));
+    const offset = -1_760_000_000_000_000_000n;
+    const call = BigInt(entry.enqueuedNs) - offset;
+    memory.clock(0, offset).stamp(1, call + 3000n, call + 9000n);
+    memory.stamp(2, call + 3000n, call + 9000n);
+    const second = FIRST_ENTRY + ENTRY_BYTES;
+    memory.bytes.writeUInt16LE(3, second + ENTRY.startedNs + 6); // of an operation that had the entry before
+    const now = 2_000_000_000;
+    expect(readRecorder(memory.bytes, 9, now)).toMatchObject({
+      gpuErrorNs: 500 + now * 100e-6,
+      entries: [
+        { startedNs: entry.enqueuedNs + 3000, endedNs: entry.enqueuedNs + 9000 },
+        { startedNs: 0, endedNs: 0 },
+      ],
+    });
+  });
+
+  test('two readings of a clock take its drift into account', () => {
+    const entry = entryOf(1, { flags: RecordFlag.onGpu + RecordFlag.gpuStamp });
+    // A GPU whose clock loses 20 microseconds in a second.
+    const memory = new RecorderMemory(0).write(entry).clock(0, 0n, [
+      [1_000_000_000, 0n, 100],
+      [11_000_000_000, 200_000n, 300],
+    ]);
+    memory.stamp(1, 6_000_000_000n, 21_000_000_000n);
+    const [read] = readRecorder(memory.bytes, 9, 21_000_000_000)?.entries ?? [];
+    expect(read).toMatchObject({ startedNs: 6_000_100_000, endedNs: 21_000_400_000 });
+    expect(readRecorder(memory.bytes, 9, 21_000_000_000)?.gpuErrorNs).toBe(700);
+  });
+
+  test('replays come from the ring of their GPU, those of earlier communicators are left out', () => {
+    const flags = RecordFlag.onGpu + RecordFlag.gpuStamp + RecordFlag.replay + RecordFlag.captured;
+    const memory = new RecorderMemory(0).write(entryOf(1)).clock(3, 50n);
+    const wraps = RECORDER_ENTRIES + 10;
+    for (let sequence = 1; sequence <= wraps; sequence++)
+      memory.replay(3, entryOf(sequence, { flags, stream: 0, lastPeer: sequence === wraps ? 7 : 0 }), 1000n, 2000n);
+    const read = readRecorder(memory.bytes, 3, 5000);
+    expect(read?.replays).toMatchObject([{ recorded: wraps, oldest: 11 + 64 }]);
+    const times = { enqueuedNs: 1050, startedNs: 1050, endedNs: 2050, lastPeer: NO_PEER, flags };
+    expect(read?.replays?.[0]?.entries).toMatchObject([
+      { ...times, sequence: wraps - 2 },
+      { ...times, sequence: wraps - 1 },
+    ]);
+    expect(read?.entries).toEqual([entryOf(1)]);
+  });
+
   test('readRecorder returns null for unwritten memory, another version, and too few bytes', () => {
     const other = new RecorderMemory(0).write(entryOf(1));
-    other.bytes[HEADER.version] = 2;
+    other.bytes[HEADER.version] = 1;
     const short = new RecorderMemory(0).bytes.subarray(1);
     for (const bytes of [new Uint8Array(RECORDER_BYTES), other.bytes, short]) expect(readRecorder(bytes, 9)).toBeNull();
   });
@@ -134,6 +196,9 @@ describe('reading the memory', () => {
       for (let hit = 0; hit < 400; hit++) memory.bytes[FIRST_ENTRY + random(40 * ENTRY_BYTES)] = random(256);
       for (let hit = 0; hit < 400; hit++)
         memory.bytes[FIRST_COMMUNICATOR + random(4 * COMMUNICATOR_BYTES)] = random(256);
+      memory.clock(0, 5n);
+      for (let hit = 0; hit < 100; hit++) memory.bytes[HEADER.clocks + random(CLOCK_BYTES)] = random(256);
+      for (let hit = 0; hit < 400; hit++) memory.bytes[FIRST_REPLAY + random(40 * ENTRY_BYTES)] = random(256);
       const sent: RecorderAnswer[] = [];
       const query = makeFrame(FrameKind.recorder, { request: 3, payload: encodeJson({ last: 256, full: [] }) });
       answerRecorder(query, [memory.bytes], { of: () => null }, ({ payload, request }) => {
@@ -142,6 +207,8 @@ describe('reading the memory', () => {
       });
       expect(sent.map(({ type }) => type)).toEqual(['clock', 'process', 'end']);
       const entries = sent.flatMap((answer) => (answer.type === 'process' ? decodeColumns(answer.entries) : []));
+      for (const answer of sent)
+        if (answer.type === 'process') for (const ring of answer.replays ?? []) decodeColumns(ring.entries);
       expect(entries.length).toBeLessThanOrEqual(40);
     }
   });

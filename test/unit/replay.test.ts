@@ -13,36 +13,16 @@ import { latestNs, perfettoTrace } from '../../launcher/replay/perfetto.ts';
 import { type Replay, readReplay, type ReplayedRank } from '../../launcher/replay/read-file.ts';
 import { replayText } from '../../launcher/replay/text.ts';
 import { entryOf } from '../rig/recorded.ts';
+import { recordedId, recordedRank, recordedReplay } from '../rig/replayed.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'ncclrun-replay-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 afterEach(() => void vi.useRealTimers());
 
-const id = '00000000000000ab';
-const communicator = { index: 0, id, epoch: 0, size: 3, name: 'tp0' };
+const id = recordedId;
 const show = { rank: null, last: 32 };
-
-function rankOf(rank: number, entries: readonly RecorderEntry[], changes: Partial<ReplayedRank> = {}): ReplayedRank {
-  return {
-    rank,
-    host: `node${rank}`,
-    pid: 100 + rank,
-    gpu: null,
-    recorded: entries.length,
-    oldest: entries.length === 0 ? 0 : 1,
-    unlisted: 0,
-    clock: { offsetNs: 0, errorNs: 0 },
-    communicators: [{ ...communicator, rank }],
-    entries,
-    ...changes,
-  };
-}
-
-function replayOf(ranks: readonly ReplayedRank[], size = 3): Replay {
-  const members = `0-${ranks.length - 1}`;
-  const communicators = [{ id, epoch: 0, name: 'tp0', size, members }];
-  return { takenAt: 0, communicators, ranks, silent: [], omitted: 0 };
-}
+const rankOf = recordedRank;
+const replayOf = (ranks: readonly ReplayedRank[], size = 3): Replay => recordedReplay(ranks, { size });
 
 function operationsOf(replay: Replay) {
   return replayedCommunicators(replay).flatMap(({ operations }) => operations);
@@ -92,7 +72,7 @@ describe('operations of all ranks', () => {
     const onGpu = entryOf(1, { flags: RecordFlag.onGpu, startedNs: 0, endedNs: 0 });
     const replay = replayOf([rankOf(0, [onGpu]), rankOf(1, [onGpu])], 2);
     const text = replayText(replay, replayedCommunicators(replay), show);
-    expect(text).toMatch(/^on GPUs only calls are recorded/m);
+    expect(text).toMatch(/^called: on a GPU/m);
     expect(text).toMatch(/ \+0 called +\+0 called /);
   });
 
@@ -122,7 +102,7 @@ test('slices of a trace nest, and messages of a group are asynchronous', () => {
   const overlapping = entryOf(4, { enqueuedNs: entryOf(3).startedNs, startedNs: entryOf(3).startedNs + 10 });
   const replay = replayOf([rankOf(0, [entryOf(1), entry, entryOf(3), overlapping, running(9)])]);
   const communicators = replayedCommunicators(replay);
-  const { traceEvents } = JSON.parse(perfettoTrace(replay, communicators, latestNs(communicators)));
+  const { traceEvents } = JSON.parse(perfettoTrace(replay, communicators, latestNs(communicators)).text);
   const slices: { ts: number; dur: number }[] = traceEvents.filter(({ ph }: { ph: string }) => ph === 'X');
   for (const one of slices)
     for (const other of slices) {
@@ -132,7 +112,35 @@ test('slices of a trace nest, and messages of a group are asynchronous', () => {
       expect(isApart || isInside || isAround).toBe(true);
     }
   const phases = traceEvents.map(({ ph }: { ph: string }) => ph).join('');
-  expect(phases).toBe('MMXbeXbeX');
+  expect(phases.replace(/^M+/, '')).toBe('XbeXbeX');
+});
+
+test('a trace splits a collective into wait and transfer, with arrows from the rank that came last', () => {
+  const replay = replayOf([rankOf(0, [entryOf(1)]), rankOf(1, [late(1, 300)])], 2);
+  const communicators = replayedCommunicators(replay);
+  const { traceEvents } = JSON.parse(perfettoTrace(replay, communicators, latestNs(communicators)).text);
+  const of = (name: string) => traceEvents.filter((event: { name: string }) => event.name === name);
+  expect(of('wait')).toMatchObject([{ ph: 'X', tid: 1, dur: 0.3 }]);
+  expect(of('transfer')).toMatchObject([{ ph: 'X', tid: 1, dur: 0.5 }]);
+  expect(of('came last')).toMatchObject([
+    { ph: 's', id: 1, tid: 2 },
+    { ph: 'f', id: 1, tid: 1, bp: 'e' },
+  ]);
+});
+
+test('communicators of a rank have tracks of their own, and a trace has the last operations where there are too many', () => {
+  const other = '00000000000000cd';
+  const two = [{ index: 1, id: other, epoch: 0, size: 1, rank: 0, name: 'dp' }];
+  const [, second] = [1, 2].map((sequence) => entryOf(sequence, { communicator: sequence - 1 }));
+  if (second === undefined) throw new Error('there are two');
+  const rank = rankOf(0, [entryOf(1), { ...second, startedNs: entryOf(1).startedNs + 10 }]);
+  const replay = replayOf([{ ...rank, communicators: [...rank.communicators, ...two] }], 1);
+  const groups = [...replay.communicators, { id: other, epoch: 0, name: 'dp', size: 1, members: '0' }];
+  const communicators = replayedCommunicators({ ...replay, communicators: groups });
+  const { text, omitted } = perfettoTrace(replay, communicators, latestNs(communicators));
+  const slices = JSON.parse(text).traceEvents.filter(({ ph }: { ph: string }) => ph === 'X');
+  expect({ omitted, tids: slices.map(({ tid }: { tid: number }) => tid) }).toEqual({ omitted: 0, tids: [2, 1] });
+  expect(perfettoTrace(replay, communicators, latestNs(communicators), 1).omitted).toBe(1);
 });
 
 function answer(to: RecorderReader, host: string, request: number, answers: readonly RecorderAnswer[]): void {
@@ -140,21 +148,27 @@ function answer(to: RecorderReader, host: string, request: number, answers: read
 }
 
 const answersOf = (rank: number): RecorderAnswer[] => {
-  const { host: _host, clock: _clock, entries, ...facts } = rankOf(rank, [entryOf(1)]);
+  const { host: _host, clock: _clock, entries, replays: _replays, ...facts } = rankOf(rank, [entryOf(1)]);
   return [{ type: 'clock', nowNs: 5 }, { type: 'process', ...facts, entries: encodeColumns(entries) }, { type: 'end' }];
 };
 
 describe('gathering from agents', () => {
   const hosts = [0, 1].map((rank) => ({ name: `node${rank}`, local: rank === 0, ranks: [rank] }));
 
-  function reader(): { reader: RecorderReader; sent: Frame[] } {
+  function reader(wantsAll = false): { reader: RecorderReader; sent: Frame[] } {
     const sent: Frame[] = [];
     const options = {
       isWanted: true,
+      wantsAll,
       hosts: () => hosts,
-      send: (_host: string, frame: Frame) => void sent.push(frame),
+      send: (host: string, frame: Frame) => {
+        if (JSON.parse(Buffer.from(frame.payload).toString()).clockOnly === true)
+          queueMicrotask(() => answer(made, host, frame.request, [{ type: 'clock', nowNs: 5 }]));
+        else sent.push(frame);
+      },
     };
-    return { reader: new RecorderReader(options), sent };
+    const made = new RecorderReader(options);
+    return { reader: made, sent };
   }
 
   test('the reader asks for all operations of the blamed rank and of ten others', async () => {
@@ -180,6 +194,30 @@ describe('gathering from agents', () => {
       ['node0', [entryOf(1)]],
       ['node1', [entryOf(1)]],
     ]);
+  });
+
+  test('the reader asks for all operations of every rank where --record all was given', () => {
+    const { reader: made, sent } = reader(true);
+    void made.read([]);
+    expect(sent.map(({ payload }) => JSON.parse(Buffer.from(payload).toString()).last)).toEqual([4096, 4096]);
+    made.close();
+  });
+
+  test('the quickest round trip tells a clock', async () => {
+    vi.useFakeTimers({ toFake: ['hrtime'] });
+    const asked: Frame[] = [];
+    const only = [{ name: 'node1', local: false, ranks: [1] }];
+    const options = { isWanted: true, wantsAll: false, hosts: () => only };
+    const made = new RecorderReader({ ...options, send: (_host: string, frame: Frame) => void asked.push(frame) });
+    const read = made.read([]);
+    // Round trips of 100, 90 … microseconds, halfway through which the host's clock is 1 ms ahead.
+    for (let trip = 100; asked.length <= 8 && trip > 20; trip -= 10) {
+      vi.advanceTimersByTime(trip / 1000);
+      const nowNs = Number(process.hrtime.bigint()) - trip * 500 + 1_000_000;
+      const clock = { type: 'clock', nowNs } as const;
+      answer(made, 'node1', 1, trip === 100 ? [clock, { type: 'end' }] : [clock]);
+    }
+    expect((await read).hosts).toEqual([{ host: 'node1', clock: { offsetNs: 1_000_000, errorNs: 15_000 } }]);
   });
 
   test('a silent agent is named after two seconds and not waited for', async () => {

@@ -11,7 +11,7 @@ import type { TelemetryPage } from './telemetry.ts';
 
 /** Pages of processes that have ended are kept for whoever asks what they did last; this many. */
 const KEPT_PAGES = 1024;
-/** Flight recorders of these; each is up to 276 KiB of memory. */
+/** Flight recorders of these; each is up to 276 KiB of memory, and 256 KiB more for each GPU whose graphs were replayed. */
 const KEPT_RECORDERS = 256;
 /** Of one process; each has slots for 40 communicators. */
 const MAX_PAGES = 4096;

@@ -8,10 +8,14 @@ import type { Frame } from '../../control/messages/frame.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { HostGpu } from '../../control/messages/gpu.ts';
 import {
+  NO_PEER,
   RECORDER_COMMUNICATORS,
   RECORDER_ENTRIES,
+  RECORDER_GPUS,
+  RecordFlag,
   type RecordedCommunicator,
   type RecordedProcess,
+  type RecordedReplays,
   type RecorderAnswer,
   type RecorderEntry,
   type RecorderQuery,
@@ -19,11 +23,22 @@ import {
 import { encodeColumns } from '../../control/messages/recorder-columns.ts';
 import { ALGORITHMS, COLLECTIVES, PROTOCOLS } from '../../control/plan/layout.ts';
 import { readU64 } from '../../control/plan/u64.ts';
+import { type GpuClock, readClocks } from './gpu-clock.ts';
 
-export const RECORDER_BYTES = 282_624;
 const RECORDER_MAGIC = 0x5246_434e;
-const RECORDER_VERSION = 1;
-export const HEADER = { magic: 0, version: 4, pid: 8, jobRank: 12, lastSequence: 16, unlisted: 24 } as const;
+const RECORDER_VERSION = 2;
+export const HEADER = {
+  magic: 0,
+  version: 4,
+  pid: 8,
+  jobRank: 12,
+  lastSequence: 16,
+  unlisted: 24,
+  reserved32: 28,
+  clocks: 32,
+  clockOf: 544,
+  reserved: 800,
+} as const;
 export const FIRST_ENTRY = 4096;
 export const ENTRY_BYTES = 64;
 /** Of one entry. */
@@ -57,35 +72,59 @@ export const COMMUNICATOR = {
   generation: 28,
   name: 32,
 } as const;
+export const FIRST_REPLAY = FIRST_COMMUNICATOR + RECORDER_COMMUNICATORS * COMMUNICATOR_BYTES;
+const RING_BYTES = RECORDER_ENTRIES * ENTRY_BYTES;
+export const RECORDER_BYTES = FIRST_REPLAY + RECORDER_GPUS * RING_BYTES;
 const NAME_BYTES = 32;
 /** A rank's clock and counts are below 2^63: their differences have a sign. */
 const LIMIT = 2 ** 63;
 const DATA_TYPES = 12;
+/** Oldest entries of a full ring that a kernel may be writing over. */
+const OVERWRITTEN = 64;
 
 interface ListedCommunicator {
   readonly communicator: RecordedCommunicator;
   /** Entries before it name another one by this index. */
   readonly firstSequence: number;
+  readonly generation: number;
+  readonly clock: GpuClock | null;
 }
 
-type ReadProcess = Omit<RecordedProcess, 'gpu' | 'entries'> & { readonly entries: readonly RecorderEntry[] };
+interface ReadReplays extends Omit<RecordedReplays, 'entries'> {
+  readonly entries: readonly RecorderEntry[];
+}
+
+interface ReadProcess extends Omit<RecordedProcess, 'gpu' | 'entries' | 'replays'> {
+  readonly entries: readonly RecorderEntry[];
+  readonly replays?: readonly ReadReplays[];
+}
 
 /** The last operations, at most `last`, the oldest first. Null if the process has not begun to write, or writes another version. */
-export function readRecorder(bytes: Uint8Array, last: number): ReadProcess | null {
+export function readRecorder(
+  bytes: Uint8Array,
+  last: number,
+  nowNs = Number(process.hrtime.bigint()),
+): ReadProcess | null {
   if (bytes.length < RECORDER_BYTES) return null;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (view.getUint32(HEADER.magic, true) !== RECORDER_MAGIC) return null;
   if (view.getUint32(HEADER.version, true) !== RECORDER_VERSION) return null;
   const recorded = readU64(view, HEADER.lastSequence);
   if (!Number.isSafeInteger(recorded)) return null;
-  const communicators = readCommunicators(view);
-  const firstOf = new Map(communicators.map((one) => [one.communicator.index, one.firstSequence]));
+  const clocks = readClocks(view, HEADER.clocks);
+  const communicators = readCommunicators(view, clocks);
+  const byIndex = new Map(communicators.map((one) => [one.communicator.index, one]));
   const entries: RecorderEntry[] = [];
   const held = Math.min(recorded, RECORDER_ENTRIES);
   for (let sequence = Math.max(1, recorded - Math.min(held, last) + 1); sequence <= recorded; sequence++) {
-    const entry = readEntry(view, sequence);
-    if (entry !== null && (firstOf.get(entry.communicator) ?? LIMIT) <= sequence) entries.push(entry);
+    const at = FIRST_ENTRY + ((sequence - 1) % RECORDER_ENTRIES) * ENTRY_BYTES;
+    const entry = readEntry({ view, nowNs }, at, sequence, (index) => byIndex.get(index)?.clock ?? null);
+    if (entry !== null && (byIndex.get(entry.communicator)?.firstSequence ?? LIMIT) <= sequence) entries.push(entry);
   }
+  const replays = clocks.flatMap((clock, gpu) =>
+    readReplays({ view, nowNs }, FIRST_REPLAY + gpu * RING_BYTES, clock, byIndex, last),
+  );
+  const errors = clocks.flatMap((clock) => clock?.errorNs(nowNs) ?? []);
   return {
     rank: view.getInt32(HEADER.jobRank, true),
     pid: view.getUint32(HEADER.pid, true),
@@ -94,25 +133,61 @@ export function readRecorder(bytes: Uint8Array, last: number): ReadProcess | nul
     unlisted: view.getUint32(HEADER.unlisted, true),
     communicators: communicators.map(({ communicator }) => communicator),
     entries,
+    ...(errors.length > 0 && { gpuErrorNs: Math.max(...errors) }),
+    ...(replays.length > 0 && { replays }),
   };
 }
 
+/** What a GPU recorded. Its counter is in its own memory: the largest sequence tells how far it is. */
+function readReplays(
+  read: Reading,
+  at: number,
+  clock: GpuClock | null,
+  byIndex: ReadonlyMap<number, ListedCommunicator>,
+  last: number,
+): ReadReplays[] {
+  if (clock === null) return [];
+  const { view } = read;
+  let recorded = 0;
+  for (let index = 0; index < RECORDER_ENTRIES; index++) {
+    const sequence = readU64(view, at + index * ENTRY_BYTES);
+    if (Number.isSafeInteger(sequence) && (sequence - 1) % RECORDER_ENTRIES === index)
+      recorded = Math.max(recorded, sequence);
+  }
+  if (recorded === 0) return [];
+  // A kernel may be writing over the oldest ones.
+  const oldest = recorded <= RECORDER_ENTRIES ? 1 : recorded - RECORDER_ENTRIES + 1 + OVERWRITTEN;
+  const entries: RecorderEntry[] = [];
+  for (let sequence = Math.max(oldest, recorded - last + 1); sequence <= recorded; sequence++) {
+    const entry = readEntry(read, at + ((sequence - 1) % RECORDER_ENTRIES) * ENTRY_BYTES, sequence, () => clock);
+    if (entry !== null && entry.lastPeer === byIndex.get(entry.communicator)?.generation)
+      entries.push({ ...entry, lastPeer: NO_PEER });
+  }
+  return [{ recorded, oldest, entries }];
+}
+
 /** Null if the process writes it just now, or what it holds is none. */
-function readEntry(view: DataView, sequence: number): RecorderEntry | null {
-  const at = FIRST_ENTRY + ((sequence - 1) % RECORDER_ENTRIES) * ENTRY_BYTES;
+function readEntry(
+  { view, nowNs }: Reading,
+  at: number,
+  sequence: number,
+  clockOf: (communicator: number) => GpuClock | null,
+): RecorderEntry | null {
   if (readU64(view, at + ENTRY.sequence) !== sequence) return null;
+  const communicator = view.getUint16(at + ENTRY.communicator, true);
+  const flags = view.getUint16(at + ENTRY.flags, true);
   const entry = {
     sequence,
-    enqueuedNs: readU64(view, at + ENTRY.enqueuedNs),
-    startedNs: readU64(view, at + ENTRY.startedNs),
-    endedNs: readU64(view, at + ENTRY.endedNs),
+    ...((flags & RecordFlag.gpuStamp) === 0
+      ? hostTimes(view, at)
+      : gpuTimes(view, at, flags, (stamp) => clockOf(communicator)?.monotonicNs(stamp, sequence, nowNs) ?? 0)),
     count: readU64(view, at + ENTRY.count),
     operation: view.getUint32(at + ENTRY.operation, true),
     peer: view.getUint32(at + ENTRY.peer, true),
     lastPeer: view.getUint32(at + ENTRY.lastPeer, true),
-    communicator: view.getUint16(at + ENTRY.communicator, true),
+    communicator,
     hash: view.getUint16(at + ENTRY.hash, true),
-    flags: view.getUint16(at + ENTRY.flags, true),
+    flags,
     collective: view.getUint8(at + ENTRY.collective),
     call: view.getUint8(at + ENTRY.call),
     algorithm: view.getUint8(at + ENTRY.algorithm),
@@ -122,6 +197,31 @@ function readEntry(view: DataView, sequence: number): RecorderEntry | null {
   };
   if (readU64(view, at + ENTRY.sequence) !== sequence) return null;
   return isPlausible(entry) ? entry : null;
+}
+
+/** The memory, and when it is read. */
+interface Reading {
+  readonly view: DataView;
+  readonly nowNs: number;
+}
+
+type Times = Pick<RecorderEntry, 'enqueuedNs' | 'startedNs' | 'endedNs'>;
+
+function hostTimes(view: DataView, at: number): Times {
+  return {
+    enqueuedNs: readU64(view, at + ENTRY.enqueuedNs),
+    startedNs: readU64(view, at + ENTRY.startedNs),
+    endedNs: readU64(view, at + ENTRY.endedNs),
+  };
+}
+
+/** Small differences between the call and the beginning are those of the clocks. */
+function gpuTimes(view: DataView, at: number, flags: number, timeOf: (stamp: bigint) => number): Times {
+  const [started, ended] = [ENTRY.startedNs, ENTRY.endedNs].map((field) => timeOf(view.getBigUint64(at + field, true)));
+  if (started === undefined || ended === undefined) return { enqueuedNs: 0, startedNs: 0, endedNs: 0 };
+  const enqueuedNs = (flags & RecordFlag.replay) === 0 ? readU64(view, at + ENTRY.enqueuedNs) : started;
+  const startedNs = started === 0 ? 0 : Math.max(started, enqueuedNs);
+  return { enqueuedNs, startedNs, endedNs: started === 0 || ended < started ? 0 : Math.max(ended, startedNs) };
 }
 
 function isPlausible(entry: RecorderEntry): boolean {
@@ -135,7 +235,7 @@ function isPlausible(entry: RecorderEntry): boolean {
   );
 }
 
-function readCommunicators(view: DataView): ListedCommunicator[] {
+function readCommunicators(view: DataView, clocks: readonly (GpuClock | null)[]): ListedCommunicator[] {
   const found: ListedCommunicator[] = [];
   for (let index = 0; index < RECORDER_COMMUNICATORS; index++) {
     const at = FIRST_COMMUNICATOR + index * COMMUNICATOR_BYTES;
@@ -154,7 +254,12 @@ function readCommunicators(view: DataView): ListedCommunicator[] {
       rank,
       name: readName(view, at + COMMUNICATOR.name),
     };
-    found.push({ communicator, firstSequence });
+    found.push({
+      communicator,
+      firstSequence,
+      generation: view.getUint32(at + COMMUNICATOR.generation, true),
+      clock: clocks[view.getUint8(HEADER.clockOf + index) - 1] ?? null,
+    });
   }
   return found;
 }
@@ -178,7 +283,7 @@ export function answerRecorder(
 
 /** The frames that answer a query about the processes of a host. */
 function* recorderAnswers(
-  { last, full }: RecorderQuery,
+  { last, full, clockOnly }: RecorderQuery,
   request: number,
   recorders: readonly Uint8Array[],
   gpus: { of(rank: number): HostGpu | null },
@@ -187,14 +292,17 @@ function* recorderAnswers(
   const frame = (answer: RecorderAnswer): Frame =>
     makeFrame(FrameKind.recorder, { request, payload: encodeJson(answer) });
   yield frame({ type: 'clock', nowNs });
+  if (clockOnly === true) return;
   const wanted = new Set(full);
   for (const bytes of recorders) {
     const rank =
       bytes.length < RECORDER_BYTES ? -1 : new DataView(bytes.buffer, bytes.byteOffset).getInt32(HEADER.jobRank, true);
-    const read = readRecorder(bytes, wanted.has(rank) ? RECORDER_ENTRIES : last);
+    const read = readRecorder(bytes, wanted.has(rank) ? RECORDER_ENTRIES : last, nowNs);
     if (read === null || read.rank < -1 || read.recorded === 0) continue;
-    const { entries, ...facts } = read;
-    yield frame({ type: 'process', ...facts, gpu: gpus.of(rank), entries: encodeColumns(entries) });
+    const { entries, replays, ...facts } = read;
+    const rings = replays?.map((ring) => ({ ...ring, entries: encodeColumns(ring.entries) }));
+    const columns = { entries: encodeColumns(entries), ...(rings !== undefined && { replays: rings }) };
+    yield frame({ type: 'process', ...facts, gpu: gpus.of(rank), ...columns });
   }
   yield frame({ type: 'end' });
 }

@@ -117,6 +117,26 @@ export const replayOptions = [
     help: 'write a trace for ui.perfetto.dev instead of the tables',
     default: null,
   },
+  {
+    name: 'html',
+    flags: ['--html'],
+    environment: [],
+    kind: { type: 'text' },
+    argument: 'FILE',
+    group: 'command',
+    help: 'write a page for a browser, all in one file, instead of the tables',
+    default: null,
+  },
+  {
+    name: 'redact',
+    flags: ['--redact'],
+    environment: [],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'command',
+    help: 'replace the names of hosts in the page of --html',
+    default: null,
+  },
 ] as const satisfies readonly Option[];
 
 export const bundleOptions = [

@@ -119,6 +119,17 @@ export const outputOptions = [
     default: null,
   },
   {
+    name: 'record',
+    flags: ['--record'],
+    environment: ['NCCLRUN_RECORD'],
+    project: 'any',
+    kind: { type: 'choice', choices: ['last', 'all'] },
+    argument: 'last|all',
+    group: 'output',
+    help: 'how many operations of each rank --report has after a failure',
+    default: 'last',
+  },
+  {
     name: 'events',
     flags: ['--events'],
     environment: ['NCCLRUN_EVENTS'],

@@ -29,6 +29,7 @@ export const neededFiles: readonly string[] = [
   'dist/bundle/plan.bundle.cjs',
   'dist/bundle/replay.cjs',
   'dist/bundle/replay.bundle.cjs',
+  'dist/bundle/replay.html',
   'dist/bundle/remote.cjs',
   'dist/bundle/remote.bundle.cjs',
   'dist/bundle/search.cjs',

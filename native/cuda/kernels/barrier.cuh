@@ -3,6 +3,7 @@
 #pragma once
 #include "algorithm/direct.h"
 #include "cuda/kernels/ll_steps.cuh"
+#include "cuda/kernels/recording.cuh"
 
 namespace ncclrun::cuda {
 
@@ -64,11 +65,14 @@ __device__ __forceinline__ void runBarrier(const Launch& launch) {
   for (uint32_t i = 0; i < launch.itemCount; i++) {
     const Item& item = launch.items[i];
     if ((item.firstBlock % gridDim.x) != blockIdx.x) continue;
+    beginRecord(launch, item, waitState);
     LanePrimitives primitives(launch, item, item.firstChannel % launch.slots.channels, waitState);
     Work work{};
     work.ranks = launch.ranks;
     flatBarrier(primitives, work);
     primitives.finish();
+    __syncwarp();
+    endRecord(waitState);
   }
   __syncwarp();
   if (threadIdx.x == 0) endBlock(launch, waitState);

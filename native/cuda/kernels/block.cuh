@@ -7,6 +7,7 @@
 #include "algorithm/send_receive.h"
 #include "algorithm/tree.h"
 #include "cuda/kernels/primitives.cuh"
+#include "cuda/kernels/recording.cuh"
 #include "cuda/kernels/single_step.cuh"
 #include "cuda/kernels/typed_ops.cuh"
 
@@ -218,20 +219,27 @@ __device__ __noinline__ void runItemApart(const Launch& launch, Connections& con
 __device__ __forceinline__ void forEachItem(const Launch& launch, auto&& run) {
   NCCLRUN_SHARED(Connections, connections);
   if (threadIdx.x == 0) connections.aborted = connections.reported = false;
+  clearRecord(connections);
   for (uint32_t i = 0; i < launch.itemCount; i++) {
     const Item& item = launch.items[i];
     const uint32_t worker = (blockIdx.x + gridDim.x - item.firstBlock) % gridDim.x;
     if (worker >= item.workers) continue;
+    nextRecord(launch, item, worker == 0, connections);
 #pragma unroll 1
     for (uint32_t part = worker; part < item.blocks; part += item.workers) run(connections, item, part);
   }
+  lastRecord(connections);
   if (threadIdx.x == 0) endBlock(launch, connections);
 }
 
 template <class Protocol, class Routines>
 __device__ __forceinline__ void runBlock(const Launch& launch) {
   forEachItem(launch, [&](Connections& connections, const Item& item, uint32_t block) {
-    runItem<Protocol, Routines>(launch, connections, item, block);
+    if constexpr (Routines::kInline) {
+      runItem<Protocol, Routines>(launch, connections, item, block);
+    } else {
+      runItemApart<Protocol, Routines>(launch, connections, item, block);
+    }
   });
 }
 // The item of the calling block in a single-step launch. An exchange has one item, and the launch does its parts from
@@ -251,9 +259,12 @@ __device__ __forceinline__ void runSingleStep(const Launch& launch) {
   const Item& item = singleStepItem<Routines>(launch);
   const uint32_t part = Routines::kOneWay ? blockIdx.x - item.firstBlock : blockIdx.x + item.firstBlock;
   const uint32_t channel = Routines::kOneWay ? item.firstChannel + part : part;
+  clearRecord(connections);
+  if (part == 0) beginRecord(launch, item, connections);
   Primitives<Protocol, true> primitives(launch, connections, item.receiveCount, item.sendCount, item, channel);
   Routines::run(primitives, workOf(launch, item, part, 0, 0, Protocol::kProtocol == 1), item.routine);
   primitives.finish();
+  endRecord(connections);
   if (threadIdx.x == 0) endBlock(launch, connections);
 }
 // Runs items of several protocols.

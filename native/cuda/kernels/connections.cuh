@@ -25,8 +25,10 @@ struct ConnectionState {
 
 // State that all waits of a block share, in shared memory.
 struct WaitState {
-  bool aborted;   // once true, every wait ends at once
-  bool reported;  // a wait was long enough to be reported
+  bool aborted;       // once true, every wait ends at once
+  bool reported;      // a wait was long enough to be reported
+  EntryWords* entry;  // of the flight recorder, under way; only the recording thread knows it
+  uint64_t tag;       // of its stamps
 };
 struct Connections : WaitState {
   uint32_t steps;  // protocol Simple: number of slots of each connection

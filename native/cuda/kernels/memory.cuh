@@ -59,6 +59,21 @@ __device__ __forceinline__ void storeVolatile(uint32_t* to, uint32_t value) {
 __device__ __forceinline__ void storeVolatile(uint64_t* to, uint64_t value) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
+// 16 bytes, aligned.
+__device__ __forceinline__ void storeVolatile(uint64_t* to, uint64_t first, uint64_t second) {
+  asm volatile("st.volatile.global.v2.u64 [%0], {%1,%2};" ::"l"(to), "l"(first), "l"(second) : "memory");
+}
+// Counters in this GPU's memory: returns the value before.
+__device__ __forceinline__ uint64_t increment(uint64_t* counter) {
+  uint64_t before;
+  asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], 1;" : "=l"(before) : "l"(counter) : "memory");
+  return before;
+}
+__device__ __forceinline__ uint32_t increment(uint32_t* counter) {
+  uint32_t before;
+  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
+  return before;
+}
 __device__ __forceinline__ uint4 loadLLLine(const uint4* from) {
   maybeDelay();
   uint4 v;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cctype>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -147,6 +148,46 @@ Parts partsOf(std::string_view kernel, const cuda::Launch& launch, const Item& i
   return {worker, worker < item.workers ? item.blocks : 0u, item.workers};
 }
 
+uint64_t now() { return uint64_t(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1)); }
+
+// As cuda/kernels/recording.cuh: of the part that is its item's first.
+class Recording {
+ public:
+  Recording(const cuda::Launch& launch, const Item& item, bool isFirst) {
+    if (!isFirst || item.record.call == 0) return;
+    const RecorderAccess& recorder = launch.recorder;
+    const bool isReplay = recorder.taken != nullptr;
+    sequence_ = isReplay ? std::atomic_ref(*recorder.taken).fetch_add(1) + 1 : item.record.call;
+    entry_ = recorder.entries + (sequence_ - 1) % kRecorderEntries;
+    if (isReplay) {
+      const uint32_t number =
+          std::atomic_ref(recorder.counts[recordedCount(item.record, launch.ranks)]).fetch_add(1) + 1;
+      const uint64_t peer = item.record.countAndPeer >> 48;
+      *entry_ = {sequence_,
+                 stamp(),
+                 stamp(),
+                 0,
+                 item.record.countAndPeer & kStampMask,
+                 number | (peer == kNoRecordPeer ? 0xffffffff : peer) << 32,
+                 recorder.generation | uint64_t(recorder.communicator) << 32,
+                 item.record.call};
+      entry_->enqueued = entry_->started;
+    } else {
+      store(entry_->started);
+    }
+  }
+  void end() const {
+    if (entry_ != nullptr) store(entry_->ended);
+  }
+
+ private:
+  uint64_t stamp() const { return (now() & kStampMask) | stampTag(sequence_); }
+  void store(uint64_t& field) const { std::atomic_ref(field).store(stamp(), std::memory_order_relaxed); }
+
+  EntryWords* entry_ = nullptr;
+  uint64_t sequence_ = 0;
+};
+
 // All blocks on one thread, as a GPU runs them side by side, as far as it has room for them.
 void runLaunch(const std::string& module, const std::string& kernel, const cuda::Launch& launch, int device,
                uint32_t grid) {
@@ -157,6 +198,7 @@ void runLaunch(const std::string& module, const std::string& kernel, const cuda:
       for (uint32_t i = 0; i < launch.itemCount; i++) {
         const Item& item = launch.items[i];
         const Parts parts = partsOf(kernel, launch, item, number, grid);
+        const Recording recording(launch, item, parts.first == 0 && parts.end > 0);
         for (uint32_t part = parts.first; part < parts.end; part += parts.stride) {
           const uint32_t channel = (item.firstChannel + part) % launch.slots.channels;
           const uint32_t protocol = protocolOf(kernel, item);
@@ -164,6 +206,7 @@ void runLaunch(const std::string& module, const std::string& kernel, const cuda:
           runRoutine(primitives, workOf(launch, item, part, channel, protocol), item.routine);
           primitives.finish();
         }
+        recording.end();
       }
     }));
   }
@@ -175,7 +218,7 @@ void runLaunch(const std::string& module, const std::string& kernel, const cuda:
 // Lines of 128 bytes are copied whole here; the peer need not be asked.
 void runProbe(void** parameters) {
   auto** const clock = static_cast<uint64_t**>(parameters[2]);
-  std::atomic_ref(**clock).store(1, std::memory_order_release);
+  std::atomic_ref(**clock).store(now(), std::memory_order_release);
 }
 
 bool wantsPrimitives() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/stamp_clock.h"
 #include "datapath/recorder.h"
 #include "support/world.h"
 
@@ -48,7 +49,7 @@ int main() {
     bare.push_back(isFirst ? second : first);
     differences.push_back(ours.back() - bare.back());
     alone.push_back(perOperation([&] {
-      const uint64_t now = nowNanoseconds();
+      const uint64_t now = stampNanoseconds();
       const uint64_t record = recorder.enqueued(operation, {}, 0, now);
       recorder.started(record, now);
       recorder.ended(record, now);

@@ -43,6 +43,15 @@ inline void addRelease(uint32_t* to, uint32_t value) {
 inline uint32_t loadVolatile(const uint32_t* from) { return loadAs(from, std::memory_order_relaxed); }
 inline void storeVolatile(uint32_t* to, uint32_t value) { storeAs(to, value, std::memory_order_relaxed); }
 inline void storeVolatile(uint64_t* to, uint64_t value) { storeAs(to, value, std::memory_order_relaxed); }
+inline void storeVolatile(uint64_t* to, uint64_t first, uint64_t second) {
+  storeAs(to, first, std::memory_order_relaxed);
+  storeAs(to + 1, second, std::memory_order_relaxed);
+}
+template <class Counter>
+Counter increment(Counter* counter) {
+  simt::delay();
+  return std::atomic_ref(*counter).fetch_add(1, std::memory_order_relaxed);
+}
 
 // The two halves of a line, each of which is all that arrives whole, in any order.
 inline uint4 loadLLLine(const uint4* from) {
