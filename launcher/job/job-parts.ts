@@ -7,6 +7,7 @@ import type { HangJudge } from './hang.ts';
 import type { JobClock } from './job-clock.ts';
 import type { PhaseClock } from './phase-clock.ts';
 import type { RecorderReader } from './recorder.ts';
+import type { StackReader } from './stacks.ts';
 import type { JobEvent } from '../model/event.ts';
 import type { JobRequest, Reporter } from '../model/types.ts';
 import type { Xids } from './xids.ts';
@@ -43,5 +44,6 @@ export interface JobParts {
   readonly memory: GpuMemoryCheck;
   readonly hangs: HangJudge;
   readonly recorders: RecorderReader;
+  readonly stacks: StackReader;
   readonly readsStdin: (rank: number) => boolean;
 }

@@ -279,6 +279,8 @@ export class Job {
         return this.#stdin.credit(frame.subject, decodeCredit(frame.payload));
       case FrameKind.recorder:
         return this.#parts.recorders.receive(host.name, frame);
+      case FrameKind.stacks:
+        return this.#parts.stacks.receive(host.name, frame);
       case FrameKind.merged:
       case FrameKind.routed:
       case FrameKind.left:
@@ -441,6 +443,7 @@ export class Job {
     this.#stdin.stop();
     this.#parts.hangs.close();
     this.#parts.recorders.close();
+    this.#parts.stacks.close();
     this.#parts.memory.close();
     this.#rendezvous.close();
     this.#allUp.resolve();

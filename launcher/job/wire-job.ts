@@ -5,6 +5,7 @@ import { HangJudge } from './hang.ts';
 import { Job } from './job.ts';
 import type { JobParts } from './job-parts.ts';
 import { RecorderReader } from './recorder.ts';
+import { StackReader } from './stacks.ts';
 import { Xids } from './xids.ts';
 
 export interface WiredJob {
@@ -12,11 +13,12 @@ export interface WiredJob {
   readonly policy: FailurePolicy;
   readonly memory: GpuMemoryCheck;
   readonly recorders: RecorderReader;
+  readonly stacks: StackReader;
 }
 
 /** `hostCount`: hosts that share the output window. */
 export function wireJob(
-  parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs' | 'recorders'>,
+  parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs' | 'recorders' | 'stacks'>,
   hostCount: number,
 ): WiredJob {
   const xids: Xids = new Xids({
@@ -42,6 +44,10 @@ export function wireJob(
     hosts: () => job.recordedHosts(),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
   });
-  const job = new Job({ ...parts, policy, xids, memory, hangs, recorders }, hostCount);
-  return { job, policy, memory, recorders };
+  const stacks: StackReader = new StackReader({
+    hosts: () => job.recordedHosts(),
+    send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
+  });
+  const job = new Job({ ...parts, policy, xids, memory, hangs, recorders, stacks }, hostCount);
+  return { job, policy, memory, recorders, stacks };
 }

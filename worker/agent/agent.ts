@@ -53,6 +53,7 @@ import { topologyFiles, type TopologyFiles, VariableError } from './topology-fil
 import { findTables } from './tuning.ts';
 import { RankGpuWatch } from './rank-gpu-watch.ts';
 import { answerRecorder } from './recorder.ts';
+import { enginePids, Stacks } from './stacks.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 const ENOENT = 2;
@@ -106,6 +107,7 @@ export class Agent {
   #reach: ReachProbe | null = null;
   #aggregators: Aggregators | null = null;
   #mpi: MpiPrograms | null = null;
+  readonly #stacks: Stacks;
   #state: State = { name: 'ready' };
   #hasLostLauncher = false;
 
@@ -133,6 +135,11 @@ export class Agent {
       leaseMs: options.local ? 0 : leaseMs, // a launcher that is stopped before it has ranks here may go on later
       endsAgent: !options.local,
     };
+    this.#stacks = new Stacks({
+      sendToGuardian: (frame) => this.#guardian.send(frame),
+      sendUp: (frame) => this.#link.send(frame),
+      engines: () => enginePids(this.#bootstrap?.telemetry() ?? []),
+    });
     forgetOuterPmi();
     this.#guardian = startGuardian(options.native, this.#keeper, this.#socketPath, {
       frame: (frame) => this.#fromGuardian(frame),
@@ -179,6 +186,8 @@ export class Agent {
       }
       case FrameKind.recorder:
         return answerRecorder(frame, this.#bootstrap?.recorders() ?? [], this.#gpus, (one) => this.#link.send(one));
+      case FrameKind.stacks:
+        return this.#stacks.asked(frame);
       case FrameKind.reach:
         void this.#answerReach(parseReachQuestion(frame.payload));
         return undefined;
@@ -383,12 +392,15 @@ export class Agent {
         this.#mpi?.spawned(frame.subject, pid);
         this.#bootstrap?.rankSpawned(frame.subject, pid);
         this.#gpus.spawned(frame.subject, pid);
+        this.#stacks.spawned(frame.subject, pid);
         return this.#link.send(frame);
       }
       case FrameKind.exited:
         return this.#rankEnded(frame);
       case FrameKind.pmi:
         return this.#mpi?.receive(frame);
+      case FrameKind.readStack:
+        return this.#stacks.read(frame);
       case FrameKind.spawnFailed:
       case FrameKind.output:
       case FrameKind.stdinCredit:
@@ -407,6 +419,7 @@ export class Agent {
   #rankEnded(frame: Frame): void {
     const { subject: rank, payload } = frame;
     const exited = decodeExited(payload);
+    this.#stacks.ended(rank);
     // A shell reports its child's SIGKILL as status 137.
     const killed = exited.signalNumber === SIGKILL || exited.exitCode === 128 + SIGKILL;
     if (killed && this.#state.name === 'running' && this.#memoryKills?.another() === true)
@@ -467,6 +480,7 @@ export class Agent {
     this.#guardian.close();
     this.#hangs?.stop();
     this.#gpus.stop();
+    this.#stacks.close();
     this.#mpi?.close();
     this.#bootstrap?.close();
     this.#reach?.close();
