@@ -87,6 +87,11 @@ export class Job {
     return this.#state;
   }
 
+  /** Ranks run, or are being ended. */
+  get isUnderWay(): boolean {
+    return ['spawning', 'running', 'stopping'].includes(this.#state.name);
+  }
+
   /** Those that its ranks need. */
   get hosts(): readonly Host[] {
     return this.#hosts.needed;

@@ -2,6 +2,7 @@
 import { FailurePolicy } from './failure-policy.ts';
 import { GpuMemoryCheck } from './gpu-memory.ts';
 import { HangJudge } from './hang.ts';
+import { HangStacks } from './hang-stacks.ts';
 import { Job } from './job.ts';
 import type { JobParts } from './job-parts.ts';
 import { RecorderReader } from './recorder.ts';
@@ -33,10 +34,18 @@ export function wireJob(
   const hangs: HangJudge = new HangJudge({
     hosts: () => job.hosts.filter(({ state }) => state.name === 'running').map(({ name }) => name),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
+    found: (hang) => void hangStacks.add(hang),
+  });
+  const hangStacks: HangStacks = new HangStacks({
+    read: (ranks) => stacks.read(ranks),
     found(hang) {
+      if (!job.isUnderWay) return;
       job.emit({ type: 'hang', ...hang });
       if (parts.request.onHang === 'abort' || parts.request.onHang === 'restart')
         job.failures.fail({ type: 'hang', ...hang });
+    },
+    late({ communicator, operation, verdict: { blamed } }, found) {
+      if (job.isUnderWay) job.emit({ type: 'hang-stacks', communicator, operation, blamed, stacks: found });
     },
   });
   const recorders: RecorderReader = new RecorderReader({

@@ -40,7 +40,15 @@ export interface KeptOutput {
 }
 
 /** Events that the terminal shows; later readers see these, too. */
-const SHOWN: ReadonlySet<JobEvent['type']> = new Set(['notice', 'failure', 'restart', 'shrink', 'hang', 'xid']);
+const SHOWN: ReadonlySet<JobEvent['type']> = new Set([
+  'notice',
+  'failure',
+  'restart',
+  'shrink',
+  'hang',
+  'hang-stacks',
+  'xid',
+]);
 
 export class JobTail implements Reporter {
   readonly #look: JobLook;

@@ -14,3 +14,14 @@ export function ranges(numbers: readonly number[]): string {
   }
   return parts.join(',');
 }
+
+/** The first numbers of `0-2,5`, at most so many. */
+export function firstOfRanges(text: string, most: number): number[] {
+  const numbers: number[] = [];
+  for (const part of text.split(',')) {
+    const [first = '', last = first] = part.split('-');
+    for (let number = Number(first); number <= Number(last) && first !== '' && numbers.length < most; number++)
+      numbers.push(number);
+  }
+  return numbers;
+}

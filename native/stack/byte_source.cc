@@ -19,8 +19,7 @@ FileSource::~FileSource() { close(fd_); }
 size_t FileSource::readSome(uint64_t offset, void* out, size_t size) const {
   size_t done = 0;
   while (done < size) {
-    const ssize_t got =
-        pread(fd_, static_cast<char*>(out) + done, size - done, static_cast<off_t>(offset + done));
+    const ssize_t got = pread(fd_, static_cast<char*>(out) + done, size - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     done += static_cast<size_t>(got);

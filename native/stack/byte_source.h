@@ -1,4 +1,5 @@
-// Bytes that are read at an offset: a file, or the memory of a process. Whoever reads them expects that they are damaged.
+// Bytes that are read at an offset: a file, or the memory of a process. Whoever reads them expects that they are
+// damaged.
 #pragma once
 #include <cstddef>
 #include <cstdint>

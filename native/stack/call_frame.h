@@ -1,5 +1,5 @@
-// Call frame information (.eh_frame): how to get from a frame's registers to its caller's. DWARF 5, section 6.4, and the
-// Linux Standard Base's additions.
+// Call frame information (.eh_frame): how to get from a frame's registers to its caller's. DWARF 5, section 6.4, and
+// the Linux Standard Base's additions.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,7 +18,7 @@ enum class Step {
 
 // Replaces the registers by the caller's. `address`: of the code, before relocation.
 // `isSignalFrame` becomes true if the frame is a signal handler's return: its caller's pc is no return address.
-Step stepByCallFrame(const ElfImage& image, uint64_t address, const ByteSource& memory,
-                     Registers& registers, bool& isSignalFrame);
+Step stepByCallFrame(const ElfImage& image, uint64_t address, const ByteSource& memory, Registers& registers,
+                     bool& isSignalFrame);
 
 }  // namespace ncclrun::stack

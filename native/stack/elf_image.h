@@ -1,4 +1,5 @@
-// An executable or shared object: where its code lies, what its functions are called, where its call frame information is.
+// An executable or shared object: where its code lies, what its functions are called, where its call frame information
+// is.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -32,7 +32,7 @@ enum class Problem : uint32_t {
 
 struct ThreadState {
   int32_t thread = 0;
-  char state = 0;  // as /proc has it: R, S, D, T…
+  char state = 0;          // as /proc has it: R, S, D, T…
   bool isStopped = false;  // the registers are known
   char name[18] = {};
   uint64_t threadPointer = 0;

@@ -14,8 +14,8 @@ constexpr size_t kMaxThreadStates = 512;
 constexpr size_t kMaxSteps = 1000;
 constexpr size_t kMaxLetters = 400;
 constexpr size_t kMaxTable = 256 << 10;
-constexpr uint64_t kTags = 3;            // 3.14 keeps bits in pointers to objects
-constexpr uint8_t kOwnedByNobody = 3;    // since 3.12: frames that stand for C code that called the interpreter
+constexpr uint64_t kTags = 3;          // 3.14 keeps bits in pointers to objects
+constexpr uint8_t kOwnedByNobody = 3;  // since 3.12: frames that stand for C code that called the interpreter
 #if defined(__aarch64__)
 constexpr uint64_t kThreadBlock = 4096;  // glibc keeps a thread's own data below its thread pointer
 #else
@@ -141,8 +141,8 @@ std::vector<PythonFrame> PythonReader::frames(uint64_t threadState) {
       if (const Code* code = codeAt(object)) {
         const uint32_t line = pythonLine(layout_.minor, code->lines, code->firstLine, offsetIn(frame, object));
         // Before 3.11 the interpreter calls itself for every function.
-        const bool isEntry = layout_.owner == kNoField ||
-                             (layout_.isEntry != kNoField && byteAt(frame + layout_.isEntry) != 0);
+        const bool isEntry =
+            layout_.owner == kNoField || (layout_.isEntry != kNoField && byteAt(frame + layout_.isEntry) != 0);
         found.push_back({code->name, code->file, line, isEntry});
       }
     }

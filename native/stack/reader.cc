@@ -39,8 +39,7 @@ ssize_t receive(int socket, Packet& packet, int& descriptor) {
   message.msg_controllen = sizeof control;
   const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   const cmsghdr* header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
-  if (header != nullptr && header->cmsg_type == SCM_RIGHTS)
-    memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+  if (header != nullptr && header->cmsg_type == SCM_RIGHTS) memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
   return got;
 }
 
@@ -56,8 +55,7 @@ class Reader {
       if (descriptor >= 0) memory_ = std::make_unique<FileSource>(descriptor);
       switch (packet.request) {
         case Request::prepare:
-          if (memory_ != nullptr)
-            python_ = findPython(packet.process, readMaps(packet.process), *memory_, modules_);
+          if (memory_ != nullptr) python_ = findPython(packet.process, readMaps(packet.process), *memory_, modules_);
           answer();
           break;
         case Request::threads:

@@ -1,5 +1,5 @@
-// What the reader says about one rank. The payload of FrameKind.readStack to the agent; control/messages/stack.ts has the
-// layout.
+// What the reader says about one rank. The payload of FrameKind.readStack to the agent; control/messages/stack.ts has
+// the layout.
 #pragma once
 #include <cstdint>
 #include <string>

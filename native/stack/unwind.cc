@@ -5,8 +5,8 @@
 namespace ncclrun::stack {
 namespace {
 
-// Code without call frame information: made at run time, or hand-written. It keeps the chain of frame pointers, or there
-// is no way on.
+// Code without call frame information: made at run time, or hand-written. It keeps the chain of frame pointers, or
+// there is no way on.
 bool stepByFramePointer(const ByteSource& memory, Registers& registers) {
   const uint64_t frame = registers.framePointer();
   uint64_t saved[2];  // the caller's frame pointer, and the return address
@@ -51,8 +51,8 @@ Unwound unwind(Registers registers, const FindCode& findCode, const ByteSource& 
     if (code.image != nullptr) step = stepByCallFrame(*code.image, code.address, memory, registers, isSignalFrame);
     if (step == Step::outermost) return found;
     if (step == Step::unknown) {
-      const bool isStepped = code.isExecutable ? stepByFramePointer(memory, registers)
-                                               : stepFromNowhere(memory, registers);
+      const bool isStepped =
+          code.isExecutable ? stepByFramePointer(memory, registers) : stepFromNowhere(memory, registers);
       if (!isStepped) return found;
     }
     // A handler may run on a stack of its own; every other caller's stack lies above. aarch64: a leaf may use none.

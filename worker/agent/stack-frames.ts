@@ -19,7 +19,8 @@ const MAX_NAME = 200;
 
 /** The innermost first. */
 export function framesOf({ native, python }: ReadThread): StackFrame[] {
-  const interpreter = native.find((frame) => INTERPRETER_LOOP.test(frame.function))?.module ?? null;
+  const loop = native.find((frame) => INTERPRETER_LOOP.test(frame.function));
+  const interpreter = python.length === 0 ? null : (loop?.module ?? null);
   const frames = interpreter === null ? native.map(nativeFrame) : mixed(native, python, interpreter);
   const rest = interpreter === null ? python.map(pythonFrame) : [];
   return withoutStart(foldJavaScript([...frames, ...rest], native));
@@ -27,7 +28,7 @@ export function framesOf({ native, python }: ReadThread): StackFrame[] {
 
 /** One of the engine's own threads: all its code is the engine's, but for the system's calls. */
 export function isEngineThread({ native }: ReadThread): boolean {
-  const outer = native.findLast((frame) => !START.test(frame.function) && frame.module !== '[vdso]');
+  const outer = native.findLast((frame) => !LIBC.test(frame.module) && !START.test(frame.function));
   return outer !== undefined && ENGINE.test(outer.module);
 }
 
