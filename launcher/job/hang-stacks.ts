@@ -20,22 +20,37 @@ interface HangStacksOptions {
 
 export class HangStacks {
   readonly #options: HangStacksOptions;
+  /** Report verdicts whose stacks are still to come. */
+  readonly #pending = new Set<() => void>();
+  #isClosed = false;
 
   constructor(options: HangStacksOptions) {
     this.#options = options;
   }
 
-  async add(hang: Hang): Promise<void> {
+  add(hang: Hang): void {
     const { read, found, late } = this.#options;
-    const patience = Promise.withResolvers<null>();
-    const timer = setTimeout(() => patience.resolve(null), PATIENCE_MS);
-    const reading = read(wantedRanks(hang.verdict)).then(hangStacks);
-    const stacks = await Promise.race([reading, patience.promise]);
-    clearTimeout(timer);
-    if (stacks !== null) return found({ ...hang, verdict: { ...hang.verdict, stacks } });
-    found(hang);
-    const followed = await reading;
-    if (followed.length > 0) late(hang, followed);
+    let isReported = false;
+    const report = (stacks: readonly HangStack[]): void => {
+      isReported = true;
+      clearTimeout(timer);
+      this.#pending.delete(hurry);
+      found({ ...hang, verdict: { ...hang.verdict, stacks } });
+    };
+    const hurry = (): void => report([]);
+    const timer = setTimeout(hurry, PATIENCE_MS);
+    this.#pending.add(hurry);
+    void read(wantedRanks(hang.verdict)).then((answer) => {
+      const stacks = hangStacks(answer);
+      if (!isReported) report(stacks);
+      else if (stacks.length > 0 && !this.#isClosed) late(hang, stacks);
+    });
+  }
+
+  /** No rank is left: verdicts are reported with what there is. */
+  close(): void {
+    this.#isClosed = true;
+    for (const hurry of this.#pending) hurry();
   }
 }
 

@@ -87,11 +87,6 @@ export class Job {
     return this.#state;
   }
 
-  /** Ranks run, or are being ended. */
-  get isUnderWay(): boolean {
-    return ['spawning', 'running', 'stopping'].includes(this.#state.name);
-  }
-
   /** Those that its ranks need. */
   get hosts(): readonly Host[] {
     return this.#hosts.needed;
@@ -362,6 +357,7 @@ export class Job {
   /** Nothing runs any more. Failures of this iteration are judged first, so that their event precedes the teardown. */
   #ranksOver(): void {
     if (this.#state.name === 'teardown' || this.#state.name === 'over') return;
+    this.#parts.hangStacks.close();
     if (this.#state.name === 'stopping') this.#state.kill?.cancel();
     this.#state = { name: 'teardown' };
     this.#tellNotices();
@@ -447,6 +443,7 @@ export class Job {
     this.#state = { name: 'over' };
     this.#stdin.stop();
     this.#parts.hangs.close();
+    this.#parts.hangStacks.close();
     this.#parts.recorders.close();
     this.#parts.stacks.close();
     this.#parts.memory.close();

@@ -6,7 +6,7 @@ import type { HostRankStack, StackReport } from '../model/stack.ts';
 import { ranges } from '../text/ranges.ts';
 
 /** For reading on a host. */
-export const STACK_DEADLINE_MS = 2500;
+const DEADLINE_MS = 2500;
 /** For the way there and back. */
 const WAY_MS = 500;
 const REQUESTS = 2 ** 32;
@@ -43,7 +43,7 @@ export class StackReader {
   }
 
   /** Of all ranks for null. Resolves once every host has answered, or when `deadlineMs` are over. */
-  read(wanted: readonly number[] | null, deadlineMs = STACK_DEADLINE_MS): Promise<StackReport> {
+  read(wanted: readonly number[] | null, deadlineMs = DEADLINE_MS): Promise<StackReport> {
     const ranks = wanted === null ? null : new Set(wanted);
     const hosts = this.#options
       .hosts()

@@ -19,7 +19,7 @@ export interface WiredJob {
 
 /** `hostCount`: hosts that share the output window. */
 export function wireJob(
-  parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs' | 'recorders' | 'stacks'>,
+  parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs' | 'hangStacks' | 'recorders' | 'stacks'>,
   hostCount: number,
 ): WiredJob {
   const xids: Xids = new Xids({
@@ -34,18 +34,17 @@ export function wireJob(
   const hangs: HangJudge = new HangJudge({
     hosts: () => job.hosts.filter(({ state }) => state.name === 'running').map(({ name }) => name),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
-    found: (hang) => void hangStacks.add(hang),
+    found: (hang) => hangStacks.add(hang),
   });
   const hangStacks: HangStacks = new HangStacks({
     read: (ranks) => stacks.read(ranks),
     found(hang) {
-      if (!job.isUnderWay) return;
       job.emit({ type: 'hang', ...hang });
       if (parts.request.onHang === 'abort' || parts.request.onHang === 'restart')
         job.failures.fail({ type: 'hang', ...hang });
     },
     late({ communicator, operation, verdict: { blamed } }, found) {
-      if (job.isUnderWay) job.emit({ type: 'hang-stacks', communicator, operation, blamed, stacks: found });
+      job.emit({ type: 'hang-stacks', communicator, operation, blamed, stacks: found });
     },
   });
   const recorders: RecorderReader = new RecorderReader({
@@ -57,6 +56,6 @@ export function wireJob(
     hosts: () => job.recordedHosts(),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
   });
-  const job = new Job({ ...parts, policy, xids, memory, hangs, recorders, stacks }, hostCount);
+  const job = new Job({ ...parts, policy, xids, memory, hangs, hangStacks, recorders, stacks }, hostCount);
   return { job, policy, memory, recorders, stacks };
 }

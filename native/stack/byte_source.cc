@@ -8,9 +8,23 @@
 
 namespace ncclrun::stack {
 
+namespace {
+
+// A damaged size must not cost memory that nothing is read into.
+constexpr size_t kPiece = 1 << 20;
+
+}  // namespace
+
 std::vector<uint8_t> ByteSource::copy(uint64_t offset, size_t size) const {
-  std::vector<uint8_t> bytes(size);
-  bytes.resize(readSome(offset, bytes.data(), size));
+  std::vector<uint8_t> bytes;
+  while (bytes.size() < size) {
+    const size_t before = bytes.size();
+    const size_t wanted = std::min(size - before, kPiece);
+    bytes.resize(before + wanted);
+    const size_t got = readSome(offset + before, bytes.data() + before, wanted);
+    bytes.resize(before + got);
+    if (got < wanted) break;
+  }
   return bytes;
 }
 

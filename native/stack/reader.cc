@@ -86,6 +86,7 @@ class Reader {
 
   void report(const Packet& packet);
   void write(const RankReport& report);
+  void writeAll(const void* bytes, size_t size);
 
   int tracer_;
   int output_;
@@ -137,11 +138,13 @@ void Reader::write(const RankReport& report) {
                               .flags = 0,
                               .subject = report.rank,
                               .request = request_};
-  std::vector<char> bytes(sizeof header + payload.size());
-  memcpy(bytes.data(), &header, sizeof header);
-  memcpy(bytes.data() + sizeof header, payload.data(), payload.size());
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t sent = ::write(output_, bytes.data() + done, bytes.size() - done);
+  writeAll(&header, sizeof header);
+  writeAll(payload.data(), payload.size());
+}
+
+void Reader::writeAll(const void* bytes, size_t size) {
+  for (size_t done = 0; done < size;) {
+    const ssize_t sent = ::write(output_, static_cast<const char*>(bytes) + done, size - done);
     if (sent < 0 && errno == EINTR) continue;
     if (sent <= 0) _exit(1);
     done += static_cast<size_t>(sent);

@@ -34,9 +34,12 @@ FoundCode Symboliser::findCode(uint64_t address) {
 void Symboliser::expect(const CodeAddress& address) {
   const FoundCode code = findCode(address.inCall());
   if (code.image != nullptr) expected_[code.image][code.address].push_back(address.inCall());
+  const Mapping* mapping = mappingAt(maps_, address.inCall());
+  if (mapping != nullptr && mapping->path.empty()) hasMadeCode_ = true;
 }
 
 void Symboliser::load() {
+  if (hasMadeCode_) made_ = PerfMap::of(process_);
   for (const auto& [image, places] : expected_) {
     std::vector<uint64_t> sorted;
     for (const auto& [place, addresses] : places) sorted.push_back(place);
@@ -56,6 +59,7 @@ NativeFrame Symboliser::frameOf(const CodeAddress& address) const {
   if (mapping != nullptr) frame.module = mapping->path;
   const auto known = known_.find(inCall);
   if (known == known_.end()) {
+    frame.function = made_.nameAt(inCall);
     frame.offset = mapping == nullptr ? inCall : inCall - mapping->start + mapping->offset;
     return frame;
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "stack/modules.h"
+#include "stack/perf_map.h"
 #include "stack/report.h"
 #include "stack/unwind.h"
 
@@ -32,7 +33,9 @@ class Symboliser {
   const ByteSource& memory_;
   Modules& modules_;
   std::map<const ElfImage*, std::map<uint64_t, std::vector<uint64_t>>> expected_;  // image → place → addresses
-  std::map<uint64_t, Known> known_;                                                // by address
+  bool hasMadeCode_ = false;                                                       // there are addresses of no file
+  PerfMap made_;
+  std::map<uint64_t, Known> known_;  // by address
 };
 
 // A C++ name as programmers write it; others as they are.

@@ -159,7 +159,7 @@ export const hostileEvents: readonly JobEvent[] = [
 ];
 
 /** Fields whose words are ours, whatever a host says: the messages are checked against lists. */
-const ours = new Set(['type', 'phase', 'cause', 'signal', 'kind', 'confidence', 'where']);
+const ours = new Set(['type', 'phase', 'cause', 'signal', 'kind', 'confidence', 'where', 'language']);
 
 /** Texts in `value` that no stranger has had a hand in, with the way to them: an event that is missing an attack. */
 export function harmlessTexts(value: unknown, way = ''): string[] {

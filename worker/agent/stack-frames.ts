@@ -14,6 +14,7 @@ const ENGINE = /(?:^|\/)libnccl\.so\.2$/;
 const V8_NAME =
   /^(?:JS|LazyCompile|Function|Script|Eval|RegExp|BytecodeHandler|Builtin|Stub)?:?[*~^+]*(.*?)(?: (\S+?):(\d+)(?::\d+)?)?$/;
 const V8_CODE = /^(?:JS|LazyCompile|Function|Script|Eval):/;
+const OPERATOR = /\boperator(?:\(\)|[-+*/%^&|~!=<>,[\]]+)/;
 const WITHOUT_SYMBOLS = 'JavaScript (no symbols)';
 const MAX_NAME = 200;
 
@@ -55,7 +56,8 @@ function leadsOut(frame: NativeFrame, callee: NativeFrame | undefined, interpret
 
 function nativeFrame({ function: name, module }: NativeFrame): StackFrame {
   const base = { language: 'native', file: null, line: null } as const;
-  return { ...base, function: name === '' ? null : shortName(name), module: module === '' ? null : module };
+  if (module === '') return { ...base, function: name === '' ? null : name, module: null };
+  return { ...base, function: name === '' ? null : shortName(name), module };
 }
 
 function pythonFrame({ function: name, file, line }: PythonFrame): StackFrame {
@@ -63,21 +65,23 @@ function pythonFrame({ function: name, file, line }: PythonFrame): StackFrame {
 }
 
 /** A C++ name without its parameters and template arguments: `at::native::add(at::Tensor const&)` → `at::native::add`. */
-export function shortName(name: string): string {
+export function shortName(written: string): string {
+  const name = written.replaceAll('(anonymous namespace)', '(anonymous)').replace(/ \[clone [^\]]*\]/g, '');
+  const [operator = ''] = OPERATOR.exec(name) ?? [];
+  const plain = withoutArguments(operator === '' ? name : name.slice(0, name.indexOf(operator)));
+  const scope = plain.trim().split(' ').at(-1) ?? '';
+  return (scope + operator || name).slice(0, MAX_NAME);
+}
+
+function withoutArguments(name: string): string {
   let [short, depth] = ['', 0];
   for (const [index, letter] of [...name].entries()) {
-    if (letter === '<' && !name.startsWith('operator<', Math.max(0, index - 8))) depth += 1;
-    else if (letter === '>' && depth > 0 && name[index - 1] !== '-') depth -= 1;
-    else if (letter === '(' && depth === 0 && index > 0 && !name.startsWith('(anonymous namespace)', index)) break;
+    if (letter === '<') depth += 1;
+    else if (letter === '>' && depth > 0) depth -= 1;
+    else if (letter === '(' && depth === 0 && index > 0 && !name.startsWith('(anonymous)', index)) break;
     else if (depth === 0) short += letter;
   }
-  const words = short.includes('operator')
-    ? [short]
-    : short
-        .trim()
-        .split(' ')
-        .filter((word) => !word.startsWith('[clone'));
-  return (words.at(-1) ?? name).slice(0, MAX_NAME);
+  return short;
 }
 
 /** Code that V8 has made stands between its own; without names for it there is one frame for all that follow each other. */

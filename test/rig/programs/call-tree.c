@@ -1,6 +1,6 @@
 /* Waits in functions whose names tests know, in the way that its argument says: pause, handler (a signal's, above the
- * functions), spin, vfork (asleep so that nothing can stop it) or thread (a second one, which waits as well). "trace PID" traces a
- * process, as a debugger does. */
+ * functions), spin, vfork (asleep so that nothing can stop it) or thread (a second one, which waits as well). "trace
+ * PID" traces a process, as a debugger does. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
