@@ -11,11 +11,11 @@ const MAX_STACKS = 64;
 const ENGINE = /(?:^|\/)libnccl\.so\.2$/;
 
 interface HangStacksOptions {
-  read(ranks: readonly number[]): Promise<StackReport>;
+  read(this: void, ranks: readonly number[]): Promise<StackReport>;
   /** The verdict, with its stacks if they are there. */
-  found(hang: Hang): void;
+  found(this: void, hang: Hang): void;
   /** The stacks of a verdict that did not wait for them. */
-  late(hang: Hang, stacks: readonly HangStack[]): void;
+  late(this: void, hang: Hang, stacks: readonly HangStack[]): void;
 }
 
 export class HangStacks {
@@ -40,11 +40,11 @@ export class HangStacks {
     const hurry = (): void => report([]);
     const timer = setTimeout(hurry, PATIENCE_MS);
     this.#pending.add(hurry);
-    void read(wantedRanks(hang.verdict)).then((answer) => {
-      const stacks = hangStacks(answer);
+    const take = (stacks: readonly HangStack[]): void => {
       if (!isReported) report(stacks);
       else if (stacks.length > 0 && !this.#isClosed) late(hang, stacks);
-    });
+    };
+    void read(wantedRanks(hang.verdict)).then((answer) => take(hangStacks(answer)));
   }
 
   /** No rank is left: verdicts are reported with what there is. */

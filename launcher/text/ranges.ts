@@ -19,9 +19,10 @@ export function ranges(numbers: readonly number[]): string {
 export function firstOfRanges(text: string, most: number): number[] {
   const numbers: number[] = [];
   for (const part of text.split(',')) {
-    const [first = '', last = first] = part.split('-');
-    for (let number = Number(first); number <= Number(last) && first !== '' && numbers.length < most; number++)
-      numbers.push(number);
+    const [, from, to = from] = /^(\d+)(?:-(\d+))?$/u.exec(part) ?? [];
+    if (from === undefined) continue;
+    const last = Math.min(Number(to), Number(from) + most - numbers.length - 1);
+    for (let number = Number(from); number <= last; number++) numbers.push(number);
   }
   return numbers;
 }

@@ -73,16 +73,16 @@ describe('Python frames', () => {
   });
 });
 
-describe('JavaScript frames', () => {
-  const frames = (made: readonly string[]) => [
-    native('v8::internal::Builtin_AtomicsWait(int, unsigned long*)', NODE),
-    ...made.map((name) => native(name, '')),
-    native('Builtins_JSEntry', NODE),
-    native('node::Start(int, char**)', NODE),
-  ];
+const scripted = (made: readonly string[]) => [
+  native('v8::internal::Builtin_AtomicsWait(int, unsigned long*)', NODE),
+  ...made.map((name) => native(name, '')),
+  native('Builtins_JSEntry', NODE),
+  native('node::Start(int, char**)', NODE),
+];
 
+describe('JavaScript frames', () => {
   it('those without names are one', () => {
-    expect(names(framesOf(thread(frames(['', '']))))).toEqual([
+    expect(names(framesOf(thread(scripted(['', '']))))).toEqual([
       'v8::internal::Builtin_AtomicsWait',
       'JavaScript (no symbols)',
       'node::Start',
@@ -90,7 +90,7 @@ describe('JavaScript frames', () => {
   });
 
   it("those in perf's map have function, file and line", () => {
-    const found = framesOf(thread(frames(['JS:*wait file:///srv/a.mjs:2:15', 'LazyCompile:~ /srv/b.js:7:1', ''])));
+    const found = framesOf(thread(scripted(['JS:*wait file:///srv/a.mjs:2:15', 'LazyCompile:~ /srv/b.js:7:1', ''])));
     expect(names(found)).toEqual(['v8::internal::Builtin_AtomicsWait', 'wait:2', '(anonymous):7', 'node::Start']);
     expect(found[1]).toMatchObject({ language: 'javascript', file: 'file:///srv/a.mjs', module: null });
   });

@@ -119,17 +119,34 @@ describe('the reasons why there is no stack', () => {
   });
 });
 
-describe('stacks of a verdict', () => {
-  const hang = (blamed: string, classes: readonly string[]): Hang => ({
-    ...hostileHang,
-    verdict: {
-      ...hostileHang.verdict,
-      blamed: hostileHang.verdict.blamed.map((one) => ({ ...one, ranks: blamed })),
-      classes: classes.map((ranks) => ({ ranks, count: 1, where: 'inside', communicator: null, operation: null })),
-      stacks: [],
-    },
-  });
+const hang = (blamed: string, classes: readonly string[]): Hang => ({
+  ...hostileHang,
+  verdict: {
+    ...hostileHang.verdict,
+    blamed: hostileHang.verdict.blamed.map((one) => ({ ...one, ranks: blamed })),
+    classes: classes.map((ranks) => ({ ranks, count: 1, where: 'inside', communicator: null, operation: null })),
+    stacks: [],
+  },
+});
 
+/** What is asked and reported, and the answer to the first question. */
+function reading() {
+  const asked: (readonly number[])[] = [];
+  const answer = Promise.withResolvers<StackReport>();
+  const found = Promise.withResolvers<Hang>();
+  const late = Promise.withResolvers<readonly HangStack[]>();
+  const stacks = new HangStacks({
+    read(ranks) {
+      asked.push(ranks);
+      return answer.promise;
+    },
+    found: (one) => found.resolve(one),
+    late: (_hang, its) => late.resolve(its),
+  });
+  return { stacks, asked, answer, found: found.promise, late: late.promise };
+}
+
+describe('stacks of a verdict', () => {
   it('equal stacks are one, with the thread that called the engine', () => {
     const [main] = stack(0, load).threads;
     if (main === undefined) throw new Error('it has one');
@@ -141,23 +158,6 @@ describe('stacks of a verdict', () => {
       [3, '5', 'thread trainer'],
     ]);
   });
-
-  /** What is asked and reported, and the answer to the first question. */
-  function reading() {
-    const asked: (readonly number[])[] = [];
-    const answer = Promise.withResolvers<StackReport>();
-    const found = Promise.withResolvers<Hang>();
-    const late = Promise.withResolvers<readonly HangStack[]>();
-    const stacks = new HangStacks({
-      read(ranks) {
-        asked.push(ranks);
-        return answer.promise;
-      },
-      found: (one) => found.resolve(one),
-      late: (_hang, its) => late.resolve(its),
-    });
-    return { stacks, asked, answer, found: found.promise, late: late.promise };
-  }
 
   it('the blamed ranks and one of each class are read', async () => {
     const { stacks, asked, answer, found } = reading();

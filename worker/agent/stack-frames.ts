@@ -75,7 +75,8 @@ export function shortName(written: string): string {
 
 function withoutArguments(name: string): string {
   let [short, depth] = ['', 0];
-  for (const [index, letter] of [...name].entries()) {
+  for (let index = 0; index < name.length; index++) {
+    const letter = name.charAt(index);
     if (letter === '<') depth += 1;
     else if (letter === '>' && depth > 0) depth -= 1;
     else if (letter === '(' && depth === 0 && index > 0 && !name.startsWith('(anonymous)', index)) break;
