@@ -24,7 +24,7 @@ export function framesOf({ native, python }: ReadThread): StackFrame[] {
   const interpreter = python.length === 0 ? null : (loop?.module ?? null);
   const frames = interpreter === null ? native.map(nativeFrame) : mixed(native, python, interpreter);
   const rest = interpreter === null ? python.map(pythonFrame) : [];
-  return withoutStart(foldJavaScript([...frames, ...rest], native));
+  return withoutStart(foldNameless(foldJavaScript([...frames, ...rest], native)));
 }
 
 /** One of the engine's own threads: all its code is the engine's, but for the system's calls. */
@@ -108,6 +108,15 @@ function scriptFrame(name: string | null): StackFrame {
   if (name === null || !V8_CODE.test(name)) return { ...base, function: WITHOUT_SYMBOLS, file: null, line: null };
   const [, called = '', file = null, line = null] = V8_NAME.exec(name) ?? [];
   return { ...base, function: called === '' ? '(anonymous)' : called, file, line: line === null ? null : Number(line) };
+}
+
+/** Neighbours without names in one module say no more than one of them. */
+function foldNameless(frames: readonly StackFrame[]): StackFrame[] {
+  return frames.filter((frame, index) => {
+    const caller = frames[index + 1];
+    const isRepeated = frame.function === null && caller?.function === null && caller.module === frame.module;
+    return !(isRepeated && frame.language === caller.language);
+  });
 }
 
 function withoutStart(frames: readonly StackFrame[]): StackFrame[] {

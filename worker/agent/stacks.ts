@@ -1,4 +1,5 @@
 /** Answers the launcher's queries for stacks. The guardian, the ancestor of all ranks, reads them. */
+import { existsSync } from 'node:fs';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { parseStackQuery } from '../../control/link/stack.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
@@ -24,11 +25,16 @@ const GRACE_MS = 500;
 const MAX_WAITING = 16;
 const MAX_REQUEST = 2 ** 32;
 
+interface EnginePage {
+  readonly jobRank: number;
+  readonly pid: number;
+}
+
 interface StacksOptions {
   sendToGuardian(frame: Frame): void;
   sendUp(frame: Frame): void;
-  /** Processes with an engine, by rank. */
-  engines(): ReadonlyMap<number, number>;
+  /** Of processes with an engine. */
+  telemetry(): readonly EnginePage[];
 }
 
 interface Question {
@@ -97,7 +103,7 @@ export class Stacks {
     if (this.#reading !== null) return;
     const question = this.#waiting.shift();
     if (question === undefined) return;
-    const engines = this.#options.engines();
+    const engines = enginePids(this.#options.telemetry());
     const targets = question.ranks.flatMap((rank) => {
       const pid = this.#spawned.get(rank);
       return pid === undefined
@@ -136,10 +142,10 @@ export class Stacks {
   }
 }
 
-/** The first process with an engine of each rank. */
-export function enginePids(pages: readonly { readonly jobRank: number; readonly pid: number }[]): Map<number, number> {
+/** The first process with an engine of each rank, of those that live. */
+function enginePids(pages: readonly EnginePage[]): Map<number, number> {
   const pids = new Map<number, number>();
-  for (const { jobRank, pid } of pages) if (!pids.has(jobRank)) pids.set(jobRank, pid);
+  for (const { jobRank, pid } of pages) if (!pids.has(jobRank) && existsSync(`/proc/${pid}`)) pids.set(jobRank, pid);
   return pids;
 }
 
