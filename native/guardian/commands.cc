@@ -159,9 +159,7 @@ bool Guardian::readStacks(const Frame& frame) {
   uint32_t milliseconds = 0;
   std::vector<stack::Target> targets;
   if (!parseStackOrder(frame.payload, milliseconds, targets)) return false;
-  const bool isReading = stacks_.fd() >= 0;
-  stacks_.begin(frame.header.request, milliseconds, std::move(targets), channel_);
-  if (!isReading && stacks_.fd() >= 0) watchStacks();
+  if (stacks_.begin(frame.header.request, milliseconds, std::move(targets), channel_)) watchStacks();
   return true;
 }
 

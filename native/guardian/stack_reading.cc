@@ -21,6 +21,8 @@ constexpr uint32_t kMaxTargets = 4096;
 // Of one rank. The reader writes less.
 constexpr uint32_t kMaxReportBytes = 8 << 20;
 constexpr size_t kReceiveBytes = 64 << 10;
+// After the deadline. The reader's alarm ends it before that.
+constexpr uint64_t kStuckMs = 1500;
 
 // The reader has no descriptors but its own two.
 [[noreturn]] void becomeReader(int socket, int output, uint32_t request, uint32_t milliseconds) {
@@ -54,11 +56,14 @@ void* StackReading::trace(void* given) {
   return nullptr;
 }
 
-void StackReading::begin(uint32_t request, uint32_t milliseconds, std::vector<stack::Target> targets,
+bool StackReading::begin(uint32_t request, uint32_t milliseconds, std::vector<stack::Target> targets,
                          Channel& channel) {
-  if (output_ >= 0) return end(request, channel);
-  request_ = request;
-  if (!start(milliseconds, targets)) end(request, channel);
+  const bool isBusy = output_ >= 0 && !isStuck();
+  if (output_ >= 0 && !isBusy) abandon();
+  if (!isBusy) request_ = request;
+  if (!isBusy && start(milliseconds, targets)) return true;
+  end(request, channel);
+  return false;
 }
 
 // The reader begins before there is another thread: it may then do what any process may.
@@ -76,7 +81,8 @@ bool StackReading::start(uint32_t milliseconds, std::vector<stack::Target>& targ
   if (reader == 0) becomeReader(sockets[1], pipes[1], request_, milliseconds);
   close(sockets[1]);
   close(pipes[1]);
-  std::unique_ptr<Work> work(new Work{std::move(targets), sockets[0], monotonicMs() + milliseconds});
+  deadlineMs_ = monotonicMs() + milliseconds;
+  std::unique_ptr<Work> work(new Work{std::move(targets), sockets[0], deadlineMs_});
   if (reader < 0 || pthread_create(&thread_, nullptr, trace, work.get()) != 0) {
     close(sockets[0]);
     close(pipes[0]);
@@ -85,6 +91,16 @@ bool StackReading::start(uint32_t milliseconds, std::vector<stack::Target>& targ
   [[maybe_unused]] const Work* taken = work.release();
   output_ = pipes[0];
   return true;
+}
+
+bool StackReading::isStuck() const { return monotonicMs() > deadlineMs_ + kStuckMs; }
+
+// The thread waits for nobody beyond the deadline; the reader ends when the kernel lets go of it.
+void StackReading::abandon() {
+  close(output_);
+  output_ = -1;
+  incoming_.clear();
+  pthread_detach(thread_);
 }
 
 void StackReading::serve(Channel& channel) {

@@ -21,8 +21,9 @@ bool parseStackOrder(std::span<const char> payload, uint32_t& milliseconds, std:
 
 class StackReading {
  public:
-  // Answers at once if nothing can be read now: a reading is under way, or the system refuses a process or thread.
-  void begin(uint32_t request, uint32_t milliseconds, std::vector<stack::Target> targets, Channel& channel);
+  // True: fd() is to be watched. Else it has answered: a reading is under way, or the system refuses a process or
+  // thread.
+  bool begin(uint32_t request, uint32_t milliseconds, std::vector<stack::Target> targets, Channel& channel);
   // Passes on what has arrived.
   void serve(Channel& channel);
   // -1: nothing is being read.
@@ -36,11 +37,15 @@ class StackReading {
   };
   static void* trace(void* work);
   bool start(uint32_t milliseconds, std::vector<stack::Target>& targets);
+  // The reader is stuck in the kernel, with a process whose memory nobody can read.
+  bool isStuck() const;
+  void abandon();
   void passOn(Channel& channel);
   static void end(uint32_t request, Channel& channel);
 
   int output_ = -1;
   uint32_t request_ = 0;
+  uint64_t deadlineMs_ = 0;
   pthread_t thread_ = {};
   ByteQueue incoming_;
 };

@@ -45,8 +45,9 @@ void linesByRanges() {
 
 // 3.11: a short form of line 10 (2 units), +1 line (1 unit), no columns -2 (4 units), a long form +70, none.
 void linesByLocations() {
-  const std::vector<uint8_t> table = {0x80 | 0 << 3 | 1, 0x12, 0x80 | 11 << 3, 1,    2, 0x80 | 13 << 3 | 3, 0x05,
-                                      0x80 | 14 << 3,    0x4c, 2,              0x01, 3, 4,                  0x80 | 15 << 3};
+  const std::vector<uint8_t> table = {
+      0x80 | 0 << 3 | 1, 0x12, 0x80 | 11 << 3, 1, 2, 0x80 | 13 << 3 | 3, 0x05, 0x80 | 14 << 3, 0x4c, 2, 0x01, 3, 4,
+      0x80 | 15 << 3};
   EXPECT(lineOf(11, table, 0) == 10);
   EXPECT(lineOf(11, table, 4) == 11);
   EXPECT(lineOf(11, table, 6) == 9);

@@ -80,6 +80,17 @@ it('stack --json has the ranks that were asked for', async () => {
   expect(report.ranks.map(({ threads }) => threads[0]?.name)).toEqual(['sleep', 'sleep']);
 });
 
+it('stack reads the ranks of every host', async () => {
+  await using command = Command.start(['--simulate-hosts', '2', '-n', '4', 'sh', '-c', 'echo ready; sleep 600; true']);
+  for (const rank of [0, 1, 2, 3]) await command.line('stdout', new RegExp(`\\[${rank}\\] ready`));
+  const { stdout } = await stackOf(command, '--json');
+  const { ranks } = parseStackReport(Buffer.from(stdout));
+  expect(ranks.map(({ rank, problem }) => ({ rank, problem }))).toEqual(
+    [0, 1, 2, 3].map((rank) => ({ rank, problem: null })),
+  );
+  expect(new Set(ranks.map(({ host }) => host)).size).toBe(2);
+});
+
 it.each([
   [['stack'], 'stack needs one job, and has 0'],
   [['stack', 'nosuchjob'], 'no running job of yours on this machine is called "nosuchjob"'],
