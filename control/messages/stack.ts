@@ -81,6 +81,8 @@ export interface StackQuery {
 export type StackAnswer = ({ readonly type: 'rank' } & RankStack) | { readonly type: 'end' };
 
 export const MAX_THREADS = 32;
+/** In one order to the guardian. */
+export const MAX_TARGETS = 4096;
 export const MAX_FRAMES = 512;
 export const MAX_STACK_TEXT = 512;
 

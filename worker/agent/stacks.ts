@@ -7,6 +7,7 @@ import type { Frame } from '../../control/messages/frame.ts';
 import {
   decodeReadStack,
   encodeStackOrder,
+  MAX_TARGETS,
   type RankStack,
   type ReadStack,
   type ReadThread,
@@ -110,8 +111,10 @@ export class Stacks {
         ? []
         : [{ rank, pid: this.#ended.has(rank) ? 0 : (engines.get(rank) ?? programOf(pid)) }];
     });
-    const missing = new Map(targets.filter(({ pid }) => pid !== 0).map((target) => [target.rank, target]));
-    for (const { rank, pid } of targets) if (pid === 0) this.#refuse(question, { rank, pid }, StackProblem.gone);
+    const living = targets.filter(({ pid }) => pid !== 0);
+    for (const target of targets) if (target.pid === 0) this.#refuse(question, target, StackProblem.gone);
+    for (const target of living.slice(MAX_TARGETS)) this.#refuse(question, target, StackProblem.late);
+    const missing = new Map(living.slice(0, MAX_TARGETS).map((target) => [target.rank, target]));
     const number = (this.#readings = (this.#readings + 1) % MAX_REQUEST);
     const timeout = setTimeout(() => this.#expired(number), question.deadlineMs + GRACE_MS).unref();
     this.#reading = { number, question, missing, timeout };
