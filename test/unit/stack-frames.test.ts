@@ -62,6 +62,16 @@ describe('Python frames', () => {
     ]);
   });
 
+  it('what leads to the interpreter is left out, but for programs that embed it', () => {
+    const LIBRARY = '/usr/lib/libpython3.12.so.1.0';
+    const loop = [native('poll', LIBC), native('_PyEval_EvalFrameDefault', LIBRARY), native('Py_BytesMain', LIBRARY)];
+    const begun = [native('', '/usr/bin/python3'), native('__libc_start_main', LIBC), native('', '/usr/bin/python3')];
+    const scripts = [python('train', 9, true)];
+    expect(names(framesOf(thread([...loop, ...begun], scripts)))).toEqual(['poll', 'train:9']);
+    const embedded = [...loop, native('Simulator::step()', '/srv/simulator'), native('main', '/srv/simulator')];
+    expect(names(framesOf(thread(embedded, scripts)))).toEqual(['poll', 'train:9', 'Simulator::step']);
+  });
+
   it('they follow the native frames where those do not reach the interpreter', () => {
     const frames = framesOf(thread([native('poll', LIBC)], [python('wait', 7), python('<module>', 9, true)]));
     expect(names(frames)).toEqual(['poll', 'wait:7', '<module>:9']);

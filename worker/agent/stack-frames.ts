@@ -38,15 +38,22 @@ function mixed(native: readonly NativeFrame[], python: readonly PythonFrame[], i
   const frames: StackFrame[] = [];
   let next = 0;
   for (const [index, frame] of native.entries()) {
-    if (frame.module !== interpreter) frames.push(nativeFrame(frame));
-    else if (INTERPRETER_LOOP.test(frame.function)) {
+    const isOutside = next >= python.length; // of all Python frames
+    if (frame.module !== interpreter) {
+      if (!isOutside || !isBeginning(frame)) frames.push(nativeFrame(frame));
+    } else if (INTERPRETER_LOOP.test(frame.function)) {
       const entry = python.findIndex((one, at) => at >= next && one.isEntry);
       const end = entry === -1 ? python.length : entry + 1;
       frames.push(...python.slice(next, end).map(pythonFrame));
       next = end;
-    } else if (next < python.length && leadsOut(frame, native[index - 1], interpreter)) frames.push(nativeFrame(frame));
+    } else if (!isOutside && leadsOut(frame, native[index - 1], interpreter)) frames.push(nativeFrame(frame));
   }
   return [...frames, ...python.slice(next).map(pythonFrame)];
+}
+
+/** How a program comes to its interpreter, unless it is one that embeds Python. */
+function isBeginning({ function: name, module }: NativeFrame): boolean {
+  return name === '' || name === 'main' || LIBC.test(module) || START.test(name);
 }
 
 function leadsOut(frame: NativeFrame, callee: NativeFrame | undefined, interpreter: string): boolean {
