@@ -52,7 +52,10 @@ class Reader {
       Packet packet;
       int descriptor = -1;
       if (receive(tracer_, packet, descriptor) <= 0) return;
-      if (descriptor >= 0) memory_ = std::make_unique<FileSource>(descriptor);
+      if (descriptor >= 0) {
+        modules_.forgetMemory();  // of the process before
+        memory_ = std::make_unique<FileSource>(descriptor);
+      }
       switch (packet.request) {
         case Request::prepare:
           if (memory_ != nullptr) python_ = findPython(packet.process, readMaps(packet.process), *memory_, modules_);

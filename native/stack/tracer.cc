@@ -105,9 +105,9 @@ void listThreads(pid_t process, Packet& packet) {
 // False while the thread runs.
 bool readRegisters(ThreadState& state) {
 #if defined(__x86_64__)
-  user_regs_struct raw;
+  user_regs_struct raw = {};
 #else
-  user_regs_struct raw;
+  user_regs_struct raw = {};
   uint64_t pointer = 0;
   iovec pointerPart = {&pointer, sizeof pointer};
 #endif
@@ -232,7 +232,7 @@ void Tracer::awaitStops(Packet& packet) {
       ThreadState& state = packet.states[i];
       const bool isTraced = std::find(traced_.begin(), traced_.end(), state.thread) != traced_.end();
       if (!isTraced || state.isStopped) continue;
-      if (!readRegisters(state)) allStopped = false;
+      if (!readRegisters(state) && kill(state.thread, 0) == 0) allStopped = false;
     }
     if (allStopped || nowMs() >= until) return;
     pause(wait);
