@@ -1,6 +1,5 @@
 /** Validation of the recorder's frames and of the recorder in files: agents and files may be damaged, and a rank's memory may hold anything. */
 import * as v from 'valibot';
-import { ProtocolError } from '../messages/protocol-error.ts';
 import {
   RECORDER_COMMUNICATORS,
   RECORDER_ENTRIES,
@@ -10,6 +9,7 @@ import {
   type RecorderAnswer,
   type RecorderQuery,
 } from '../messages/recorder.ts';
+import { checkedJson } from './checked-json.ts';
 
 const whole = v.pipe(v.number(), v.integer(), v.minValue(0));
 const rank = v.pipe(v.number(), v.integer(), v.minValue(-1));
@@ -58,24 +58,9 @@ const answer: v.GenericSchema<RecorderAnswer> = v.variant('type', [
 ]);
 
 export function parseRecorderQuery(payload: Uint8Array): RecorderQuery {
-  return parse(query, payload);
+  return checkedJson(query, payload, 'recorder', MAX_ANSWER_BYTES);
 }
 
 export function parseRecorderAnswer(payload: Uint8Array): RecorderAnswer {
-  return parse(answer, payload);
-}
-
-/** @throws ProtocolError */
-function parse<T>(schema: v.GenericSchema<T>, payload: Uint8Array): T {
-  if (payload.length > MAX_ANSWER_BYTES) throw new ProtocolError(`recorder: ${payload.length} bytes`);
-  let json: unknown;
-  try {
-    json = JSON.parse(Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('utf8'));
-  } catch {
-    throw new ProtocolError(`recorder: ${payload.length} bytes that are no JSON`);
-  }
-  const result = v.safeParse(schema, json, { abortEarly: true });
-  if (result.success) return result.output;
-  const [issue] = result.issues;
-  throw new ProtocolError(`recorder: ${v.getDotPath(issue) ?? 'the message'}: ${issue.message}`);
+  return checkedJson(answer, payload, 'recorder', MAX_ANSWER_BYTES);
 }

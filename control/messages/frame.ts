@@ -35,6 +35,7 @@ export const FrameKind = {
   ended: 0x1c, // (link) guardian → agent → launcher: the host has no process of the job any more, or none that the guardian can kill
   notice: 0x1d, // guardian → agent: payload one UTF-8 sentence for the user
   pmi: 0x1e, // in both directions between guardian and agent; subject = rank; payload bytes of its PMI connection; to the guardian with flags PMI_*
+  readStack: 0x1f, // agent → guardian: which stacks to read, and its answers (stack.ts)
 
   // launcher ↔ agent
   order: 0x30, // launcher → agent, first frame, sent with the exec; payload JSON AgentOrder
@@ -52,6 +53,7 @@ export const FrameKind = {
   aggregatorUp: 0x3c, // aggregator → agent; payload: decodeAggregatorUp
 
   recorder: 0x3d, // launcher → agent: send what your processes' flight recorders hold; payload JSON RecorderQuery (recorder.ts); agent → launcher: payload JSON RecorderAnswer, as many as there are
+  stacks: 0x3e, // launcher → agent: read your ranks' stacks; payload JSON StackQuery (stack.ts); agent → launcher: payload JSON StackAnswer, one for each rank and an end
 
   // engine ↔ agent (bootstrap.ts has the payloads)
   engineHello: 0x50,

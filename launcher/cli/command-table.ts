@@ -21,6 +21,7 @@ import {
   psOptions,
   replayOptions,
   sbatchOptions,
+  stackOptions,
 } from './options/commands.ts';
 
 /** What a command's own words are. */
@@ -152,6 +153,15 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     about:
       'Shows what the ranks of a job that ncclrun ps lists write from now on, until it ends, and exits with its status. ^C detaches, and the job goes on. Stdin is not passed on. JOB is its id, the beginning of that, or the process of ncclrun.',
     examples: ['ncclrun attach 5f3a', 'ncclrun attach 4711 --rank 0-3'],
+  },
+  stack: {
+    line: { command: 'stack', options: stackOptions, words: 'words' },
+    words: { type: 'files' },
+    usage: 'ncclrun stack JOB [--rank LIST] [--json]',
+    summary: 'show in which functions the ranks of a job are',
+    about:
+      'Reads the stacks of the ranks of a job that ncclrun ps lists: C, C++ and Python functions, and JavaScript where Node names it. Ranks with equal frames are one line of a tree, with their number and their list. Each process stands still for a moment, and goes on. JOB is its id, the beginning of that, or the process of ncclrun.',
+    examples: ['ncclrun stack 5f3a', 'ncclrun stack 4711 --rank 0,3-5'],
   },
   dump: {
     line: { command: 'dump', options: dumpOptions, words: 'words' },

@@ -60,6 +60,7 @@ export function hangOf(finding: Finding, table: JobTable, graph: WaitGraph): Han
     chain: chainOf(finding, graph),
     classes: classesOf(table),
     evidence: [...culprits.slice(0, MAX_EVIDENCE).flatMap(evidenceOf), ...finding.evidence].slice(0, MAX_EVIDENCE),
+    stacks: [],
     consequences,
     remedy: REMEDY[kind],
     message: messageOf(flat, kind, consequences),

@@ -8,6 +8,7 @@
 import type { KeptAgents } from '../remote/kept-agents.ts';
 import type { Failure } from '../model/failure.ts';
 import type { Recorder } from '../model/recorder.ts';
+import type { StackReport } from '../model/stack.ts';
 import type { JobResult, RankMap } from '../model/types.ts';
 import { startRanks, type AttemptParts } from './attempt.ts';
 import { HostPool } from './host-pool.ts';
@@ -55,6 +56,11 @@ export class JobAttempts {
   /** What the ranks have recorded so far. */
   recorder(): Promise<Recorder> {
     return this.#current.recorders.read([]);
+  }
+
+  /** Of all ranks for null. */
+  stacks(ranks: readonly number[] | null): Promise<StackReport> {
+    return this.#current.stacks.read(ranks);
   }
 
   /** The user waits for nobody any more. */

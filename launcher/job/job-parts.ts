@@ -4,9 +4,11 @@ import type { Frame } from '../../control/messages/frame.ts';
 import type { FailurePolicy } from './failure-policy.ts';
 import type { GpuMemoryCheck } from './gpu-memory.ts';
 import type { HangJudge } from './hang.ts';
+import type { HangStacks } from './hang-stacks.ts';
 import type { JobClock } from './job-clock.ts';
 import type { PhaseClock } from './phase-clock.ts';
 import type { RecorderReader } from './recorder.ts';
+import type { StackReader } from './stacks.ts';
 import type { JobEvent } from '../model/event.ts';
 import type { JobRequest, Reporter } from '../model/types.ts';
 import type { Xids } from './xids.ts';
@@ -42,6 +44,8 @@ export interface JobParts {
   readonly xids: Xids;
   readonly memory: GpuMemoryCheck;
   readonly hangs: HangJudge;
+  readonly hangStacks: HangStacks;
   readonly recorders: RecorderReader;
+  readonly stacks: StackReader;
   readonly readsStdin: (rank: number) => boolean;
 }

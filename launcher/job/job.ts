@@ -279,6 +279,8 @@ export class Job {
         return this.#stdin.credit(frame.subject, decodeCredit(frame.payload));
       case FrameKind.recorder:
         return this.#parts.recorders.receive(host.name, frame);
+      case FrameKind.stacks:
+        return this.#parts.stacks.receive(host.name, frame);
       case FrameKind.merged:
       case FrameKind.routed:
       case FrameKind.left:
@@ -355,6 +357,7 @@ export class Job {
   /** Nothing runs any more. Failures of this iteration are judged first, so that their event precedes the teardown. */
   #ranksOver(): void {
     if (this.#state.name === 'teardown' || this.#state.name === 'over') return;
+    this.#parts.hangStacks.close();
     if (this.#state.name === 'stopping') this.#state.kill?.cancel();
     this.#state = { name: 'teardown' };
     this.#tellNotices();
@@ -440,7 +443,9 @@ export class Job {
     this.#state = { name: 'over' };
     this.#stdin.stop();
     this.#parts.hangs.close();
+    this.#parts.hangStacks.close();
     this.#parts.recorders.close();
+    this.#parts.stacks.close();
     this.#parts.memory.close();
     this.#rendezvous.close();
     this.#allUp.resolve();

@@ -2,9 +2,11 @@
 import { FailurePolicy } from './failure-policy.ts';
 import { GpuMemoryCheck } from './gpu-memory.ts';
 import { HangJudge } from './hang.ts';
+import { HangStacks } from './hang-stacks.ts';
 import { Job } from './job.ts';
 import type { JobParts } from './job-parts.ts';
 import { RecorderReader } from './recorder.ts';
+import { StackReader } from './stacks.ts';
 import { Xids } from './xids.ts';
 
 export interface WiredJob {
@@ -12,11 +14,12 @@ export interface WiredJob {
   readonly policy: FailurePolicy;
   readonly memory: GpuMemoryCheck;
   readonly recorders: RecorderReader;
+  readonly stacks: StackReader;
 }
 
 /** `hostCount`: hosts that share the output window. */
 export function wireJob(
-  parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs' | 'recorders'>,
+  parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs' | 'hangStacks' | 'recorders' | 'stacks'>,
   hostCount: number,
 ): WiredJob {
   const xids: Xids = new Xids({
@@ -31,10 +34,17 @@ export function wireJob(
   const hangs: HangJudge = new HangJudge({
     hosts: () => job.hosts.filter(({ state }) => state.name === 'running').map(({ name }) => name),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
+    found: (hang) => hangStacks.add(hang),
+  });
+  const hangStacks: HangStacks = new HangStacks({
+    read: (ranks) => stacks.read(ranks),
     found(hang) {
       job.emit({ type: 'hang', ...hang });
       if (parts.request.onHang === 'abort' || parts.request.onHang === 'restart')
         job.failures.fail({ type: 'hang', ...hang });
+    },
+    late({ communicator, operation, verdict: { blamed } }, found) {
+      job.emit({ type: 'hang-stacks', communicator, operation, blamed, stacks: found });
     },
   });
   const recorders: RecorderReader = new RecorderReader({
@@ -43,6 +53,10 @@ export function wireJob(
     hosts: () => job.recordedHosts(),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
   });
-  const job = new Job({ ...parts, policy, xids, memory, hangs, recorders }, hostCount);
-  return { job, policy, memory, recorders };
+  const stacks: StackReader = new StackReader({
+    hosts: () => job.recordedHosts(),
+    send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
+  });
+  const job = new Job({ ...parts, policy, xids, memory, hangs, hangStacks, recorders, stacks }, hostCount);
+  return { job, policy, memory, recorders, stacks };
 }

@@ -7,6 +7,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { randomBytes } from '../../control/random-bytes.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
 import type { Recorder } from '../model/recorder.ts';
+import type { StackReport } from '../model/stack.ts';
 import type { JobResult } from '../model/types.ts';
 import { followFrame, FollowKind, type FollowRequest, MAX_REQUEST_BYTES, parseFollowRequest } from './follow-wire.ts';
 import { Follower } from './follower.ts';
@@ -26,19 +27,21 @@ interface Followed {
   keptNow(this: void): KeptOutput | null;
   /** Null before there is anything that could answer. */
   recorderNow(this: void): Promise<Recorder | null>;
+  stacksNow(this: void, ranks: readonly number[] | null): Promise<StackReport | null>;
 }
 
 export class FollowServer {
   readonly place: FollowPlace;
   readonly #look: JobLook;
   readonly #keptNow: () => KeptOutput | null;
-  readonly #recorderNow: () => Promise<Recorder | null>;
+  readonly #recorderNow: Followed['recorderNow'];
+  readonly #stacksNow: Followed['stacksNow'];
   readonly #server: Server;
   /** That have not asked yet. */
   readonly #strangers = new Set<Socket>();
   readonly #followers = new Set<Follower>();
 
-  private constructor(jobId: string, { look, keptNow, recorderNow }: Followed) {
+  private constructor(jobId: string, { look, keptNow, recorderNow, stacksNow }: Followed) {
     const [name = '', key = ''] = [randomBytes(KEY_BYTES), randomBytes(KEY_BYTES)].map((bytes) =>
       bytes.toString('hex'),
     );
@@ -46,6 +49,7 @@ export class FollowServer {
     this.#look = look;
     this.#keptNow = keptNow;
     this.#recorderNow = recorderNow;
+    this.#stacksNow = stacksNow;
     this.#server = createServer((socket) => this.#enter(socket));
   }
 
@@ -98,7 +102,8 @@ export class FollowServer {
       this.#strangers.delete(socket);
       const request = end === -1 ? null : parseFollowRequest(all.toString('utf8', 0, end));
       if (request === null || !isSame(request.key, this.place.key)) socket.destroy();
-      else if ('dump' in request) void this.#dump(socket);
+      else if ('dump' in request) void this.#answer(socket, FollowKind.recorder, this.#recorderNow());
+      else if ('stacks' in request) void this.#answer(socket, FollowKind.stacks, this.#stacksNow(request.stacks.ranks));
       else this.#follow(socket, request);
     };
     socket.on('data', read);
@@ -109,10 +114,10 @@ export class FollowServer {
     });
   }
 
-  async #dump(socket: Socket): Promise<void> {
-    const recorder = await this.#recorderNow();
-    if (recorder === null || socket.destroyed) return void socket.destroy();
-    socket.end(followFrame(FollowKind.recorder, Buffer.from(JSON.stringify(recorder))));
+  async #answer(socket: Socket, kind: FollowKind, read: Promise<Recorder | StackReport | null>): Promise<void> {
+    const answer = await read;
+    if (answer === null || socket.destroyed) return void socket.destroy();
+    socket.end(followFrame(kind, Buffer.from(JSON.stringify(answer))));
   }
 
   #follow(socket: Socket, request: FollowRequest): void {

@@ -27,6 +27,13 @@ export interface DumpRequest {
   readonly dump: true;
 }
 
+/** Asks once for stacks: a frame `stacks` answers, or the end of the connection. */
+export interface StackRequest {
+  readonly key: string;
+  /** Null: of all ranks. */
+  readonly stacks: { readonly ranks: readonly number[] | null };
+}
+
 export const FollowKind = {
   stdout: 1,
   stderr: 2,
@@ -38,6 +45,8 @@ export const FollowKind = {
   begun: 5,
   /** JSON of a Recorder. */
   recorder: 6,
+  /** JSON of a StackReport. */
+  stacks: 7,
 } as const;
 export type FollowKind = (typeof FollowKind)[keyof typeof FollowKind];
 
@@ -64,10 +73,15 @@ const requestSchema: v.GenericSchema<unknown, FollowRequest> = v.object({
 
 const dumpSchema: v.GenericSchema<unknown, DumpRequest> = v.object({ key: v.string(), dump: v.literal(true) });
 
+const stackSchema: v.GenericSchema<unknown, StackRequest> = v.object({
+  key: v.string(),
+  stacks: v.object({ ranks: v.nullable(v.array(whole)) }),
+});
+
 /** Null for what is no request. */
-export function parseFollowRequest(line: string): FollowRequest | DumpRequest | null {
+export function parseFollowRequest(line: string): FollowRequest | DumpRequest | StackRequest | null {
   try {
-    const read = v.safeParse(v.union([dumpSchema, requestSchema]), JSON.parse(line));
+    const read = v.safeParse(v.union([dumpSchema, stackSchema, requestSchema]), JSON.parse(line));
     return read.success ? read.output : null;
   } catch {
     return null;

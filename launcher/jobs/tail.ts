@@ -4,6 +4,7 @@
  */
 import type { JobEvent, OutputChunk } from '../model/event.ts';
 import type { Recorder } from '../model/recorder.ts';
+import type { StackReport } from '../model/stack.ts';
 import type { JobRequest, JobResult, Reporter } from '../model/types.ts';
 import { ByteRing } from './byte-ring.ts';
 import type { FollowServer } from './follow-server.ts';
@@ -39,7 +40,15 @@ export interface KeptOutput {
 }
 
 /** Events that the terminal shows; later readers see these, too. */
-const SHOWN: ReadonlySet<JobEvent['type']> = new Set(['notice', 'failure', 'restart', 'shrink', 'hang', 'xid']);
+const SHOWN: ReadonlySet<JobEvent['type']> = new Set([
+  'notice',
+  'failure',
+  'restart',
+  'shrink',
+  'hang',
+  'hang-stacks',
+  'xid',
+]);
 
 export class JobTail implements Reporter {
   readonly #look: JobLook;
@@ -53,6 +62,7 @@ export class JobTail implements Reporter {
   #timer: NodeJS.Timeout | null = null;
   #server: FollowServer | null = null;
   #readRecorder: (() => Promise<Recorder>) | null = null;
+  #readStacks: ((ranks: readonly number[] | null) => Promise<StackReport>) | null = null;
   #hasEnded = false;
 
   constructor(look: JobLook, note: JobNote) {
@@ -69,6 +79,10 @@ export class JobTail implements Reporter {
 
   recorders(read: () => Promise<Recorder>): void {
     this.#readRecorder = read;
+  }
+
+  stacks(read: (ranks: readonly number[] | null) => Promise<StackReport>): void {
+    this.#readStacks = read;
   }
 
   event(event: JobEvent): void {
@@ -123,6 +137,7 @@ export class JobTail implements Reporter {
       look: this.#look,
       keptNow: () => this.kept,
       recorderNow: async () => (await this.#readRecorder?.()) ?? null,
+      stacksNow: async (ranks) => (await this.#readStacks?.(ranks)) ?? null,
     });
     if (server === null) return;
     if (this.#hasEnded) return void server.close(null);

@@ -1,5 +1,6 @@
 /** What the launcher reports where ranks make no progress: a verdict over all communicators of the job. */
 import type { HostGpu } from '../../control/messages/gpu.ts';
+import type { StackFrame } from '../../control/messages/stack.ts';
 
 /**
  * late: a rank has not begun the operation, and computes or is in another one. stopped: by a signal or a debugger. stuck-outside: it sleeps outside
@@ -81,6 +82,18 @@ export interface RankClass {
   readonly operation: OperationNumber | null;
 }
 
+/** Where ranks are in their programs. */
+export interface HangStack {
+  /** Number in the verdict, from 1. */
+  readonly id: number;
+  /** Ranks of the job with these frames, of those that were looked at: `0,3`. */
+  readonly ranks: string;
+  /** `main thread`, or the name of another one that called the engine. */
+  readonly thread: string;
+  /** The innermost first. */
+  readonly frames: readonly StackFrame[];
+}
+
 export interface Verdict {
   readonly schemaVersion: 1;
   readonly kind: VerdictKind;
@@ -103,6 +116,8 @@ export interface Verdict {
   readonly chain: readonly { readonly from: number; readonly to: number; readonly communicator: string }[];
   readonly classes: readonly RankClass[];
   readonly evidence: readonly Evidence[];
+  /** Of the blamed ranks and of one of each class; empty if they could not be read in time. */
+  readonly stacks: readonly HangStack[];
   /** Number of other communicators that wait because of it. */
   readonly consequences: number;
   readonly remedy: string;

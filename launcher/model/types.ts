@@ -5,6 +5,7 @@ import type { Failure, Phase } from './failure.ts';
 import type { Forwardable } from './forwardable.ts';
 import type { OutputPattern } from './output-pattern.ts';
 import type { Recorder } from './recorder.ts';
+import type { StackReport } from './stack.ts';
 
 /** Why a host is used, and why it has the slots it has, for --explain. */
 export interface SlotOrigin {
@@ -247,6 +248,8 @@ export interface Reporter {
   result(result: JobResult): Promise<void>;
   /** What the ranks have recorded so far is had from there until the result. */
   recorders?(read: () => Promise<Recorder>): void;
+  /** The same for stacks; of all ranks for null. */
+  stacks?(read: (ranks: readonly number[] | null) => Promise<StackReport>): void;
   /** A line typed at the terminal went to rank 0: on the screen it ended whatever line was open. */
   typed?(): void;
   /** After the result: what could not be written, where that does not concern the job. */

@@ -21,6 +21,9 @@ export function composeReporters(reporters: readonly Reporter[]): Reporter {
     recorders(read) {
       for (const reporter of reporters) reporter.recorders?.(read);
     },
+    stacks(read) {
+      for (const reporter of reporters) reporter.stacks?.(read);
+    },
     typed() {
       for (const reporter of reporters) reporter.typed?.();
     },

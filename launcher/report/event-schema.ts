@@ -4,7 +4,7 @@
  */
 import type { JobEvent } from '../model/event.ts';
 import type { Failure, Phase } from '../model/failure.ts';
-import type { Verdict } from '../model/hang.ts';
+import type { Blamed, HangStack, Verdict } from '../model/hang.ts';
 
 interface Kinds {
   text: string;
@@ -19,6 +19,8 @@ interface Kinds {
   'signal or null': NodeJS.Signals | null;
   failure: Failure;
   verdict: Verdict;
+  stacks: readonly HangStack[];
+  blamed: readonly Blamed[];
 }
 export type FieldKind = keyof Kinds;
 
@@ -100,6 +102,10 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
       seconds: 'number',
       verdict: 'verdict',
     },
+  },
+  'hang-stacks': {
+    when: 'stacks that were read too late for a `hang`, whose communicator and operation they name; `stacks` and `blamed` are [those of its verdict](failures.md#verdicts-about-hangs)',
+    fields: { communicator: 'text', operation: 'number', blamed: 'blamed', stacks: 'stacks' },
   },
   signal: {
     when: 'ncclrun got one; `forwarded`: the ranks get it too',

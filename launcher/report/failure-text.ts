@@ -1,5 +1,6 @@
 /** A failure in a sentence for people, with what to do next. */
 import { printable } from '../../control/printable.ts';
+import { hangStackLines } from './hang-stack-text.ts';
 import { hangText } from './hang-text.ts';
 import type {
   Failure,
@@ -97,7 +98,7 @@ export function failureText(failure: Failure): FailureText {
     case 'hang':
       return {
         sentence: `${hangText(failure)}; the job was ended`,
-        details: xidLines(failure.xids ?? [], null),
+        details: [...xidLines(failure.xids ?? [], null), ...hangStackLines(failure.verdict)],
         remedy: xidRemedy(failure.xids ?? []) ?? failure.verdict.remedy,
       };
     case 'interrupt':

@@ -68,6 +68,7 @@ export class LiveText {
       case 'host-remote-shell':
       case 'binding':
       case 'hang':
+      case 'hang-stacks':
       case 'shrink':
       case 'waiting':
       case 'xid':

@@ -1,4 +1,5 @@
 /** The reporter for people: ranks' output where it belongs, everything of ours to stderr. */
+import { hangStackLines } from './hang-stack-text.ts';
 import { hangText } from './hang-text.ts';
 import { unreachableEvent } from './unreachable-event.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
@@ -120,7 +121,12 @@ export class PlainReporter implements Reporter {
         this.#reportShrink(event);
         return;
       case 'hang':
-        if (!this.#options.hangFails) this.#printLine(hangText(event));
+        if (this.#options.hangFails) return;
+        this.#printLine(hangText(event));
+        this.#printLines(hangStackLines(event.verdict));
+        return;
+      case 'hang-stacks':
+        this.#printLines(hangStackLines(event));
         return;
       case 'xid':
         this.#printLine(xidText(event));
@@ -181,6 +187,10 @@ export class PlainReporter implements Reporter {
 
   #printLine(text: string | null): void {
     if (text !== null) this.#print(ourLine(text, this.#colours));
+  }
+
+  #printLines(lines: readonly string[]): void {
+    for (const line of lines) this.#printLine(line);
   }
 
   /** Whoever reads stderr may be gone; that is no reason to end the job for a message of ours. */

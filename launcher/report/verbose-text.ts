@@ -52,6 +52,7 @@ export function verboseText(event: JobEvent): string | null {
     case 'waiting':
     case 'binding':
     case 'hang':
+    case 'hang-stacks':
     case 'xid':
     case 'restart':
     case 'shrink':

@@ -14,3 +14,15 @@ export function ranges(numbers: readonly number[]): string {
   }
   return parts.join(',');
 }
+
+/** The first numbers of `0-2,5`, at most so many. */
+export function firstOfRanges(text: string, most: number): number[] {
+  const numbers: number[] = [];
+  for (const part of text.split(',')) {
+    const [, from, to = from] = /^(\d+)(?:-(\d+))?$/u.exec(part) ?? [];
+    if (from === undefined) continue;
+    const last = Math.min(Number(to), Number(from) + most - numbers.length - 1);
+    for (let number = Number(from); number <= last; number++) numbers.push(number);
+  }
+  return numbers;
+}

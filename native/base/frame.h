@@ -36,6 +36,7 @@ enum class FrameKind : uint8_t {
   ended = 0x1c,
   notice = 0x1d,
   pmi = 0x1e,
+  readStack = 0x1f,
 
   staging = 0x35,
   invitation = 0x36,
@@ -46,6 +47,7 @@ enum class FrameKind : uint8_t {
   aggregatorOrder = 0x3b,
   aggregatorUp = 0x3c,
   recorder = 0x3d,
+  stacks = 0x3e,
 
   engineHello = 0x50,
   welcome = 0x51,

@@ -70,6 +70,8 @@ bool Guardian::handle(const Frame& frame) {
     case FrameKind::pmi:
       answerPmi(frame);
       return true;
+    case FrameKind::readStack:
+      return readStacks(frame);
     case FrameKind::signal: {
       int32_t number = 0;
       if (!readInteger(frame.payload, number)) return false;
@@ -151,6 +153,14 @@ void Guardian::answerPmi(const Frame& frame) {
     ranks_[i].pmi.answer(frame.payload, frame.header.flags);
     watchPmi(i, EPOLL_CTL_MOD);
   }
+}
+
+bool Guardian::readStacks(const Frame& frame) {
+  uint32_t milliseconds = 0;
+  std::vector<stack::Target> targets;
+  if (!parseStackOrder(frame.payload, milliseconds, targets)) return false;
+  if (stacks_.begin(frame.header.request, milliseconds, std::move(targets), channel_)) watchStacks();
+  return true;
 }
 
 void Guardian::report(Rank& rank) {

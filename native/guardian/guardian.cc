@@ -18,7 +18,7 @@ namespace {
 
 // What epoll says is ready. Input pipes need no number: there are few, and all that wait are tried.
 // kPmi + i is the PMI connection of the rank with index i.
-enum Ready : uint64_t { kSocket, kWarden, kSignals, kOutputs, kInputs, kPmi };
+enum Ready : uint64_t { kSocket, kWarden, kSignals, kOutputs, kInputs, kStacks, kPmi };
 
 // Output that waits for the socket beyond this makes us stop reading the pipes, which stops the ranks.
 constexpr size_t kQueuedBytes = 1 << 20;
@@ -76,6 +76,9 @@ Outcome Guardian::run() {
           break;
         case kInputs:
           writeInputs();
+          break;
+        case kStacks:
+          stacks_.serve(channel_);
           break;
         default:
           servePmi(ready[i].data.u64 - kPmi);
@@ -177,6 +180,8 @@ void Guardian::watchPmi(size_t index, int operation) {
   if (events != 0) control(everything_, operation, pmi.fd(), events | EPOLLONESHOT, kPmi + index);
 }
 
+void Guardian::watchStacks() { control(everything_, EPOLL_CTL_ADD, stacks_.fd(), EPOLLIN, kStacks); }
+
 void Guardian::servePmi(size_t index) {
   PmiConnection& pmi = ranks_[index].pmi;
   pmi.serve(channel_);
@@ -189,6 +194,7 @@ bool Guardian::reap() {
     int status = 0;
     const pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid <= 0) return pid == 0;
+    if (WIFSTOPPED(status)) continue;  // it is being read (stack_reading.h)
     for (Rank& rank : ranks_) {
       if (rank.pid == pid && rank.state == Rank::State::running) died(rank, status);
     }

@@ -8,6 +8,7 @@
 #include "guardian/channel.h"
 #include "guardian/output.h"
 #include "guardian/rank.h"
+#include "guardian/stack_reading.h"
 #include "guardian/warden.h"
 
 namespace ncclrun::guardian {
@@ -39,6 +40,7 @@ class Guardian {
   void signalRanks(uint32_t subject, int number);
   void feed(const Frame& frame);
   void answerPmi(const Frame& frame);
+  bool readStacks(const Frame& frame);
 
   // Output and exits.
   bool mayReadOutput() const;
@@ -50,6 +52,7 @@ class Guardian {
   void writeInputs();
   void servePmi(size_t index);
   void watchPmi(size_t index, int operation);
+  void watchStacks();
   bool reap();
   void died(Rank& rank, int waitStatus);
   void settle();
@@ -81,6 +84,7 @@ class Guardian {
   unsigned firstReady_ = 0;
 
   Credit credit_;
+  StackReading stacks_;
   std::vector<Rank> ranks_;
   bool ordered_ = false;
   bool unwarded_ = false;  // our warden was killed: the ranks' ends are our doing, and the agent hears of ours alone

@@ -21,6 +21,8 @@ const checks: Readonly<Record<FieldKind, (value: unknown) => boolean>> = {
   signal: isSignal,
   'signal or null': (value) => value === null || isSignal(value),
   failure: (value) => typeof value === 'object' && value !== null && 'type' in value && isText(value.type),
+  blamed: (value) => Array.isArray(value),
+  stacks: (value) => Array.isArray(value),
   verdict: (value) => typeof value === 'object' && value !== null && 'kind' in value && isText(value.kind),
 };
 

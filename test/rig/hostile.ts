@@ -28,6 +28,14 @@ const verdict: Verdict = {
   chain: [{ from: 0, to: 1, communicator: HOSTILE }],
   classes: [{ ranks: HOSTILE, count: 3, where: 'inside', communicator: HOSTILE, operation: null }],
   evidence,
+  stacks: [
+    {
+      id: 1,
+      ranks: HOSTILE,
+      thread: HOSTILE,
+      frames: [{ language: 'python', function: HOSTILE, file: HOSTILE, line: 3, module: HOSTILE }],
+    },
+  ],
   consequences: 1,
   remedy: HOSTILE,
   message: HOSTILE,
@@ -123,6 +131,14 @@ const events: { readonly [Type in JobEvent['type']]: Extract<JobEvent, { type: T
   'rank-exited': { time, type: 'rank-exited', ...ofRank, exitCode: null, signal: 'SIGKILL' },
   waiting: { time, type: 'waiting', what: HOSTILE, missing: [HOSTILE, HOSTILE], seconds: 10 },
   hang: { time, type: 'hang', ...hostileHang },
+  'hang-stacks': {
+    time,
+    type: 'hang-stacks',
+    communicator: HOSTILE,
+    operation: 7,
+    blamed: verdict.blamed,
+    stacks: verdict.stacks,
+  },
   xid: { time, type: 'xid', at: 1, ...xid },
   communicator: { time, type: 'communicator', ranks: 4, hosts: 2 },
   tuning: { time, type: 'tuning', host: HOSTILE, ranks: 4, file: HOSTILE, key: HOSTILE, measured: false },
@@ -143,7 +159,7 @@ export const hostileEvents: readonly JobEvent[] = [
 ];
 
 /** Fields whose words are ours, whatever a host says: the messages are checked against lists. */
-const ours = new Set(['type', 'phase', 'cause', 'signal', 'kind', 'confidence', 'where']);
+const ours = new Set(['type', 'phase', 'cause', 'signal', 'kind', 'confidence', 'where', 'language']);
 
 /** Texts in `value` that no stranger has had a hand in, with the way to them: an event that is missing an attack. */
 export function harmlessTexts(value: unknown, way = ''): string[] {

@@ -79,7 +79,23 @@ describe('frames', () => {
     }
   });
 
-  test.each(['', '{', '[]', '{"key":"k"}'])('%j is no request', (line) => {
+  test('requests for stacks name ranks, or all of them', () => {
+    for (const ranks of [null, [0, 7]])
+      expect(parseFollowRequest(JSON.stringify({ key: 'k', stacks: { ranks } }))).toEqual({
+        key: 'k',
+        stacks: { ranks },
+      });
+  });
+
+  test.each([
+    '',
+    '{',
+    '[]',
+    '{"key":"k"}',
+    '{"key":"k","stacks":{}}',
+    '{"key":"k","stacks":{"ranks":[-1]}}',
+    '{"key":"k","stacks":{"ranks":["0"]}}',
+  ])('%j is no request', (line) => {
     expect(parseFollowRequest(line)).toBeNull();
   });
 });

@@ -21,7 +21,7 @@ import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { SpawnStep } from '../../control/messages/guardian.ts';
-import type { AgentHello, AgentOrder, AgentReport, AgentStart, Placement } from '../../control/messages/link.ts';
+import type { AgentOrder, AgentReport, AgentStart, Placement } from '../../control/messages/link.ts';
 import {
   decodeExited,
   decodeSignal,
@@ -38,9 +38,8 @@ import { takeDistrust } from './distrust.ts';
 import { removeByGuardian, startGuardian, type Guardian, type GuardianOptions } from './guardian.ts';
 import { HangReporter } from './hang-reporter.ts';
 import { configurationNotes } from '../../control/nccl-configuration.ts';
-import { hostFacts } from './host-facts.ts';
+import { agentHello, interfaceWishes } from './hello.ts';
 import { findInterfaces, INTERFACE_REMEDY } from '../topology/interfaces.ts';
-import type { InterfaceWishes } from '../topology/interfaces.ts';
 import { AgentTopology } from './host-topology.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
 import { MemoryKills } from './memory-kills.ts';
@@ -53,6 +52,7 @@ import { topologyFiles, type TopologyFiles, VariableError } from './topology-fil
 import { findTables } from './tuning.ts';
 import { RankGpuWatch } from './rank-gpu-watch.ts';
 import { answerRecorder } from './recorder.ts';
+import { Stacks } from './stacks.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 const ENOENT = 2;
@@ -106,6 +106,7 @@ export class Agent {
   #reach: ReachProbe | null = null;
   #aggregators: Aggregators | null = null;
   #mpi: MpiPrograms | null = null;
+  readonly #stacks: Stacks;
   #state: State = { name: 'ready' };
   #hasLostLauncher = false;
 
@@ -118,7 +119,7 @@ export class Agent {
     const [masterPort = 0] = native.freePorts(1, first, last);
     const [rasPort = 0] = native.freePorts(1, 0, 0); // NCCL listens there on the loopback interface alone
     this.#rasPort = rasPort;
-    this.#send(FrameKind.hello, encodeJson(this.#hello(masterPort)));
+    this.#send(FrameKind.hello, encodeJson(agentHello(this.#order, masterPort, native)));
     const ignored = options.local ? [] : configurationNotes();
     for (const message of [takeDistrust(), ...ignored]) if (message !== null) this.#report({ type: 'notice', message });
     this.#link.flush(); // the rest is done while it travels
@@ -133,6 +134,11 @@ export class Agent {
       leaseMs: options.local ? 0 : leaseMs, // a launcher that is stopped before it has ranks here may go on later
       endsAgent: !options.local,
     };
+    this.#stacks = new Stacks({
+      sendToGuardian: (frame) => this.#guardian.send(frame),
+      sendUp: (frame) => this.#link.send(frame),
+      telemetry: () => this.#bootstrap?.telemetry() ?? [],
+    });
     forgetOuterPmi();
     this.#guardian = startGuardian(options.native, this.#keeper, this.#socketPath, {
       frame: (frame) => this.#fromGuardian(frame),
@@ -179,6 +185,8 @@ export class Agent {
       }
       case FrameKind.recorder:
         return answerRecorder(frame, this.#bootstrap?.recorders() ?? [], this.#gpus, (one) => this.#link.send(one));
+      case FrameKind.stacks:
+        return this.#stacks.asked(frame);
       case FrameKind.reach:
         void this.#answerReach(parseReachQuestion(frame.payload));
         return undefined;
@@ -233,34 +241,9 @@ export class Agent {
     this.#report({ type: 'asked-to-end', signal });
   }
 
-  #hello(freePort: number): AgentHello {
-    const { version, jobId, hostName } = this.#order;
-    const nodeVersion = process.version;
-    return {
-      schemaVersion: 1,
-      version,
-      jobId,
-      hostName,
-      pid: process.pid,
-      nodeVersion,
-      freePort,
-      ...hostFacts(this.#isAlone, this.#order.topology, this.#wishes, this.#order.verbs ? this.#options.native : null),
-    };
-  }
-
-  get #isAlone(): boolean {
-    return this.#order.placement?.hostCount === 1;
-  }
-
-  get #wishes(): InterfaceWishes {
-    const { interfaces, addressFamily } = this.#order;
-    const { NCCL_SOCKET_IFNAME: names, NCCL_SOCKET_FAMILY: family } = process.env;
-    return { names: interfaces ?? names, family: addressFamily ?? family };
-  }
-
   /** False, and the job ends: other hosts are to reach this one by interfaces that it does not have. */
   #hasInterfaces({ hostCount }: Placement): boolean {
-    const message = hostCount === 1 ? null : findInterfaces(this.#wishes).problem;
+    const message = hostCount === 1 ? null : findInterfaces(interfaceWishes(this.#order)).problem;
     if (message === null) return true;
     this.#report({ type: 'refusal', message, remedy: INTERFACE_REMEDY });
     return false;
@@ -383,12 +366,15 @@ export class Agent {
         this.#mpi?.spawned(frame.subject, pid);
         this.#bootstrap?.rankSpawned(frame.subject, pid);
         this.#gpus.spawned(frame.subject, pid);
+        this.#stacks.spawned(frame.subject, pid);
         return this.#link.send(frame);
       }
       case FrameKind.exited:
         return this.#rankEnded(frame);
       case FrameKind.pmi:
         return this.#mpi?.receive(frame);
+      case FrameKind.readStack:
+        return this.#stacks.read(frame);
       case FrameKind.spawnFailed:
       case FrameKind.output:
       case FrameKind.stdinCredit:
@@ -407,6 +393,7 @@ export class Agent {
   #rankEnded(frame: Frame): void {
     const { subject: rank, payload } = frame;
     const exited = decodeExited(payload);
+    this.#stacks.ended(rank);
     // A shell reports its child's SIGKILL as status 137.
     const killed = exited.signalNumber === SIGKILL || exited.exitCode === 128 + SIGKILL;
     if (killed && this.#state.name === 'running' && this.#memoryKills?.another() === true)
@@ -467,6 +454,7 @@ export class Agent {
     this.#guardian.close();
     this.#hangs?.stop();
     this.#gpus.stop();
+    this.#stacks.close();
     this.#mpi?.close();
     this.#bootstrap?.close();
     this.#reach?.close();

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { messageOf } from '../../../control/message-of.ts';
 import { printableLine } from '../../../control/printable.ts';
-import { dumpOf } from '../../jobs/dump.ts';
+import { dumpOf } from '../../jobs/ask.ts';
 import { namedJob } from '../../jobs/find.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { standardStreams } from '../../report/standard-streams.ts';

@@ -71,6 +71,21 @@ export const logsOptions = [
 
 export const attachOptions = [helpOption, followedRanks] as const satisfies readonly Option[];
 
+export const stackOptions = [
+  helpOption,
+  {
+    name: 'stack-rank',
+    flags: ['--rank'],
+    environment: [],
+    kind: { type: 'text' },
+    argument: 'LIST',
+    group: 'command',
+    help: 'read the stacks of these ranks only, such as 0,3-5',
+    default: null,
+  },
+  jsonOption,
+] as const satisfies readonly Option[];
+
 export const dumpOptions = [
   helpOption,
   {
