@@ -28,13 +28,31 @@ export interface CallHistory {
   readonly last: string;
   /** The last one; null if none has begun. */
   readonly call: CallArguments | null;
+  /** The last ones, from the flight recorder; empty where nobody asked for them. */
+  readonly recent: readonly NumberedCall[];
 }
+
+/** A collective with its number among those of its communicator. */
+export interface NumberedCall extends CallArguments {
+  readonly number: number;
+}
+
+export const MAX_RECENT_CALLS = 12;
 
 /** A communicator, as telemetry pages name it. */
 export interface CommunicatorName {
   /** 16 hexadecimal digits. */
   readonly communicator: string;
   readonly epoch: number;
+}
+
+/** A rank has left a communicator in order, and another one waits for it there. */
+export interface LeftBehind extends CommunicatorName {
+  /** In the communicator. */
+  readonly rank: number;
+  /** In the job; -1 where another host has it. */
+  readonly jobRank: number;
+  readonly sentence: string;
 }
 
 /** Position of one rank in one communicator, from its telemetry page. */

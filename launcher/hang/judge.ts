@@ -103,12 +103,15 @@ class Judge {
 
   /** All ranks that keep an operation waiting and wait for nobody. */
   #late(comm: CommTable, operation: number): Finding {
-    const behind = comm.places.filter(
+    const suspects = comm.places.filter(
       (place) =>
         (place.operation < operation && !this.#waitsElsewhere(place)) ||
         (place.member.isFrozen && (place.inside || place.operation < operation)) ||
         (place.operation === operation && place.inside && !place.waits),
     );
+    // Beside one that cannot go on, those that have just come are not to blame.
+    const hasFrozen = suspects.some(({ member }) => member.isFrozen);
+    const behind = suspects.filter(({ member, inside }) => !hasFrozen || member.isFrozen || !inside);
     const ahead = this.#ahead(comm, operation, behind);
     const culprits = ahead ?? behind.map((place) => culprit(place, operation));
     const place = worstPlace(comm, operation) ?? worstPlace(comm);

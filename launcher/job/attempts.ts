@@ -7,6 +7,7 @@
  */
 import type { KeptAgents } from '../remote/kept-agents.ts';
 import type { Failure } from '../model/failure.ts';
+import type { Verdict } from '../model/hang.ts';
 import type { Recorder } from '../model/recorder.ts';
 import type { JobResult, RankMap } from '../model/types.ts';
 import { startRanks, type AttemptParts } from './attempt.ts';
@@ -38,6 +39,8 @@ export class JobAttempts {
   #pool: HostPool | null;
   /** What was recorded when an attempt before this one failed. */
   #recorder: Promise<Recorder> | null = null;
+  /** Those of the attempts before this one. */
+  readonly #verdicts: Verdict[] = [];
 
   constructor(options: JobAttemptsOptions) {
     this.#options = options;
@@ -105,6 +108,7 @@ export class JobAttempts {
     job.emit({ type: 'restart', attempt: restarts.done, limit: request.maxRestarts, failure: primary, hosts });
     for (const message of next.notices) job.emit({ type: 'notice', message });
     this.#recorder = this.#current.recorders.taken ?? this.#recorder;
+    this.#verdicts.push(...this.#current.verdicts.all);
     this.#current = wireJob(this.#options, this.#hostCount);
     return true;
   }
@@ -119,7 +123,8 @@ export class JobAttempts {
       this.#left.promise.then(() => null),
       this.#current.recorders.taken ?? this.#recorder,
     ]);
-    const result = jobResult({ jobId, job, map, policy, phases, restarts: restarts.done, recorder });
+    const verdicts = [...this.#verdicts, ...this.#current.verdicts.all];
+    const result = jobResult({ jobId, job, map, policy, phases, restarts: restarts.done, verdicts, recorder });
     job.emit({ type: 'job-ended', ok: result.ok, reason: result.reason, exitCode: result.exitCode });
     await Promise.race([reporter.result(result), this.#left.promise.then(() => goodbye())]);
     return result;

@@ -92,7 +92,7 @@ export class HangJudge {
     const isOpen = this.#again || movedIntoHang(first, second);
     this.#again = false;
     for (const hang of judgeHangs(first, second)) {
-      const name = `${hang.communicator}:${hang.verdict.communicator.epoch}`;
+      const name = `${hang.communicator}:${hang.verdict.communicator?.epoch ?? 0}`;
       if ((this.#reported.get(name) ?? 0) >= hang.operation) continue;
       this.#reported.set(name, hang.operation);
       this.#options.found(hang);

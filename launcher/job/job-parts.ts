@@ -9,6 +9,7 @@ import type { PhaseClock } from './phase-clock.ts';
 import type { RecorderReader } from './recorder.ts';
 import type { JobEvent } from '../model/event.ts';
 import type { JobRequest, Reporter } from '../model/types.ts';
+import type { JobVerdicts } from './verdicts.ts';
 import type { Xids } from './xids.ts';
 
 export type JobState =
@@ -43,5 +44,6 @@ export interface JobParts {
   readonly memory: GpuMemoryCheck;
   readonly hangs: HangJudge;
   readonly recorders: RecorderReader;
+  readonly verdicts: JobVerdicts;
   readonly readsStdin: (rank: number) => boolean;
 }

@@ -5,6 +5,7 @@ import { HangJudge } from './hang.ts';
 import { Job } from './job.ts';
 import type { JobParts } from './job-parts.ts';
 import { RecorderReader } from './recorder.ts';
+import { JobVerdicts } from './verdicts.ts';
 import { Xids } from './xids.ts';
 
 export interface WiredJob {
@@ -12,11 +13,12 @@ export interface WiredJob {
   readonly policy: FailurePolicy;
   readonly memory: GpuMemoryCheck;
   readonly recorders: RecorderReader;
+  readonly verdicts: JobVerdicts;
 }
 
 /** `hostCount`: hosts that share the output window. */
 export function wireJob(
-  parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs' | 'recorders'>,
+  parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs' | 'recorders' | 'verdicts'>,
   hostCount: number,
 ): WiredJob {
   const xids: Xids = new Xids({
@@ -42,6 +44,10 @@ export function wireJob(
     hosts: () => job.recordedHosts(),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
   });
-  const job = new Job({ ...parts, policy, xids, memory, hangs, recorders }, hostCount);
-  return { job, policy, memory, recorders };
+  const verdicts: JobVerdicts = new JobVerdicts({
+    emit: (event) => job.emit(event),
+    ranksOn: (host) => job.ranksOn(host),
+  });
+  const job = new Job({ ...parts, policy, xids, memory, hangs, recorders, verdicts }, hostCount);
+  return { job, policy, memory, recorders, verdicts };
 }

@@ -2,6 +2,7 @@
 import type { PortRange } from '../../control/port-range.ts';
 import type { Manager } from '../allocation/managed/manager.ts';
 import type { Failure, Phase } from './failure.ts';
+import type { Verdict } from './hang.ts';
 import type { Forwardable } from './forwardable.ts';
 import type { OutputPattern } from './output-pattern.ts';
 import type { Recorder } from './recorder.ts';
@@ -224,6 +225,8 @@ export interface JobResult {
   /** How often it was started again. What follows is about the last attempt. */
   readonly restarts: number;
   readonly failures: readonly Failure[];
+  /** What was found out about hangs, calls that differ, failures and slow ranks, in the order of the events. */
+  readonly verdicts: readonly Verdict[];
   readonly hosts: readonly HostResult[];
   readonly ranks: readonly RankResult[];
   /** Milliseconds spent in each phase. */

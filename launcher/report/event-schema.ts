@@ -101,6 +101,10 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
       verdict: 'verdict',
     },
   },
+  verdict: {
+    when: 'something was found out beside hangs: calls that differ, who failed first, who does not join, who is slow: [the verdict](failures.md#verdicts)',
+    fields: { verdict: 'verdict' },
+  },
   signal: {
     when: 'ncclrun got one; `forwarded`: the ranks get it too',
     fields: { signal: 'signal', forwarded: 'boolean' },

@@ -68,6 +68,7 @@ export class LiveText {
       case 'host-remote-shell':
       case 'binding':
       case 'hang':
+      case 'verdict':
       case 'shrink':
       case 'waiting':
       case 'xid':

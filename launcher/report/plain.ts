@@ -1,5 +1,5 @@
 /** The reporter for people: ranks' output where it belongs, everything of ours to stderr. */
-import { hangText } from './hang-text.ts';
+import { hangText, isPrinted, verdictText } from './hang-text.ts';
 import { unreachableEvent } from './unreachable-event.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
 import type { Failure } from '../model/failure.ts';
@@ -121,6 +121,9 @@ export class PlainReporter implements Reporter {
         return;
       case 'hang':
         if (!this.#options.hangFails) this.#printLine(hangText(event));
+        return;
+      case 'verdict':
+        if (isPrinted(event.verdict)) this.#printLine(verdictText(event.verdict));
         return;
       case 'xid':
         this.#printLine(xidText(event));

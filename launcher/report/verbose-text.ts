@@ -52,6 +52,7 @@ export function verboseText(event: JobEvent): string | null {
     case 'waiting':
     case 'binding':
     case 'hang':
+    case 'verdict':
     case 'xid':
     case 'restart':
     case 'shrink':

@@ -123,6 +123,7 @@ const events: { readonly [Type in JobEvent['type']]: Extract<JobEvent, { type: T
   'rank-exited': { time, type: 'rank-exited', ...ofRank, exitCode: null, signal: 'SIGKILL' },
   waiting: { time, type: 'waiting', what: HOSTILE, missing: [HOSTILE, HOSTILE], seconds: 10 },
   hang: { time, type: 'hang', ...hostileHang },
+  verdict: { time, type: 'verdict', verdict: hostileHang.verdict },
   xid: { time, type: 'xid', at: 1, ...xid },
   communicator: { time, type: 'communicator', ranks: 4, hosts: 2 },
   tuning: { time, type: 'tuning', host: HOSTILE, ranks: 4, file: HOSTILE, key: HOSTILE, measured: false },

@@ -36,7 +36,7 @@ export const ended = (operation: number): Change => ({ operation, inside: false,
 
 export function history(count: number, hashes: readonly number[], call: CallHistory['call'] = null): CallHistory {
   const last = call === null ? 'a barrier' : `${call.collective} of ${call.count} ${call.type}`;
-  return { count, hashes, last, call };
+  return { count, hashes, last, call, recent: [] };
 }
 
 /** The two readings, 250 ms apart; `moved`: ranks of the job that made progress in between. */

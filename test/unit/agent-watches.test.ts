@@ -49,6 +49,7 @@ describe('ranks without progress', () => {
     const hangs: HangReporter = new HangReporter({
       hangAfterMs,
       telemetry: () => pages,
+      recorders: () => [],
       gpuOf: (rank) => ({ index: rank, address: null }),
       stalled: () => void reports.push(hangs.rankPositions(readings)),
       nicsBetween: (_, rank, peer) => ({ own: `nic of ${rank}`, peer: `nic of ${peer}` }),
@@ -125,7 +126,7 @@ describe('ranks without progress', () => {
   test('an answer with more positions than there is room for leaves out idle ones, and stays within a MiB', () => {
     const hashes = Array.from({ length: 35 }, () => 65_535);
     const call = { collective: 'reduceScatter', count: 2 ** 50, type: 'float8e4m3', operator: 'sum', root: null };
-    const calls = { count: 2 ** 50, hashes, last: 'x'.repeat(100), call };
+    const calls = { count: 2 ** 50, hashes, last: 'x'.repeat(100), call, recent: [] };
     const busy = { ...usual, operation: 2 ** 50, bytes: 2 ** 50, lastProgressNs: ago(5000), calls };
     const { hangs, pages } = reporter({});
     const slots = Array.from({ length: 40 }, () => busy);

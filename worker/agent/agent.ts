@@ -21,6 +21,7 @@ import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { SpawnStep } from '../../control/messages/guardian.ts';
+import type { CommunicatorName, LeftBehind } from '../../control/messages/hang.ts';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart, Placement } from '../../control/messages/link.ts';
 import {
   decodeExited,
@@ -56,6 +57,10 @@ import { answerRecorder } from './recorder.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 const ENOENT = 2;
+/** Failed ranks of which the launcher learns where they were. */
+const MAX_LAST_POSITIONS = 4;
+/** After the calls of ranks were seen to differ: by then the others have mostly made theirs, too. */
+const LATE_CALLS_MS = 60;
 const SIGKILL = 9;
 /** SIGHUP, SIGINT, SIGTERM. */
 const ENDING: ReadonlySet<number> = new Set([1, 2, 15]);
@@ -103,6 +108,7 @@ export class Agent {
   readonly #gpus: RankGpuWatch;
   #memoryKills: MemoryKills | null = null;
   #hangs: HangReporter | null = null;
+  #lastPositions = 0;
   #reach: ReachProbe | null = null;
   #aggregators: Aggregators | null = null;
   #mpi: MpiPrograms | null = null;
@@ -279,7 +285,16 @@ export class Agent {
           problem: (message) => this.#report({ type: 'notice', message }),
         },
       );
-      this.#bootstrap = this.#options.openBootstrap({ native, order, placement, socketPath, sendUp, machine, tables });
+      const onDiffer = (communicator: CommunicatorName, sentence: string): void => {
+        this.#reportCalls(communicator, sentence);
+        setTimeout(() => this.#reportCalls(communicator, sentence), LATE_CALLS_MS).unref();
+      };
+      const onLeft = (left: LeftBehind): void => {
+        const where = this.#hangs?.positionsIn(left);
+        if (where !== undefined) this.#report({ type: 'left-behind', left, where });
+      };
+      const facts = { native, order, placement, socketPath, sendUp, machine, tables, onDiffer, onLeft };
+      this.#bootstrap = this.#options.openBootstrap(facts);
     } catch (error) {
       this.#report({ type: 'refusal', message: messageOf(error), remedy: null });
     }
@@ -368,6 +383,7 @@ export class Agent {
     this.#hangs = new HangReporter({
       hangAfterMs: this.#order.hangAfterMs,
       telemetry: () => this.#bootstrap?.telemetry() ?? [],
+      recorders: () => this.#bootstrap?.recorders() ?? [],
       gpuOf: (rank) => this.#gpus.of(rank),
       stalled: () => this.#report({ type: 'stalled' }),
       nicsBetween: (communicator, rank, peer) => this.#bootstrap?.nicsBetween(communicator, rank, peer) ?? null,
@@ -413,11 +429,26 @@ export class Agent {
       this.#report({ type: 'out-of-memory', rank });
     if (exited.exitCode !== 0) this.#gpus.failed(rank);
     const report = (): void => {
+      if (exited.exitCode !== 0) this.#reportLastPosition(rank);
       this.#mpi?.rankEnded(rank, exited);
       this.#link.send(frame);
     };
     if (this.#bootstrap === null) report();
     else this.#bootstrap.rankEnded(rank, exited, report);
+  }
+
+  #reportCalls(communicator: CommunicatorName, sentence: string): void {
+    const where = this.#hangs?.positionsIn(communicator);
+    if (where !== undefined && this.#state.name !== 'ended') this.#report({ type: 'calls-differ', sentence, where });
+  }
+
+  /** Of the first ranks that fail; those that follow had to. */
+  #reportLastPosition(rank: number): void {
+    if (this.#lastPositions >= MAX_LAST_POSITIONS || this.#hangs === null) return;
+    const where = this.#hangs.positionsWith(rank);
+    if (where.communicators.length === 0) return;
+    this.#lastPositions += 1;
+    this.#report({ type: 'last-position', rank, where });
   }
 
   /** The launcher learns of every exit before it learns that no rank is left. */
