@@ -161,6 +161,7 @@ const communicatorPositions = v.object({
       rank: count,
       operation: count,
       inside: v.boolean(),
+      byKernel: v.boolean(),
       collective: word,
       bytes: count,
       waitedMs: count,

@@ -65,6 +65,8 @@ export interface RankPosition {
   readonly operation: number;
   /** True while that operation is running. */
   readonly inside: boolean;
+  /** A kernel waits, and the host knows of the operation only that it was queued, or captured in a graph that repeats it. */
+  readonly byKernel: boolean;
   /** Name of that operation: `allReduce`. */
   readonly collective: string;
   readonly bytes: number;

@@ -70,7 +70,7 @@ class Judge {
       if (comm !== null) stuck.push([comm, end]);
     }
     for (const [comm, nodes] of stuck)
-      if (!this.#findings.has(comm)) this.#findings.set(comm, this.#stuck(comm, nodes));
+      if (!this.#findings.has(comm)) this.#findings.set(comm, this.#outsiders(comm) ?? this.#stuck(comm, nodes));
     return [...this.#findings.values(), ...this.#deadlocks].filter((finding) => finding.place.waits);
   }
 
@@ -127,6 +127,36 @@ class Judge {
       waits: waitsIn(comm),
       evidence: [],
       ends: this.#nodes(ahead === null ? culprits.map(({ place }) => place) : behind),
+    };
+  }
+
+  /**
+   * Where kernels wait, a rank may have queued the operation and not be in it: its stream has other work, or its graph, which repeats the operation
+   * under one number, was not launched. It keeps the others waiting, unless they say for whom they wait.
+   */
+  #outsiders(comm: CommTable): Finding | null {
+    const outside = comm.places.filter((place) => !place.inside);
+    const place = worstPlace(comm);
+    const isKnown = comm.places.some(({ waits, waitsFor }) => waits && waitsFor !== null);
+    if (
+      place === null ||
+      outside.length === 0 ||
+      isKnown ||
+      !comm.places.some(({ waits, byKernel }) => waits && byKernel)
+    )
+      return null;
+    const ahead = this.#ahead(comm, place.operation, outside);
+    const culprits = ahead ?? outside.map((one) => culprit(one, place.operation));
+    const kind = ahead === null ? kindOf(culprits) : 'extra-call';
+    return {
+      kind,
+      confidence: kind === 'stopped' || kind === 'rank-dead' ? 'certain' : 'suspected',
+      place,
+      culprits,
+      late: complaints(culprits),
+      waits: [],
+      evidence: [],
+      ends: this.#nodes(outside),
     };
   }
 

@@ -67,7 +67,7 @@ async function freezeWhenAsked(command: Command): Promise<(() => Promise<void>) 
   return freezeProcess(pid, `ncclrun-planted-${pid}`);
 }
 
-function wrongsOf({ fault, collective, rank }: Case, { verdicts, recorder }: JobResult): string[] {
+function wrongsOf({ fault, collective, rank, replays }: Case, { verdicts, recorder }: JobResult): string[] {
   const [first, ...others] = verdicts;
   if (first === undefined) return ['there is no verdict'];
   const wrongs: string[] = [];
@@ -83,7 +83,7 @@ function wrongsOf({ fault, collective, rank }: Case, { verdicts, recorder }: Job
   const isDead = fault.kinds.includes('rank-dead');
   const number = operation?.number ?? -1;
   const most = collective === 'sendRecv' ? 2 * STEP : STEP; // a send and a receive
-  const least = isDead ? STEP - 1 : STEP;
+  const least = replays ? 1 : isDead ? STEP - 1 : STEP; // a graph repeats its operation under one number
   if (fault.name !== 'deadlock' && (number < least || ((fault.exact || isDead) && number > most)))
     wrongs.push(`operation ${number}`);
   const isOther = operation?.collective !== collective && number <= most && fault.name !== 'deadlock';

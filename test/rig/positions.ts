@@ -86,6 +86,7 @@ function position(comm: PlantedComm, jobRank: number, rank: number, isMoved: boo
     rank,
     operation: 17,
     inside: true,
+    byKernel: false,
     collective: 'allReduce',
     bytes: 4096,
     waitedMs: 31_260,

@@ -125,6 +125,7 @@ export class HangReporter {
       rank,
       operation,
       inside: isInside(slot),
+      byKernel: slot.state === 'waiting' && operation <= slot.completed,
       collective: collective ?? 'an operation',
       bytes,
       waitedMs: Math.round(waited),
