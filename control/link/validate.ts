@@ -7,7 +7,7 @@ import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../message
 import type { ReachQuestion } from '../messages/reach.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 import type { Invitation } from './secret.ts';
-import { MAX_INSPECTED, MAX_RECENT_CALLS, PROCESS_STATES } from '../messages/hang.ts';
+import { MAX_ARRIVALS, MAX_ARRIVING_RANKS, MAX_INSPECTED, MAX_RECENT_CALLS, PROCESS_STATES } from '../messages/hang.ts';
 import type { RankPositionsQuery } from '../messages/hang.ts';
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
@@ -173,9 +173,21 @@ const communicatorPositions = v.object({
   ),
 });
 
+const rankArrivals = v.object({
+  communicator: communicatorName,
+  epoch: count,
+  size: count,
+  jobRank,
+  rank: count,
+  first: count,
+  startUs: count,
+  afterUs: v.pipe(v.array(v.pipe(v.number(), v.integer())), v.maxLength(MAX_ARRIVALS)),
+});
+
 const where = v.object({
   reading: count,
   atMs: count,
+  monotonicUs: count,
   communicators: v.array(communicatorPositions),
   processes: v.array(
     v.object({
@@ -193,12 +205,17 @@ const where = v.object({
       ),
     }),
   ),
+  arrivals: v.pipe(v.array(rankArrivals), v.maxLength(MAX_ARRIVING_RANKS)),
   omitted: count,
 });
 
 const leftBehind = v.object({ communicator: communicatorName, epoch: count, rank: count, jobRank, sentence });
 
-const positionsQuestion = v.object({ reading: count, inspect: v.pipe(v.array(jobRank), v.maxLength(MAX_INSPECTED)) });
+const positionsQuestion = v.object({
+  reading: count,
+  inspect: v.pipe(v.array(jobRank), v.maxLength(MAX_INSPECTED)),
+  arrivals: v.boolean(),
+});
 
 const reachQuestion = v.variant('type', [
   v.object({ type: v.literal('listen') }),

@@ -116,14 +116,36 @@ export interface RankProcess {
   readonly sleep: { readonly call: string; readonly file: string | null } | null;
 }
 
+/** When a rank began the last collectives of a communicator, as far as its flight recorder knows. */
+export interface RankArrivals extends CommunicatorName {
+  readonly size: number;
+  readonly jobRank: number;
+  /** Rank in the communicator. */
+  readonly rank: number;
+  /** Number of the first of them; they follow each other. */
+  readonly first: number;
+  /** Microseconds by its host's CLOCK_MONOTONIC: when it began the first, and how much later each of the others than the one before. */
+  readonly startUs: number;
+  readonly afterUs: readonly number[];
+}
+
+/** Collectives of one rank in one answer. */
+export const MAX_ARRIVALS = 64;
+/** Ranks in communicators, each counted once for each, in one answer. */
+export const MAX_ARRIVING_RANKS = 512;
+
 /** Positions of one host's ranks in all their communicators. */
 export interface HostRankPositions {
   /** Of the query that this answers. */
   readonly reading: number;
   /** When it was read: milliseconds by the host's clock. */
   readonly atMs: number;
+  /** The same by CLOCK_MONOTONIC, in microseconds. */
+  readonly monotonicUs: number;
   readonly communicators: readonly CommunicatorPositions[];
   readonly processes: readonly RankProcess[];
+  /** Empty unless the query asks for them. */
+  readonly arrivals: readonly RankArrivals[];
   /** Number of positions that the answer has no room for. */
   readonly omitted: number;
 }
@@ -137,4 +159,6 @@ export interface RankPositionsQuery {
   readonly reading: number;
   /** Ranks of the job of which the answer must say what their processes sleep in. */
   readonly inspect: readonly number[];
+  /** The answer must say when ranks began their last collectives. */
+  readonly arrivals: boolean;
 }

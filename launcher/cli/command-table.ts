@@ -153,6 +153,15 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
       'Shows what the ranks of a job that ncclrun ps lists write from now on, until it ends, and exits with its status. ^C detaches, and the job goes on. Stdin is not passed on. JOB is its id, the beginning of that, or the process of ncclrun.',
     examples: ['ncclrun attach 5f3a', 'ncclrun attach 4711 --rank 0-3'],
   },
+  status: {
+    line: { command: 'status', options: psOptions, words: 'words' },
+    words: { type: 'files' },
+    usage: 'ncclrun status JOB [--json]',
+    summary: 'show how the ranks of a running job get on',
+    about:
+      'Shows the communicators of a job that ncclrun ps lists, grouped by equal shape and state, the ranks that stand out first, and its verdicts so far. It reads every rank’s position twice, and the job goes on undisturbed. JOB is its id, the beginning of that, or the process of ncclrun.',
+    examples: ['ncclrun status 5f3a', 'ncclrun status 4711 --json'],
+  },
   dump: {
     line: { command: 'dump', options: dumpOptions, words: 'words' },
     words: { type: 'files' },

@@ -234,7 +234,7 @@ class Judge {
       kind: isKnown ? 'stuck-inside' : 'unknown',
       confidence: isKnown ? 'likely' : 'suspected',
       place: worstPlace(comm) ?? raise(comm),
-      culprits: [],
+      culprits: stoppedFirst(comm),
       late: missing,
       waits,
       evidence: isKnown
@@ -282,6 +282,15 @@ function waitersOf({ nodes, edges }: WaitGraph): Place[][] {
     if (worst !== null) for (const { to } of edges[node] ?? []) waiters[to]?.push(worst);
   }
   return waiters;
+}
+
+/** Nothing has come from this rank for longest; what waits behind it has waited for less. */
+function stoppedFirst({ places, byRank }: CommTable): Culprit[] {
+  const first = longest(places.filter(({ waits, waitsFor }) => waits && waitsFor !== null));
+  const place = byRank.get(first?.waitsFor?.rank ?? -1);
+  return place === undefined
+    ? []
+    : [{ member: place.member, place, kind: 'stuck-inside', where: 'inside', one: '', many: '' }];
 }
 
 function longest(places: readonly Place[]): Place | null {

@@ -9,6 +9,8 @@ import type { KeptAgents } from '../remote/kept-agents.ts';
 import type { Failure } from '../model/failure.ts';
 import type { Verdict } from '../model/hang.ts';
 import type { Recorder } from '../model/recorder.ts';
+import { jobStatus } from '../hang/status.ts';
+import type { JobStatus } from '../model/status.ts';
 import type { JobResult, RankMap } from '../model/types.ts';
 import { startRanks, type AttemptParts } from './attempt.ts';
 import { HostPool } from './host-pool.ts';
@@ -58,6 +60,17 @@ export class JobAttempts {
   /** What the ranks have recorded so far. */
   recorder(): Promise<Recorder> {
     return this.#current.recorders.read([]);
+  }
+
+  /** How the ranks fare. */
+  async status(): Promise<JobStatus> {
+    const { job, positions, verdicts } = this.#current;
+    const [first, second] = await positions.readTwice();
+    return jobStatus(first, second, {
+      ranks: job.ranks.length,
+      takenAt: Date.now(),
+      verdicts: [...this.#verdicts, ...verdicts.all],
+    });
   }
 
   /** The user waits for nobody any more. */

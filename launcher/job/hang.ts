@@ -74,7 +74,9 @@ export class HangJudge {
     const inquiry: Inquiry = { number, answers: new Map(), asked, first };
     const timeout = setTimeout(() => this.#read(inquiry), ANSWER_MS);
     this.#state = { name: 'asking', inquiry, timeout };
-    const frame = makeFrame(FrameKind.rankPositions, { payload: encodeJson({ reading: number, inspect }) });
+    const frame = makeFrame(FrameKind.rankPositions, {
+      payload: encodeJson({ reading: number, inspect, arrivals: false }),
+    });
     for (const host of asked) this.#options.send(host, frame);
   }
 

@@ -9,6 +9,8 @@ import type { PhaseClock } from './phase-clock.ts';
 import type { RecorderReader } from './recorder.ts';
 import type { JobEvent } from '../model/event.ts';
 import type { JobRequest, Reporter } from '../model/types.ts';
+import type { PositionReader } from './status.ts';
+import type { Stragglers } from './stragglers.ts';
 import type { JobVerdicts } from './verdicts.ts';
 import type { Xids } from './xids.ts';
 
@@ -45,5 +47,7 @@ export interface JobParts {
   readonly hangs: HangJudge;
   readonly recorders: RecorderReader;
   readonly verdicts: JobVerdicts;
+  readonly positions: PositionReader;
+  readonly stragglers: Stragglers;
   readonly readsStdin: (rank: number) => boolean;
 }

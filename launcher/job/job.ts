@@ -116,8 +116,11 @@ export class Job {
       askedToEnd: (_host, signal) => {
         if (['connecting', 'spawning', 'running'].includes(this.#state.name)) this.terminate(signal); // all hosts say so
       },
-      hang: (host, report) =>
-        report.type === 'stalled' ? this.#parts.hangs.stalled() : this.#parts.hangs.answered(host.name, report.where),
+      hang: (host, report) => {
+        if (report.type === 'stalled') return this.#parts.hangs.stalled();
+        this.#parts.positions.answered(host.name, report.where);
+        return this.#parts.hangs.answered(host.name, report.where);
+      },
       verdict: (host, report) => this.#parts.verdicts.report(host.name, report),
       tuning: (host, use) => this.emit({ ...use, type: 'tuning', host: host.name }),
       step: (host, step) => this.emit({ type: 'host-step', host: host.name, step }),
@@ -358,6 +361,7 @@ export class Job {
     this.#state = { name: 'running' };
     this.#tellNotices();
     this.enter('run');
+    this.#parts.stragglers.begin();
     this.#hosts.connectSpares();
   }
 
@@ -454,6 +458,8 @@ export class Job {
     this.#stdin.stop();
     this.#parts.hangs.close();
     this.#parts.verdicts.close();
+    this.#parts.stragglers.close();
+    this.#parts.positions.close();
     this.#parts.recorders.close();
     this.#parts.memory.close();
     this.#rendezvous.close();

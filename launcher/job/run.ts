@@ -69,6 +69,7 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
     pool,
   });
   reporter.recorders?.(() => attempts.recorder());
+  reporter.status?.(() => attempts.status());
   const signals = new SignalPolicy(signalActions(attempts, restarts), request.forwardSignals);
   signals.install();
   blockSigusr1(false);

@@ -1,10 +1,13 @@
 /** Wires one attempt: a job with the parts that judge what happens in it. Nobody is connected to yet. */
+import type { Frame } from '../../control/messages/frame.ts';
 import { FailurePolicy } from './failure-policy.ts';
 import { GpuMemoryCheck } from './gpu-memory.ts';
 import { HangJudge } from './hang.ts';
 import { Job } from './job.ts';
 import type { JobParts } from './job-parts.ts';
 import { RecorderReader } from './recorder.ts';
+import { PositionReader } from './status.ts';
+import { Stragglers } from './stragglers.ts';
 import { JobVerdicts } from './verdicts.ts';
 import { Xids } from './xids.ts';
 
@@ -14,11 +17,12 @@ export interface WiredJob {
   readonly memory: GpuMemoryCheck;
   readonly recorders: RecorderReader;
   readonly verdicts: JobVerdicts;
+  readonly positions: PositionReader;
 }
 
 /** `hostCount`: hosts that share the output window. */
 export function wireJob(
-  parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs' | 'recorders' | 'verdicts'>,
+  parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs' | 'recorders' | 'verdicts' | 'positions' | 'stragglers'>,
   hostCount: number,
 ): WiredJob {
   const xids: Xids = new Xids({
@@ -30,9 +34,13 @@ export function wireJob(
     clock: parts.clock,
     report: (message) => job.emit({ type: 'notice', message }),
   });
-  const hangs: HangJudge = new HangJudge({
+  const agents = {
     hosts: () => job.hosts.filter(({ state }) => state.name === 'running').map(({ name }) => name),
-    send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
+    send: (name: string, frame: Frame) => job.hosts.find((host) => host.name === name)?.send(frame),
+  };
+  const positions: PositionReader = new PositionReader(agents);
+  const hangs: HangJudge = new HangJudge({
+    ...agents,
     found(hang) {
       job.emit({ type: 'hang', ...hang });
       if (parts.request.onHang === 'abort' || parts.request.onHang === 'restart')
@@ -44,10 +52,16 @@ export function wireJob(
     hosts: () => job.recordedHosts(),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
   });
+  const stragglers = new Stragglers({
+    positions,
+    intervalMs: parts.request.stragglerWindowSeconds * 1000,
+    found: (verdict) => job.emit({ type: 'verdict', verdict }),
+    ended: (message) => job.emit({ type: 'notice', message }),
+  });
   const verdicts: JobVerdicts = new JobVerdicts({
     emit: (event) => job.emit(event),
     ranksOn: (host) => job.ranksOn(host),
   });
-  const job = new Job({ ...parts, policy, xids, memory, hangs, recorders, verdicts }, hostCount);
-  return { job, policy, memory, recorders, verdicts };
+  const job = new Job({ ...parts, policy, xids, memory, hangs, recorders, verdicts, positions, stragglers }, hostCount);
+  return { job, policy, memory, recorders, verdicts, positions };
 }

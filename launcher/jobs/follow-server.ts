@@ -6,9 +6,17 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { randomBytes } from '../../control/random-bytes.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
+import type { JobStatus } from '../model/status.ts';
 import type { Recorder } from '../model/recorder.ts';
 import type { JobResult } from '../model/types.ts';
-import { followFrame, FollowKind, type FollowRequest, MAX_REQUEST_BYTES, parseFollowRequest } from './follow-wire.ts';
+import {
+  type AskRequest,
+  followFrame,
+  FollowKind,
+  type FollowRequest,
+  MAX_REQUEST_BYTES,
+  parseFollowRequest,
+} from './follow-wire.ts';
 import { Follower } from './follower.ts';
 import type { JobLook, KeptOutput } from './tail.ts';
 import type { FollowPlace } from './note.ts';
@@ -26,6 +34,8 @@ interface Followed {
   keptNow(this: void): KeptOutput | null;
   /** Null before there is anything that could answer. */
   recorderNow(this: void): Promise<Recorder | null>;
+  /** Likewise. */
+  statusNow(this: void): Promise<JobStatus | null>;
 }
 
 export class FollowServer {
@@ -33,12 +43,13 @@ export class FollowServer {
   readonly #look: JobLook;
   readonly #keptNow: () => KeptOutput | null;
   readonly #recorderNow: () => Promise<Recorder | null>;
+  readonly #statusNow: () => Promise<JobStatus | null>;
   readonly #server: Server;
   /** That have not asked yet. */
   readonly #strangers = new Set<Socket>();
   readonly #followers = new Set<Follower>();
 
-  private constructor(jobId: string, { look, keptNow, recorderNow }: Followed) {
+  private constructor(jobId: string, { look, keptNow, recorderNow, statusNow }: Followed) {
     const [name = '', key = ''] = [randomBytes(KEY_BYTES), randomBytes(KEY_BYTES)].map((bytes) =>
       bytes.toString('hex'),
     );
@@ -46,6 +57,7 @@ export class FollowServer {
     this.#look = look;
     this.#keptNow = keptNow;
     this.#recorderNow = recorderNow;
+    this.#statusNow = statusNow;
     this.#server = createServer((socket) => this.#enter(socket));
   }
 
@@ -98,7 +110,7 @@ export class FollowServer {
       this.#strangers.delete(socket);
       const request = end === -1 ? null : parseFollowRequest(all.toString('utf8', 0, end));
       if (request === null || !isSame(request.key, this.place.key)) socket.destroy();
-      else if ('dump' in request) void this.#dump(socket);
+      else if ('asks' in request) void this.#answer(socket, request.asks);
       else this.#follow(socket, request);
     };
     socket.on('data', read);
@@ -109,10 +121,11 @@ export class FollowServer {
     });
   }
 
-  async #dump(socket: Socket): Promise<void> {
-    const recorder = await this.#recorderNow();
-    if (recorder === null || socket.destroyed) return void socket.destroy();
-    socket.end(followFrame(FollowKind.recorder, Buffer.from(JSON.stringify(recorder))));
+  async #answer(socket: Socket, asks: AskRequest['asks']): Promise<void> {
+    const answer = await (asks === 'dump' ? this.#recorderNow() : this.#statusNow());
+    if (answer === null || socket.destroyed) return void socket.destroy();
+    const kind = asks === 'dump' ? FollowKind.recorder : FollowKind.status;
+    socket.end(followFrame(kind, Buffer.from(JSON.stringify(answer))));
   }
 
   #follow(socket: Socket, request: FollowRequest): void {

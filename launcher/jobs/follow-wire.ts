@@ -21,10 +21,10 @@ export interface FollowRequest {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Asks once for what the ranks have recorded: a frame `recorder` answers, or the end of the connection. */
-export interface DumpRequest {
+/** Asks once: for what the ranks have recorded (a frame `recorder` answers), or how they fare (`status`); else the connection ends. */
+export interface AskRequest {
   readonly key: string;
-  readonly dump: true;
+  readonly asks: 'dump' | 'status';
 }
 
 export const FollowKind = {
@@ -38,6 +38,8 @@ export const FollowKind = {
   begun: 5,
   /** JSON of a Recorder. */
   recorder: 6,
+  /** JSON of a JobStatus. */
+  status: 7,
 } as const;
 export type FollowKind = (typeof FollowKind)[keyof typeof FollowKind];
 
@@ -62,12 +64,15 @@ const requestSchema: v.GenericSchema<unknown, FollowRequest> = v.object({
   environment: v.record(v.string(), v.string()),
 });
 
-const dumpSchema: v.GenericSchema<unknown, DumpRequest> = v.object({ key: v.string(), dump: v.literal(true) });
+const askSchema: v.GenericSchema<unknown, AskRequest> = v.object({
+  key: v.string(),
+  asks: v.picklist(['dump', 'status']),
+});
 
 /** Null for what is no request. */
-export function parseFollowRequest(line: string): FollowRequest | DumpRequest | null {
+export function parseFollowRequest(line: string): FollowRequest | AskRequest | null {
   try {
-    const read = v.safeParse(v.union([dumpSchema, requestSchema]), JSON.parse(line));
+    const read = v.safeParse(v.union([askSchema, requestSchema]), JSON.parse(line));
     return read.success ? read.output : null;
   } catch {
     return null;

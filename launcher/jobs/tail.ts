@@ -3,6 +3,7 @@
  * moment, so that short jobs do not pay for it.
  */
 import type { JobEvent, OutputChunk } from '../model/event.ts';
+import type { JobStatus } from '../model/status.ts';
 import type { Recorder } from '../model/recorder.ts';
 import type { JobRequest, JobResult, Reporter } from '../model/types.ts';
 import { ByteRing } from './byte-ring.ts';
@@ -53,6 +54,7 @@ export class JobTail implements Reporter {
   #timer: NodeJS.Timeout | null = null;
   #server: FollowServer | null = null;
   #readRecorder: (() => Promise<Recorder>) | null = null;
+  #readStatus: (() => Promise<JobStatus>) | null = null;
   #hasEnded = false;
 
   constructor(look: JobLook, note: JobNote) {
@@ -69,6 +71,10 @@ export class JobTail implements Reporter {
 
   recorders(read: () => Promise<Recorder>): void {
     this.#readRecorder = read;
+  }
+
+  status(read: () => Promise<JobStatus>): void {
+    this.#readStatus = read;
   }
 
   event(event: JobEvent): void {
@@ -123,6 +129,7 @@ export class JobTail implements Reporter {
       look: this.#look,
       keptNow: () => this.kept,
       recorderNow: async () => (await this.#readRecorder?.()) ?? null,
+      statusNow: async () => (await this.#readStatus?.()) ?? null,
     });
     if (server === null) return;
     if (this.#hasEnded) return void server.close(null);

@@ -9,6 +9,7 @@ export const commandNames = [
   'stop',
   'logs',
   'attach',
+  'status',
   'dump',
   'replay',
   'sbatch',

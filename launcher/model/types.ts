@@ -6,6 +6,7 @@ import type { Verdict } from './hang.ts';
 import type { Forwardable } from './forwardable.ts';
 import type { OutputPattern } from './output-pattern.ts';
 import type { Recorder } from './recorder.ts';
+import type { JobStatus } from './status.ts';
 
 /** Why a host is used, and why it has the slots it has, for --explain. */
 export interface SlotOrigin {
@@ -141,6 +142,8 @@ export interface JobRequest {
   readonly recordsFailures: boolean;
   /** Ranks hang that do not get on in an operation for so long. */
   readonly hangAfterSeconds: number;
+  /** How often ranks are looked for that begin operations late. */
+  readonly stragglerWindowSeconds: number;
   readonly onHang: 'report' | 'abort' | 'restart' | 'ignore';
   /** How often a job that ranks or hosts made fail is started again. */
   readonly maxRestarts: number;
@@ -248,6 +251,8 @@ export interface Reporter {
   result(result: JobResult): Promise<void>;
   /** What the ranks have recorded so far is had from there until the result. */
   recorders?(read: () => Promise<Recorder>): void;
+  /** How the job's ranks fare, from there until the result. */
+  status?(read: () => Promise<JobStatus>): void;
   /** A line typed at the terminal went to rank 0: on the screen it ended whatever line was open. */
   typed?(): void;
   /** After the result: what could not be written, where that does not concern the job. */

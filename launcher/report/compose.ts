@@ -21,6 +21,9 @@ export function composeReporters(reporters: readonly Reporter[]): Reporter {
     recorders(read) {
       for (const reporter of reporters) reporter.recorders?.(read);
     },
+    status(read) {
+      for (const reporter of reporters) reporter.status?.(read);
+    },
     typed() {
       for (const reporter of reporters) reporter.typed?.();
     },

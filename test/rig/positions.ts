@@ -55,6 +55,8 @@ function reading(job: PlantedJob, atMs: number, moved: readonly number[]): Readi
     answers.set(host, {
       reading: 1,
       atMs,
+      monotonicUs: atMs * 1000,
+      arrivals: [],
       omitted,
       communicators: comms.map((comm) => ({
         communicator: comm.id,

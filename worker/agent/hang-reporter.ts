@@ -13,6 +13,7 @@ import type {
   RankPositionsQuery,
   RankProcess,
 } from '../../control/messages/hang.ts';
+import { rankArrivals } from './arrivals.ts';
 import { recentCalls, recentName } from './recent-calls.ts';
 import type { RecentCalls } from './recent-calls.ts';
 import { processFacts, sleepOf } from './rank-process.ts';
@@ -55,8 +56,9 @@ export class HangReporter {
   }
 
   /** Where this host's ranks are in all their communicators. Positions inside operations come first where there is no room for all. */
-  rankPositions({ reading, inspect }: RankPositionsQuery): HostRankPositions {
-    return this.#read(reading, inspect, new Map(), () => true);
+  rankPositions({ reading, inspect, arrivals }: RankPositionsQuery): HostRankPositions {
+    const where = this.#read(reading, inspect, new Map(), () => true);
+    return arrivals ? { ...where, arrivals: rankArrivals(this.#options.recorders()) } : where;
   }
 
   /** Where this host's ranks are in one communicator. */
@@ -101,8 +103,10 @@ export class HangReporter {
     return {
       reading,
       atMs: Math.round(performance.now()),
+      monotonicUs: Number(process.hrtime.bigint() / 1000n),
       communicators: [...communicators.values()],
       processes: this.#processes([...new Set(kept.map(({ page }) => page))], new Set(inspect)),
+      arrivals: [],
       omitted: found.length - kept.length,
     };
   }
