@@ -182,6 +182,7 @@ const rankArrivals = v.object({
   first: count,
   startUs: count,
   afterUs: v.pipe(v.array(v.pipe(v.number(), v.integer())), v.maxLength(MAX_ARRIVALS)),
+  outsideUs: v.pipe(v.array(count), v.maxLength(MAX_ARRIVALS)),
 });
 
 const where = v.object({

@@ -127,6 +127,8 @@ export interface RankArrivals extends CommunicatorName {
   /** Microseconds by its host's CLOCK_MONOTONIC: when it began the first, and how much later each of the others than the one before. */
   readonly startUs: number;
   readonly afterUs: readonly number[];
+  /** How long it was in no operation of any communicator between each of them and the one before. */
+  readonly outsideUs: readonly number[];
 }
 
 /** Collectives of one rank in one answer. */

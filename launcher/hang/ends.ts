@@ -94,8 +94,7 @@ export function differenceVerdict(reading: Reading, sentence: string): Verdict {
 export function leftVerdict({ jobRank, rank, sentence, communicator, epoch }: LeftBehind, reading: Reading): Verdict {
   const comm = jobTable(reading, reading).comms.find((one) => one.id === communicator && one.epoch === epoch);
   const calledBy = ({ calls, operation }: Place): number => Math.max(calls?.count ?? 0, operation);
-  const latest = comm?.places.toSorted((one, other) => calledBy(other) - calledBy(one))[0];
-  const place = comm?.places.find(({ inside }) => inside) ?? latest;
+  const place = comm?.places.toSorted((one, other) => calledBy(other) - calledBy(one))[0];
   const [host = null] = jobRank < 0 ? [] : reading.asked;
   const evidence = { kind: 'left', host, subject: `rank ${jobRank < 0 ? rank : jobRank}`, value: sentence, unit: null };
   return plainVerdict({

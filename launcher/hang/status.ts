@@ -29,9 +29,10 @@ export function jobStatus(
   };
 }
 
-function conditionOf({ member, inside, waits }: Place): RankCondition {
+function conditionOf({ member, inside, waits, moved }: Place): RankCondition {
   if (member.isFrozen) return frozenAs(member);
-  return inside ? (waits ? 'waiting' : 'running') : 'idle';
+  if (waits) return 'waiting';
+  return inside || moved ? 'running' : 'idle';
 }
 
 function frozenAs({ state }: Member): RankCondition {

@@ -1,7 +1,7 @@
 /** What `ncclrun status` says of a running job: its communicators grouped by equal shape and state, and the ranks that stand out. */
 import type { Verdict } from './hang.ts';
 
-/** idle: in no operation. running: in one, with progress between two readings. waiting: without. Others: the process cannot go on. */
+/** running: it made progress between two readings. waiting: it is in an operation without. idle: it is in none. Others: the process cannot go on. */
 export type RankCondition = 'running' | 'waiting' | 'idle' | 'stopped' | 'uninterruptible' | 'dead' | 'unknown';
 
 /** Ranks of a communicator that are alike. */

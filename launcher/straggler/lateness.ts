@@ -7,6 +7,8 @@
 export interface ArrivalTrace {
   /** Milliseconds by one clock, by the position of the rank in `ranks`; NaN: not known. */
   readonly operations: readonly (readonly number[])[];
+  /** Median time that each rank was in no operation of any communicator from one of these to the next. */
+  readonly outsideMs: readonly number[];
   /** Ranks of the job, with their hosts. */
   readonly ranks: readonly { readonly rank: number; readonly host: string }[];
   /** How far the clocks of two hosts may be apart. */
@@ -48,7 +50,10 @@ export function latenessIn(trace: ArrivalTrace): Lateness | null {
     median(operations.map((arrivals, at) => (arrivals[index] ?? 0) - (middles[at] ?? 0))),
   );
   const candidates = [...hostsOf(trace), ...trace.ranks.map((_, index) => [index])];
+  const outside = median(trace.outsideMs);
   for (const own of candidates) {
+    // Whoever waits for others before it comes, as the stages of a pipeline do, is not to blame.
+    if (!own.every((index) => (trace.outsideMs[index] ?? 0) - outside > enough / 2)) continue;
     if (!own.every((index) => (late[index] ?? 0) > enough)) continue;
     const found = judged(trace, operations, own, {
       periodMs,

@@ -1,5 +1,6 @@
 /** Traces of communicators out of what agents say about their ranks, by one clock. */
 import type { HostRankPositions, RankArrivals } from '../../control/messages/hang.ts';
+import { median } from './lateness.ts';
 import type { ArrivalTrace } from './lateness.ts';
 
 export interface CommunicatorTrace extends ArrivalTrace {
@@ -46,6 +47,7 @@ function traceOf(ranks: readonly Timed[]): CommunicatorTrace | null {
   const last = Math.min(...ranks.map((each) => each.first + each.afterUs.length));
   if (last < first) return null;
   const times = ranks.map((each) => timesOf(each, first, last));
+  const outsideMs = ranks.map(({ first: own, outsideUs }) => median(outsideUs.slice(Math.max(0, first - own))) / 1000);
   const operations = Array.from({ length: last - first + 1 }, (_, index) =>
     times.map((own) => (own[index] ?? Number.NaN) / 1000),
   );
@@ -58,6 +60,7 @@ function traceOf(ranks: readonly Timed[]): CommunicatorTrace | null {
     size: one.size,
     number: last,
     operations,
+    outsideMs,
     ranks: named,
     clockErrorMs,
   };

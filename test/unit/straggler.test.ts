@@ -15,6 +15,8 @@ interface Made {
   /** Part of the period by which every rank's time varies. */
   readonly jitter?: number;
   readonly clockErrorMs?: number;
+  /** Part of its time that a rank does not wait for others before it comes, by rank. */
+  readonly waits?: Readonly<Record<number, number>>;
 }
 
 /** All begin to compute when the last one has come. */
@@ -27,6 +29,7 @@ function trace(seed: number, made: Made): ArrivalTrace {
     slow = {},
     jitter = 0.01,
     clockErrorMs = 0,
+    waits = {},
   } = made;
   const random = seededRandom(seed);
   let start = 0;
@@ -38,8 +41,9 @@ function trace(seed: number, made: Made): ArrivalTrace {
     start = Math.max(...arrivals);
     return arrivals;
   });
+  const outsideMs = Array.from({ length: ranks }, (_, rank) => periodMs * (1 + (slow[rank] ?? 0)) * (waits[rank] ?? 1));
   const hosts = Array.from({ length: ranks }, (_, rank) => ({ rank, host: `h${Math.floor(rank / ranksPerHost)}` }));
-  return { operations: all, ranks: hosts, clockErrorMs };
+  return { operations: all, outsideMs, ranks: hosts, clockErrorMs };
 }
 
 describe('lateness', () => {
@@ -80,7 +84,13 @@ describe('lateness', () => {
     expect(latenessIn(trace(5, { ...made, clockErrorMs: 5 }))).toBeNull();
   });
 
-  it('a stage of a pipeline that begins later in every operation is late, and fewer than 20 operations say nothing', () => {
+  it('the last stage of a pipeline, which waits for the others before it comes, is not late', () => {
+    const made = { ranks: 4, slow: { 1: 0.2, 2: 0.4, 3: 0.6 } };
+    expect(latenessIn(trace(6, made))).toMatchObject({ ranks: [3] });
+    expect(latenessIn(trace(6, { ...made, waits: { 1: 0.8, 2: 0.7, 3: 0.6 } }))).toBeNull();
+  });
+
+  it('fewer than 20 operations say nothing', () => {
     expect(latenessIn(trace(6, { ranks: 4, slow: { 3: 0.5 }, operations: 19 }))).toBeNull();
     expect(latenessIn(trace(6, { ranks: 4, slow: { 3: 0.5 }, operations: 24 }))).not.toBeNull();
   });

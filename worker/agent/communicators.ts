@@ -246,6 +246,8 @@ export class Communicators {
   brokenAlone(key: Key, rank: number, engine: Engine, reason: string): void {
     const communicator = this.#find(key);
     if (communicator?.members.get(rank)?.engine !== engine || communicator.broken) return;
+    const leaver = leaverOf(communicator);
+    if (leaver !== undefined) this.#leftBehind(communicator, leaver, reason);
     const lost = lostPeer(engine.telemetry, key);
     const blame = (lost === null ? undefined : communicator.gone.get(lost)?.blame) ?? ALL_RANKS;
     communicator.gone.add(rank, { result: NcclResult.remoteError, sentence: reason, blame });
@@ -344,7 +346,6 @@ export class Communicators {
       result === NcclResult.invalidUsage && waiter !== null
         ? `the ranks’ calls differ: ${this.#watch.name(waiter)} called ${waiter.last}, which ${gone.sentence} did not before ncclCommFinalize`
         : gone.sentence;
-    if (result === NcclResult.invalidUsage && waiter !== null) this.#leftBehind(communicator, rank, sentence);
     const payload = encodePeerGone(key, { to, rank, result, sentence, waited: waiter !== null });
     this.#options.channel.send(engine.connection, FrameKind.peerGone, 0, payload);
   }
@@ -364,7 +365,7 @@ export class Communicators {
 
   /** Ranks whose calls agree as far as they are known fail for one that has left; the word of it may be on its way. */
   #awaitLeaver(communicator: Communicator, reason: string): void {
-    const [leaver] = communicator.finalized.keys();
+    const leaver = leaverOf(communicator);
     if (leaver !== undefined) return this.#leftBehind(communicator, leaver, reason);
     const timeout = setTimeout(() => {
       communicator.unclear = null;
@@ -504,4 +505,10 @@ export class Communicators {
     if (communicator.watch !== null) clearInterval(communicator.watch);
     communicator.watch = null;
   }
+}
+
+/** A rank that has left in order while others stay. */
+function leaverOf({ gone }: Communicator): number | undefined {
+  for (const [rank, { result }] of gone.all) if (result === NcclResult.invalidUsage) return rank;
+  return undefined;
 }
