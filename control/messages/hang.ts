@@ -94,6 +94,7 @@ export const PROCESS_STATES = [
   'sleeping',
   'uninterruptible',
   'stopped',
+  'frozen',
   'zombie',
   'gone',
   'unknown',

@@ -30,6 +30,8 @@ export function culprit(place: Place, operation: number): Culprit {
   if (member.isFrozen) {
     if (member.state === 'stopped')
       return as('stopped', 'stopped', 'is stopped (SIGSTOP, or a debugger)', 'are stopped (SIGSTOP, or a debugger)');
+    if (member.state === 'frozen')
+      return as('stopped', 'stopped', 'is frozen (by its control group)', 'are frozen (by their control groups)');
     if (member.state === 'zombie')
       return as('rank-dead', 'dead', 'has ended: its process is gone', 'have ended: their processes are gone');
     const asleep = ', in uninterruptible sleep';

@@ -36,7 +36,7 @@ function conditionOf({ member, inside, waits, moved }: Place): RankCondition {
 }
 
 function frozenAs({ state }: Member): RankCondition {
-  return state === 'stopped' || state === 'uninterruptible' ? state : 'dead';
+  return state === 'stopped' || state === 'frozen' || state === 'uninterruptible' ? state : 'dead';
 }
 
 function outliersOf({ id, size, places }: CommTable): Outlier[] {

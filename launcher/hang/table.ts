@@ -47,7 +47,7 @@ export interface JobTable {
 }
 
 /** Not `gone`: a rank in a pid namespace of its own has another pid for its agent, and the guardian reports ranks that end. */
-const FROZEN: ReadonlySet<string> = new Set(['stopped', 'zombie', 'uninterruptible']);
+const FROZEN: ReadonlySet<string> = new Set(['stopped', 'frozen', 'zombie', 'uninterruptible']);
 
 export function jobTable(first: Reading, second: Reading): JobTable {
   const before = firstPlaces(first);

@@ -17,7 +17,7 @@ const NO_CALL = { count: null, type: null, operator: null, root: null };
 
 export const REMEDY: Readonly<Record<VerdictKind, string>> = {
   late: 'see what that rank does; raise --hang-after if operations may take so long',
-  stopped: 'continue it with SIGCONT, or detach its debugger',
+  stopped: 'continue it with SIGCONT, detach its debugger, or thaw its control group',
   'stuck-outside': 'see what that rank does; raise --hang-after if operations may take so long',
   'stuck-inside': 'check the network between those hosts (ncclrun perf --net)',
   deadlock: 'let all ranks call the operations of their communicators in the same order',
@@ -135,6 +135,7 @@ function classesOf({ members }: JobTable): RankClass[] {
 function whereOf({ isFrozen, state }: Member, place: Place | null): RankWhere {
   if (!isFrozen) return place === null ? 'outside' : 'inside';
   if (state === 'stopped' || state === 'uninterruptible') return state;
+  if (state === 'frozen') return 'stopped';
   return 'dead';
 }
 

@@ -2,7 +2,15 @@
 import type { Verdict } from './hang.ts';
 
 /** running: it made progress between two readings. waiting: it is in an operation without. idle: it is in none. Others: the process cannot go on. */
-export type RankCondition = 'running' | 'waiting' | 'idle' | 'stopped' | 'uninterruptible' | 'dead' | 'unknown';
+export type RankCondition =
+  | 'running'
+  | 'waiting'
+  | 'idle'
+  | 'stopped'
+  | 'frozen'
+  | 'uninterruptible'
+  | 'dead'
+  | 'unknown';
 
 /** Ranks of a communicator that are alike. */
 export interface ConditionShare {

@@ -1,4 +1,4 @@
-import type { Hang, Verdict } from '../model/hang.ts';
+import type { Hang, Verdict, VerdictKind } from '../model/hang.ts';
 
 /** One sentence; the ranks to blame come first. */
 export function hangText({ verdict }: Hang): string {
@@ -9,7 +9,9 @@ export function verdictText({ message, confidence }: Verdict): string {
   return confidence === 'suspected' ? `${message} (suspected)` : message;
 }
 
-/** False where the failure or the event `waiting` says the same. */
+const SAID_OTHERWISE: ReadonlySet<VerdictKind> = new Set(['rank-dead', 'host-silent', 'init-missing', 'left']);
+
+/** False where the failure, the event `waiting` or the ranks, which were told, say the same. */
 export function isPrinted({ kind }: Verdict): boolean {
-  return kind !== 'rank-dead' && kind !== 'host-silent' && kind !== 'init-missing';
+  return !SAID_OTHERWISE.has(kind);
 }

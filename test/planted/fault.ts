@@ -38,7 +38,7 @@ export const FAULTS: readonly Fault[] = [
   { name: 'stop', kinds: ['stopped'], exact: false, of: all, replays: true },
   { name: 'inside', kinds: ['stopped'], exact: false, of: all, replays: false },
   { name: 'sleep', kinds: ['stuck-outside'], exact: false, of: all, replays: true },
-  { name: 'freeze', kinds: ['stopped', 'stuck-outside'], exact: false, of: all, replays: true },
+  { name: 'freeze', kinds: ['stopped'], exact: false, of: all, replays: true },
   { name: 'kill', kinds: ['rank-dead'], exact: false, of: all, replays: true },
   { name: 'exit', kinds: ['rank-dead'], exact: false, of: all, replays: true },
   { name: 'skip', kinds: ['mismatch-size'], exact: true, of: counted, replays: false },

@@ -123,6 +123,16 @@ describe('ranks without progress', () => {
     hangs.stop();
   });
 
+  test('the time for which the job was suspended is no wait', () => {
+    const { hangs } = reporter({ operation: 2, lastProgressNs: ago(5000) });
+    const waited = (): number | undefined =>
+      hangs.rankPositions({ reading: 1, inspect: [], arrivals: false }).communicators[0]?.ranks[0]?.waitedMs;
+    expect(waited()).toBeGreaterThanOrEqual(5000);
+    hangs.resumed();
+    expect(waited()).toBeLessThan(5000);
+    hangs.stop();
+  });
+
   test('an answer with more positions than there is room for leaves out idle ones, and stays within a MiB', () => {
     const hashes = Array.from({ length: 35 }, () => 65_535);
     const call = { collective: 'reduceScatter', count: 2 ** 50, type: 'float8e4m3', operator: 'sum', root: null };

@@ -108,6 +108,7 @@ describe('a rank that does not come', () => {
 describe('the process of a blamed rank', () => {
   it.each([
     ['stopped', 'stopped', 'certain', 'is stopped (SIGSTOP, or a debugger)'],
+    ['frozen', 'stopped', 'certain', 'is frozen (by its control group)'],
     ['zombie', 'rank-dead', 'certain', 'has ended: its process is gone'],
     ['uninterruptible', 'stuck-outside', 'likely', 'is still in operation 17 (allReduce), in uninterruptible sleep'],
   ] as const)('a process that is %s is blamed with the kind %s', (state, kind, confidence, words) => {

@@ -515,6 +515,7 @@ export class Agent {
 
   /** An agent in the launcher is about to be stopped with it; any other goes on, and so does its guardian's lease. */
   #suspend(suspended: boolean): void {
+    if (!suspended) this.#hangs?.resumed();
     const leaseMs = suspended && this.#options.local ? 0 : this.#order.leaseMs;
     this.#guardian.send(makeFrame(FrameKind.lease, { payload: encodeLease(leaseMs) }));
     if (suspended) this.#guardian.send(makeFrame(FrameKind.heartbeat, { subject: SUSPENDED }));

@@ -43,12 +43,19 @@ export class HangReporter {
   readonly #timer: NodeJS.Timeout | null;
   /** Rank of the job and communicator → the operation that was reported last. */
   readonly #reported = new Map<string, number>();
+  /** Waits count from here on. */
+  #sinceNs = 0;
 
   constructor(options: HangReporterOptions) {
     this.#options = options;
     const { hangAfterMs } = options;
     const intervalMs = Math.min(hangAfterMs / LOOKS, MAX_INTERVAL_MS);
     this.#timer = hangAfterMs === 0 ? null : setInterval(() => this.#look(), intervalMs).unref();
+  }
+
+  /** The job was suspended until now: no rank could make progress. */
+  resumed(): void {
+    this.#sinceNs = nowNs();
   }
 
   stop(): void {
@@ -123,7 +130,7 @@ export class HangReporter {
 
   #positionOf({ jobRank }: TelemetryPage, slot: TelemetrySlot, recent: readonly NumberedCall[]): RankPosition {
     const { rank, operation, collective, bytes, waitingFor: peer } = slot;
-    const waited = waitedMs(slot);
+    const waited = waitedMs(slot, this.#sinceNs);
     return {
       jobRank,
       rank,
@@ -147,7 +154,7 @@ export class HangReporter {
       for (const slot of slots) {
         const { communicator, epoch, operation, rank } = slot;
         const name = `${jobRank}:${rank}:${communicator}:${epoch}`;
-        if (waitedMs(slot) < hangAfterMs || this.#reported.get(name) === operation) continue;
+        if (waitedMs(slot, this.#sinceNs) < hangAfterMs || this.#reported.get(name) === operation) continue;
         this.#reported.set(name, operation);
         isNew = true;
       }
@@ -165,8 +172,13 @@ function isInside({ state, operation, completed }: TelemetrySlot): boolean {
   return state !== 'failed' && (state === 'waiting' || operation > completed);
 }
 
-function waitedMs(slot: TelemetrySlot): number {
+function waitedMs(slot: TelemetrySlot, sinceNs: number): number {
   if (!isInside(slot)) return 0;
-  const now = Number(process.hrtime.bigint()); // CLOCK_MONOTONIC, as the engine's clock
-  return Math.max(0, now - Math.max(slot.lastProgressNs, slot.state === 'waiting' ? 0 : slot.startedNs)) / 1e6;
+  const begun = Math.max(slot.lastProgressNs, slot.state === 'waiting' ? 0 : slot.startedNs, sinceNs);
+  return Math.max(0, nowNs() - begun) / 1e6;
+}
+
+/** CLOCK_MONOTONIC, as the engine's clock. */
+function nowNs(): number {
+  return Number(process.hrtime.bigint());
 }
