@@ -189,6 +189,7 @@ const where = v.object({
   reading: count,
   atMs: count,
   monotonicUs: count,
+  stolenMs: v.nullable(count),
   communicators: v.array(communicatorPositions),
   processes: v.array(
     v.object({

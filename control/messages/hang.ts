@@ -147,6 +147,8 @@ export interface HostRankPositions {
   readonly monotonicUs: number;
   readonly communicators: readonly CommunicatorPositions[];
   readonly processes: readonly RankProcess[];
+  /** CPU time that other virtual machines have taken from this one, in milliseconds over all CPUs; null: nobody knows. */
+  readonly stolenMs: number | null;
   /** Empty unless the query asks for them. */
   readonly arrivals: readonly RankArrivals[];
   /** Number of positions that the answer has no room for. */

@@ -18,7 +18,7 @@ interface PositionReaderOptions {
 }
 
 /** With the moments of question and answers, by our CLOCK_MONOTONIC. */
-export interface TimedReading extends Reading {
+interface TimedReading extends Reading {
   readonly askedUs: number;
   readonly answeredUs: ReadonlyMap<string, number>;
 }

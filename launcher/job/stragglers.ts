@@ -5,12 +5,14 @@ import { StragglerTracker } from '../straggler/tracker.ts';
 import { tracesOf } from '../straggler/traces.ts';
 import type { CommunicatorTrace, TimedAnswer } from '../straggler/traces.ts';
 import { endText, stragglerVerdict } from '../straggler/verdict.ts';
-import type { RankProcess } from '../../control/messages/hang.ts';
+import type { HostRankPositions } from '../../control/messages/hang.ts';
 import { RecentMap } from '../../control/rendezvous/memory.ts';
 import type { PositionReader } from './status.ts';
 
 /** Communicators whose windows are remembered. */
 const REMEMBERED = 1024;
+/** Of one CPU: less of it that a hypervisor gives to others slows nobody down. */
+const MIN_STOLEN = 0.05;
 
 interface StragglersOptions {
   readonly positions: PositionReader;
@@ -28,7 +30,8 @@ interface Watched {
 export class Stragglers {
   readonly #options: StragglersOptions;
   readonly #comms = new RecentMap<Watched>(REMEMBERED);
-  #processes = new Map<number, RankProcess>();
+  /** The answers of the last window, by host. */
+  #before: ReadonlyMap<string, TimedAnswer> = new Map();
   #timer: NodeJS.Timeout | null = null;
   #isReading = false;
 
@@ -57,9 +60,7 @@ export class Stragglers {
     for (const [host, where] of answers)
       timed.set(host, { where, askedUs, answeredUs: answeredUs.get(host) ?? askedUs });
     for (const trace of tracesOf(timed)) this.#judge(trace, timed);
-    this.#processes = new Map(
-      [...answers.values()].flatMap(({ processes }) => processes.map((one) => [one.jobRank, one])),
-    );
+    this.#before = timed;
   }
 
   #judge(trace: CommunicatorTrace, answers: ReadonlyMap<string, TimedAnswer>): void {
@@ -80,15 +81,26 @@ export class Stragglers {
     for (const [host, { where }] of answers) {
       const now = where.processes.find(({ jobRank }) => jobRank === rank);
       if (now === undefined) continue;
-      const before = this.#processes.get(rank);
+      const earlier = this.#before.get(host)?.where;
+      const before = earlier?.processes.find(({ jobRank }) => jobRank === rank);
       const about = { host, subject: `rank ${rank}` };
       const evidence: Evidence[] = [];
       const held = (now.throttled ?? 0) - (before?.throttled ?? now.throttled ?? 0);
       if (held > 0) evidence.push({ kind: 'throttled', ...about, value: held, unit: 'periods' });
       if (now.state === 'uninterruptible')
         evidence.push({ kind: 'process-state', ...about, value: now.state, unit: null });
+      const stolen = stolenPart(earlier, where);
+      if (stolen >= MIN_STOLEN)
+        evidence.push({ kind: 'stolen', host, subject: host, value: Math.round(stolen * 100), unit: '% of a CPU' });
       return evidence;
     }
     return [];
   }
+}
+
+/** How much of one CPU others have taken between two answers of a host. */
+function stolenPart(before: HostRankPositions | undefined, now: HostRankPositions): number {
+  if (before === undefined || before.stolenMs === null || now.stolenMs === null) return 0;
+  const passedMs = (now.monotonicUs - before.monotonicUs) / 1000;
+  return passedMs <= 0 ? 0 : (now.stolenMs - before.stolenMs) / passedMs;
 }

@@ -24,15 +24,11 @@ afterAll(() => rm(directory, { recursive: true }));
 it.each([
   ['eager calls', false, hostDevice],
   ['replays of a graph', true, standIn],
-] as const)(
-  'at least 99 of 100 verdicts about faults in %s are right',
-  { timeout: 3_600_000 },
-  async (_, replays, device) => {
-    const program = await compileFaulty(directory);
-    const cases = allCases(replays).filter(isPossible);
-    const played = await playAll(program, cases, device, 2, () => undefined);
-    console.log(tableText(played));
-    const wrong = played.filter(({ wrongs }) => wrongs.length > 0);
-    expect(wrong.length, wrong.map(wrongText).join('\n')).toBeLessThanOrEqual(cases.length * WRONG_AT_MOST);
-  },
-);
+] as const)('99 of 100 verdicts about faults in %s are right', { timeout: 3_600_000 }, async (_, replays, device) => {
+  const program = await compileFaulty(directory);
+  const cases = allCases(replays).filter(isPossible);
+  const played = await playAll(program, cases, device, 2, () => undefined);
+  console.log(tableText(played));
+  const wrong = played.filter(({ wrongs }) => wrongs.length > 0);
+  expect(wrong.length, wrong.map(wrongText).join('\n')).toBeLessThanOrEqual(cases.length * WRONG_AT_MOST);
+});

@@ -56,6 +56,7 @@ function reading(job: PlantedJob, atMs: number, moved: readonly number[]): Readi
       reading: 1,
       atMs,
       monotonicUs: atMs * 1000,
+      stolenMs: null,
       arrivals: [],
       omitted,
       communicators: comms.map((comm) => ({

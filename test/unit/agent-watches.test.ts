@@ -124,7 +124,7 @@ describe('ranks without progress', () => {
   });
 
   test('the time for which the job was suspended is no wait', () => {
-    const { hangs } = reporter({ operation: 2, lastProgressNs: ago(5000) });
+    const { hangs } = reporter({ operation: 9, completed: 8, startedNs: ago(5000), lastProgressNs: ago(5000) });
     const waited = (): number | undefined =>
       hangs.rankPositions({ reading: 1, inspect: [], arrivals: false }).communicators[0]?.ranks[0]?.waitedMs;
     expect(waited()).toBeGreaterThanOrEqual(5000);

@@ -19,6 +19,7 @@ function answer(own: readonly RankArrivals[], aheadUs: number): TimedAnswer {
     monotonicUs: 1_000_000 + aheadUs,
     communicators: [],
     processes: [],
+    stolenMs: null,
     arrivals: own,
     omitted: 0,
   };

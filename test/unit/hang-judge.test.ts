@@ -33,6 +33,7 @@ function judge(hosts: readonly string[] = ['h0', 'h1']) {
       monotonicUs: 0,
       communicators: [],
       processes: [],
+      stolenMs: null,
       arrivals: [],
       omitted: 0,
     };

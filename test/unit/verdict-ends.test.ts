@@ -56,7 +56,7 @@ it('ranks that have not made their call yet are waited for', () => {
   expect(isWhole(reading)).toBe(false);
 });
 
-it('of several reports the one with the latest call of each rank counts', () => {
+it('the latest call of each rank counts among several reports', () => {
   const calls = new DifferingCalls();
   const late = odd(history(5, [9, ...hashes.slice(1)], call));
   for (const reading of [late, odd(history(4, hashes.slice(1), call))])

@@ -16,7 +16,7 @@ import type {
 import { rankArrivals } from './arrivals.ts';
 import { recentCalls, recentName } from './recent-calls.ts';
 import type { RecentCalls } from './recent-calls.ts';
-import { processFacts, sleepOf } from './rank-process.ts';
+import { processFacts, sleepOf, stolenMs } from './rank-process.ts';
 import type { TelemetryPage, TelemetrySlot } from './telemetry.ts';
 
 const LOOKS = 8; // within the time that counts as long
@@ -113,6 +113,7 @@ export class HangReporter {
       monotonicUs: Number(process.hrtime.bigint() / 1000n),
       communicators: [...communicators.values()],
       processes: this.#processes([...new Set(kept.map(({ page }) => page))], new Set(inspect)),
+      stolenMs: stolenMs(),
       arrivals: [],
       omitted: found.length - kept.length,
     };

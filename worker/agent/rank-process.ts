@@ -142,6 +142,12 @@ function isFrozen(pid: number): boolean {
   });
 }
 
+/** CPU time that this machine's hypervisor gave to others, over all CPUs; null: nobody knows. */
+export function stolenMs(): number | null {
+  const ticks = Number(/^cpu +(?:\d+ +){7}(\d+)/.exec(read('/proc/stat') ?? '')?.[1] ?? Number.NaN);
+  return Number.isFinite(ticks) ? ticks * MS_PER_TICK : null;
+}
+
 /** How often the cgroup of the process ran out of its share of CPU time. */
 function throttledPeriods(pid: number): number | null {
   for (const line of (read(`/proc/${pid}/cgroup`) ?? '').split('\n')) {
