@@ -90,10 +90,13 @@ export function differenceVerdict(reading: Reading, sentence: string): Verdict {
   });
 }
 
+function calledBy({ calls, operation }: Place): number {
+  return Math.max(calls?.count ?? 0, operation);
+}
+
 /** A rank has left a communicator in which others wait for it. */
 export function leftVerdict({ jobRank, rank, sentence, communicator, epoch }: LeftBehind, reading: Reading): Verdict {
   const comm = jobTable(reading, reading).comms.find((one) => one.id === communicator && one.epoch === epoch);
-  const calledBy = ({ calls, operation }: Place): number => Math.max(calls?.count ?? 0, operation);
   const place = comm?.places.toSorted((one, other) => calledBy(other) - calledBy(one))[0];
   const [host = null] = jobRank < 0 ? [] : reading.asked;
   const evidence = { kind: 'left', host, subject: `rank ${jobRank < 0 ? rank : jobRank}`, value: sentence, unit: null };

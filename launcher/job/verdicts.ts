@@ -37,6 +37,9 @@ interface Difference {
 export class JobVerdicts {
   readonly #options: JobVerdictsOptions;
   readonly #all: Verdict[] = [];
+  /** What is known of the calls of communicators in which ranks have failed. */
+  readonly #calls = new Map<string, DifferingCalls>();
+  #failure: { readonly failure: Failure; readonly timeout: NodeJS.Timeout } | null = null;
   readonly #differences = new Map<string, Difference>();
   /** Communicators of which a mismatch was reported. */
   readonly #mismatched = new Set<string>();
@@ -68,12 +71,13 @@ export class JobVerdicts {
     }
     for (const { communicator, epoch } of where.communicators) {
       const name = `${communicator}:${epoch}`;
-      if (report.type === 'calls-differ') this.#begin(name, report.sentence);
-      if (report.type === 'last-position' && showsDifference(readingOf(host, where), communicator, epoch))
-        this.#begin(name, 'the ranks’ calls differ');
-      const known = this.#differences.get(name);
-      known?.calls.add(host, where, name);
-      if (known !== undefined && isWhole(known.calls.reading)) this.#settle(name);
+      const calls = this.#calls.get(name) ?? new DifferingCalls();
+      this.#calls.set(name, calls);
+      calls.add(host, where, name);
+      if (report.type === 'calls-differ') this.#begin(name, calls, report.sentence);
+      if (report.type === 'last-position' && showsDifference(calls.reading, communicator, epoch))
+        this.#begin(name, calls, 'the ranks’ calls differ');
+      if (this.#differences.has(name) && isWhole(calls.reading)) this.#settle(name);
     }
   }
 
@@ -84,12 +88,13 @@ export class JobVerdicts {
   /** Nothing more is waited for. */
   close(): void {
     for (const name of this.#differences.keys()) this.#settle(name);
+    this.#tellFailure();
   }
 
-  #begin(name: string, sentence: string): void {
+  #begin(name: string, calls: DifferingCalls, sentence: string): void {
     if (this.#mismatched.has(name) || this.#differences.has(name)) return;
     const timeout = setTimeout(() => this.#settle(name), ANSWER_MS);
-    this.#differences.set(name, { calls: new DifferingCalls(), sentence, timeout });
+    this.#differences.set(name, { calls, sentence, timeout });
   }
 
   #settle(name: string): void {
@@ -101,8 +106,18 @@ export class JobVerdicts {
     this.#say(differenceVerdict(difference.calls.reading, difference.sentence));
   }
 
-  /** What follows from differing calls or a hang has its verdict. */
+  /** Ranks may have failed for calls that differ, which other hosts say a moment later. */
   #failed(failure: Failure): void {
+    this.#tellFailure();
+    this.#failure = { failure, timeout: setTimeout(() => this.#tellFailure(), ANSWER_MS) };
+  }
+
+  /** What follows from differing calls or a rank that has left has its verdict. */
+  #tellFailure(): void {
+    if (this.#failure === null) return;
+    const { failure, timeout } = this.#failure;
+    clearTimeout(timeout);
+    this.#failure = null;
     if (this.#mismatched.size > 0 || this.#differences.size > 0 || this.#deserted.size > 0) return;
     switch (failure.type) {
       case 'rank-exit':

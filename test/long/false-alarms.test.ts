@@ -34,10 +34,10 @@ it.each([
     const words = [String(SECONDS), String(SEED), String(HANG_AFTER_S * 1000 * LONGEST)];
     const options = ['--json', '--hang-after', String(HANG_AFTER_S), ...where];
     await using command = Command.start([...options, program, ...words]);
-    await delay((SECONDS * 1000) / 2);
-    command.signal('SIGTSTP');
-    await delay(SUSPENDED_MS);
-    command.signal('SIGCONT');
+    const over = command.outcome.then(() => true);
+    const goesOn = async (ms: number): Promise<boolean> => (await Promise.race([over, delay(ms)])) !== true;
+    if (await goesOn((SECONDS * 1000) / 2)) command.signal('SIGTSTP');
+    if (await goesOn(SUSPENDED_MS)) command.signal('SIGCONT');
     const { status, stdout, stderr } = await command.outcome;
     const { verdicts } = parseResult(stdout);
     expect(verdicts.map(({ message }) => message)).toEqual([]);

@@ -1,7 +1,7 @@
 /**
  * Plants every fault in every rank and collective, and prints how many verdicts are right.
  *
- *     node test/planted/main.ts [--only FAULT[,FAULT…]] [--collectives NAME[,NAME…]] [--ranks RANK[,RANK…]] [--graphs] [--jobs N] [--verbose]
+ *     node test/planted/main.ts [--only FAULT[,FAULT…]] [--collectives NAME[,NAME…]] [--ranks RANK[,RANK…]] [--graphs] [--hosts N] [--jobs N] [--verbose]
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,6 +18,7 @@ const { values } = parseArgs({
     collectives: { type: 'string' },
     ranks: { type: 'string' },
     graphs: { type: 'boolean', default: false },
+    hosts: { type: 'string', default: '1' },
     jobs: { type: 'string', default: '2' },
     verbose: { type: 'boolean', default: false },
   },
@@ -30,7 +31,10 @@ const cases = allCases(values.graphs).filter(
 const directory = await mkdtemp(join(repository, 'build/planted-'));
 try {
   const program = await compileFaulty(directory);
-  const played = await playAll(program, cases, values.graphs ? standIn : hostDevice, Number(values.jobs), (one) => {
+  const device = values.graphs ? standIn : hostDevice;
+  const hosts = values.hosts === '1' ? [] : ['--simulate-hosts', values.hosts];
+  const where = { ...device, options: [...device.options, ...hosts] };
+  const played = await playAll(program, cases, where, Number(values.jobs), (one) => {
     if (one.wrongs.length > 0) console.log(wrongText(one));
     if (values.verbose) console.log(JSON.stringify(one.verdicts, null, 1));
   });

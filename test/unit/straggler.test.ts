@@ -102,22 +102,22 @@ describe('lateness', () => {
   });
 });
 
-describe('the tracker of stragglers', () => {
-  const late = (latenessMs: number, rank = 3): Lateness => ({
-    ranks: [rank],
-    hosts: ['h1'],
-    isHost: false,
-    operations: 60,
-    last: 60,
-    latenessMs,
-    periodMs: 100,
-    gain: 0.1,
-  });
-  const said = (windows: readonly (Lateness | null)[]) => {
-    const tracker = new StragglerTracker();
-    return windows.map((window) => tracker.add(window)?.news ?? null);
-  };
+const late = (latenessMs: number, rank = 3): Lateness => ({
+  ranks: [rank],
+  hosts: ['h1'],
+  isHost: false,
+  operations: 60,
+  last: 60,
+  latenessMs,
+  periodMs: 100,
+  gain: 0.1,
+});
+const said = (windows: readonly (Lateness | null)[]) => {
+  const tracker = new StragglerTracker();
+  return windows.map((window) => tracker.add(window)?.news ?? null);
+};
 
+describe('the tracker of stragglers', () => {
   it('a straggler is named after three windows in a row, and once', () => {
     expect(said([late(10), late(11), late(10), late(12), late(10)])).toEqual([null, null, 'begins', null, null]);
     expect(said([late(10), null, late(10), late(10), late(10, 4), late(10)])).toEqual([
