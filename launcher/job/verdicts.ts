@@ -64,11 +64,7 @@ export class JobVerdicts {
   report(host: string, report: Extract<AgentReport, { type: 'calls-differ' | 'left-behind' | 'last-position' }>): void {
     const { where } = report;
     if (report.type === 'last-position') this.#last.set(report.rank, where);
-    if (report.type === 'left-behind') {
-      const name = `${report.left.communicator}:${report.left.epoch}`;
-      if (!this.#deserted.has(name)) this.#say(leftVerdict(report.left, readingOf(host, where)));
-      this.#deserted.add(name);
-    }
+    if (report.type === 'left-behind') this.#left(host, report);
     for (const { communicator, epoch } of where.communicators) {
       const name = `${communicator}:${epoch}`;
       const calls = this.#calls.get(name) ?? new DifferingCalls();
@@ -79,6 +75,15 @@ export class JobVerdicts {
         this.#begin(name, calls, 'the ranks’ calls differ');
       if (this.#differences.has(name) && isWhole(calls.reading)) this.#settle(name);
     }
+  }
+
+  #left(host: string, { left, where }: Extract<AgentReport, { type: 'left-behind' }>): void {
+    const name = `${left.communicator}:${left.epoch}`;
+    if (this.#deserted.has(name) || this.#mismatched.has(name)) return;
+    this.#deserted.add(name);
+    clearTimeout(this.#differences.get(name)?.timeout);
+    this.#differences.delete(name);
+    this.#say(leftVerdict(left, readingOf(host, where)));
   }
 
   missing(what: string, missing: readonly string[], ranks: readonly number[], seconds: number): void {
@@ -92,7 +97,7 @@ export class JobVerdicts {
   }
 
   #begin(name: string, calls: DifferingCalls, sentence: string): void {
-    if (this.#mismatched.has(name) || this.#differences.has(name)) return;
+    if (this.#mismatched.has(name) || this.#deserted.has(name) || this.#differences.has(name)) return;
     const timeout = setTimeout(() => this.#settle(name), ANSWER_MS);
     this.#differences.set(name, { calls, sentence, timeout });
   }
