@@ -4,12 +4,12 @@ import { JobVerdicts } from '../../launcher/job/verdicts.ts';
 import type { UntimedEvent } from '../../launcher/job/job-parts.ts';
 import type { HostRankPositions } from '../../control/messages/hang.ts';
 import { history, readings } from '../rig/positions.ts';
-import type { PlantedJob } from '../rig/positions.ts';
+import type { Change } from '../rig/positions.ts';
 
 const id = 'c0ffee'.padStart(16, '0');
 const call = { collective: 'allReduce', count: 517, type: 'int32', operator: 'sum', root: null };
 const hashes = [5, 4, 3, 2, 1];
-const odd: PlantedJob['comms'][number]['changes'] = {
+const odd: Readonly<Record<number, Change>> = {
   3: { calls: history(5, [9, ...hashes.slice(1)], { ...call, count: 1 }) },
 };
 const failure = {
