@@ -19,6 +19,7 @@ const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promis
   logs: async (argv) => (await import('./cli/commands/logs.ts')).logs(argv),
   attach: async (argv) => (await import('./cli/commands/attach.ts')).attach(argv),
   stack: async (argv) => (await import('./cli/commands/stack.ts')).stack(argv),
+  status: async (argv) => (await import('./cli/commands/status.ts')).status(argv),
   dump: async (argv) => (await import('./cli/commands/dump.ts')).dump(argv),
   replay: async (argv) => (await import('./cli/commands/replay.ts')).replay(argv),
   sbatch: async (argv) => (await import('./cli/commands/sbatch.ts')).sbatch(argv),

@@ -7,7 +7,7 @@ import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../message
 import type { ReachQuestion } from '../messages/reach.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 import type { Invitation } from './secret.ts';
-import { MAX_INSPECTED, PROCESS_STATES } from '../messages/hang.ts';
+import { MAX_ARRIVALS, MAX_ARRIVING_RANKS, MAX_INSPECTED, MAX_RECENT_CALLS, PROCESS_STATES } from '../messages/hang.ts';
 import type { RankPositionsQuery } from '../messages/hang.ts';
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
@@ -135,19 +135,20 @@ const nicName = v.pipe(v.string(), v.maxLength(64));
 const jobRank = v.pipe(v.number(), v.integer(), v.minValue(-1));
 const word = v.pipe(v.string(), v.maxLength(40));
 
+const callArguments = {
+  collective: word,
+  count: v.pipe(v.number(), v.minValue(0)),
+  type: v.nullable(word),
+  operator: v.nullable(word),
+  root: v.nullable(count),
+};
+
 const callHistory = v.object({
   count,
   hashes: v.pipe(v.array(v.pipe(count, v.maxValue(0xffff))), v.maxLength(64)),
   last: v.pipe(v.string(), v.maxLength(400)),
-  call: v.nullable(
-    v.object({
-      collective: word,
-      count: v.pipe(v.number(), v.minValue(0)),
-      type: v.nullable(word),
-      operator: v.nullable(word),
-      root: v.nullable(count),
-    }),
-  ),
+  call: v.nullable(v.object(callArguments)),
+  recent: v.pipe(v.array(v.object({ number: count, ...callArguments })), v.maxLength(MAX_RECENT_CALLS)),
 });
 
 const communicatorPositions = v.object({
@@ -160,6 +161,7 @@ const communicatorPositions = v.object({
       rank: count,
       operation: count,
       inside: v.boolean(),
+      byKernel: v.boolean(),
       collective: word,
       bytes: count,
       waitedMs: count,
@@ -171,9 +173,23 @@ const communicatorPositions = v.object({
   ),
 });
 
+const rankArrivals = v.object({
+  communicator: communicatorName,
+  epoch: count,
+  size: count,
+  jobRank,
+  rank: count,
+  first: count,
+  startUs: count,
+  afterUs: v.pipe(v.array(v.pipe(v.number(), v.integer())), v.maxLength(MAX_ARRIVALS)),
+  outsideUs: v.pipe(v.array(count), v.maxLength(MAX_ARRIVALS)),
+});
+
 const where = v.object({
   reading: count,
   atMs: count,
+  monotonicUs: count,
+  stolenMs: v.nullable(count),
   communicators: v.array(communicatorPositions),
   processes: v.array(
     v.object({
@@ -191,10 +207,17 @@ const where = v.object({
       ),
     }),
   ),
+  arrivals: v.pipe(v.array(rankArrivals), v.maxLength(MAX_ARRIVING_RANKS)),
   omitted: count,
 });
 
-const positionsQuestion = v.object({ reading: count, inspect: v.pipe(v.array(jobRank), v.maxLength(MAX_INSPECTED)) });
+const leftBehind = v.object({ communicator: communicatorName, epoch: count, rank: count, jobRank, sentence });
+
+const positionsQuestion = v.object({
+  reading: count,
+  inspect: v.pipe(v.array(jobRank), v.maxLength(MAX_INSPECTED)),
+  arrivals: v.boolean(),
+});
 
 const reachQuestion = v.variant('type', [
   v.object({ type: v.literal('listen') }),
@@ -260,6 +283,9 @@ const report = v.variant('type', [
   }),
   v.object({ type: v.picklist(['notice', 'start-notice']), message: sentence }),
   v.object({ type: v.literal('stalled') }),
+  v.object({ type: v.literal('calls-differ'), sentence, where }),
+  v.object({ type: v.literal('left-behind'), left: leftBehind, where }),
+  v.object({ type: v.literal('last-position'), rank: count, where }),
   v.object({ type: v.literal('rankPositions'), where }),
   v.object({ type: v.literal('asked-to-end'), signal: v.picklist(['SIGTERM', 'SIGINT']) }),
   v.object({

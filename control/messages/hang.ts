@@ -28,13 +28,31 @@ export interface CallHistory {
   readonly last: string;
   /** The last one; null if none has begun. */
   readonly call: CallArguments | null;
+  /** The last ones, from the flight recorder; empty where nobody asked for them. */
+  readonly recent: readonly NumberedCall[];
 }
+
+/** A collective with its number among those of its communicator. */
+export interface NumberedCall extends CallArguments {
+  readonly number: number;
+}
+
+export const MAX_RECENT_CALLS = 12;
 
 /** A communicator, as telemetry pages name it. */
 export interface CommunicatorName {
   /** 16 hexadecimal digits. */
   readonly communicator: string;
   readonly epoch: number;
+}
+
+/** A rank has left a communicator in order, and another one waits for it there. */
+export interface LeftBehind extends CommunicatorName {
+  /** In the communicator. */
+  readonly rank: number;
+  /** In the job; -1 where another host has it. */
+  readonly jobRank: number;
+  readonly sentence: string;
 }
 
 /** Position of one rank in one communicator, from its telemetry page. */
@@ -47,6 +65,8 @@ export interface RankPosition {
   readonly operation: number;
   /** True while that operation is running. */
   readonly inside: boolean;
+  /** A kernel waits, and the host knows of the operation only that it was queued, or captured in a graph that repeats it. */
+  readonly byKernel: boolean;
   /** Name of that operation: `allReduce`. */
   readonly collective: string;
   readonly bytes: number;
@@ -74,6 +94,7 @@ export const PROCESS_STATES = [
   'sleeping',
   'uninterruptible',
   'stopped',
+  'frozen',
   'zombie',
   'gone',
   'unknown',
@@ -96,14 +117,40 @@ export interface RankProcess {
   readonly sleep: { readonly call: string; readonly file: string | null } | null;
 }
 
+/** When a rank began the last collectives of a communicator, as far as its flight recorder knows. */
+export interface RankArrivals extends CommunicatorName {
+  readonly size: number;
+  readonly jobRank: number;
+  /** Rank in the communicator. */
+  readonly rank: number;
+  /** Number of the first of them; they follow each other. */
+  readonly first: number;
+  /** Microseconds by its host's CLOCK_MONOTONIC: when it began the first, and how much later each of the others than the one before. */
+  readonly startUs: number;
+  readonly afterUs: readonly number[];
+  /** How long it was in no operation of any communicator between each of them and the one before. */
+  readonly outsideUs: readonly number[];
+}
+
+/** Collectives of one rank in one answer. */
+export const MAX_ARRIVALS = 64;
+/** Ranks in communicators, each counted once for each, in one answer. */
+export const MAX_ARRIVING_RANKS = 512;
+
 /** Positions of one host's ranks in all their communicators. */
 export interface HostRankPositions {
   /** Of the query that this answers. */
   readonly reading: number;
   /** When it was read: milliseconds by the host's clock. */
   readonly atMs: number;
+  /** The same by CLOCK_MONOTONIC, in microseconds. */
+  readonly monotonicUs: number;
   readonly communicators: readonly CommunicatorPositions[];
   readonly processes: readonly RankProcess[];
+  /** CPU time that other virtual machines have taken from this one, in milliseconds over all CPUs; null: nobody knows. */
+  readonly stolenMs: number | null;
+  /** Empty unless the query asks for them. */
+  readonly arrivals: readonly RankArrivals[];
   /** Number of positions that the answer has no room for. */
   readonly omitted: number;
 }
@@ -117,4 +164,6 @@ export interface RankPositionsQuery {
   readonly reading: number;
   /** Ranks of the job of which the answer must say what their processes sleep in. */
   readonly inspect: readonly number[];
+  /** The answer must say when ranks began their last collectives. */
+  readonly arrivals: boolean;
 }

@@ -3,7 +3,7 @@ import type { TableUse } from '../planner/measured/tables.ts';
 import type { AggregateAnswer } from './aggregator.ts';
 import type { FreeGpuMemory, HostGpu, Xid } from './gpu.ts';
 import type { RankSpawn } from './guardian.ts';
-import type { HostRankPositions } from './hang.ts';
+import type { HostRankPositions, LeftBehind } from './hang.ts';
 import type { HostNic, HostVerbs } from './nic.ts';
 import type { HostHardware } from './hardware.ts';
 import type { PortRange } from '../port-range.ts';
@@ -157,6 +157,12 @@ export type AgentReport =
   | { readonly type: 'stalled' }
   /** A rank has called MPI_Abort; `time` in milliseconds since 1970. */
   | { readonly type: 'mpi-abort'; readonly rank: number; readonly exitCode: number; readonly time: number }
+  /** The calls of a communicator's ranks differ: where this host's ranks of it are. `sentence`: what the ranks are told. */
+  | { readonly type: 'calls-differ'; readonly sentence: string; readonly where: HostRankPositions }
+  /** A rank waits for one that has left: where this host's ranks of the communicator are. */
+  | { readonly type: 'left-behind'; readonly left: LeftBehind; readonly where: HostRankPositions }
+  /** Where a host's ranks were, in the communicators of one that failed; its exit follows. */
+  | { readonly type: 'last-position'; readonly rank: number; readonly where: HostRankPositions }
   /** The answer to FrameKind.rankPositions. */
   | { readonly type: 'rankPositions'; readonly where: HostRankPositions }
   /** The answer to FrameKind.reach. */

@@ -163,6 +163,15 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
       'Reads the stacks of the ranks of a job that ncclrun ps lists: C, C++ and Python functions, and JavaScript where Node names it. Ranks with equal frames are one line of a tree, with their number and their list. Each process stands still for a moment, and goes on. JOB is its id, the beginning of that, or the process of ncclrun.',
     examples: ['ncclrun stack 5f3a', 'ncclrun stack 4711 --rank 0,3-5'],
   },
+  status: {
+    line: { command: 'status', options: psOptions, words: 'words' },
+    words: { type: 'files' },
+    usage: 'ncclrun status JOB [--json]',
+    summary: 'show how the ranks of a running job get on',
+    about:
+      'Shows the communicators of a job that ncclrun ps lists, grouped by equal shape and state, the ranks that stand out first, and its verdicts so far. It reads every rank’s position twice, and the job goes on undisturbed. JOB is its id, the beginning of that, or the process of ncclrun.',
+    examples: ['ncclrun status 5f3a', 'ncclrun status 4711 --json'],
+  },
   dump: {
     line: { command: 'dump', options: dumpOptions, words: 'words' },
     words: { type: 'files' },

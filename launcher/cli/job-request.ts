@@ -42,6 +42,7 @@ export function jobRequest(
     timeoutSeconds: settings.seconds('timeout'),
     initTimeoutSeconds: settings.seconds('init-timeout'),
     hangAfterSeconds: settings.seconds('hang-after'),
+    stragglerWindowSeconds: settings.seconds('straggler-window'),
     recordsFailures: settings.text('report') !== null,
     recordsAll: settings.text('record') === 'all',
     onHang: oneOf(['report', 'abort', 'restart', 'ignore'], settings.text('on-hang')) ?? 'report',

@@ -16,7 +16,6 @@ const otherWords: Readonly<Record<string, string>> = {
   start: 'leave the word out: ncclrun -n 4 PROGRAM',
   list: 'ncclrun ps lists jobs',
   jobs: 'ncclrun ps lists jobs',
-  status: 'ncclrun ps lists jobs',
 };
 
 /** Throws a FailureError (usage) for a first word that is such a word. */

@@ -31,6 +31,7 @@ export function resultWithoutJob(failure: Failure): JobResult {
     restarts: 0,
     exitCode: exitStatus(failure),
     failures: [failure],
+    verdicts: [],
     hosts: [],
     ranks: [],
     phases: { allocate: 0, connect: 0, hello: 0, spawn: 0, run: 0, teardown: 0 },

@@ -23,13 +23,15 @@ export interface Culprit {
 /** `operation`: in which the others wait. */
 export function culprit(place: Place, operation: number): Culprit {
   const { member } = place;
-  const [one, many] = complaint(place);
+  const [one, many] = complaint(place, operation);
   const as = (kind: VerdictKind, where: RankWhere, one: string, many: string): Culprit => {
     return { member, place, kind, where, one, many };
   };
   if (member.isFrozen) {
     if (member.state === 'stopped')
       return as('stopped', 'stopped', 'is stopped (SIGSTOP, or a debugger)', 'are stopped (SIGSTOP, or a debugger)');
+    if (member.state === 'frozen')
+      return as('stopped', 'stopped', 'is frozen (by its control group)', 'are frozen (by their control groups)');
     if (member.state === 'zombie')
       return as('rank-dead', 'dead', 'has ended: its process is gone', 'have ended: their processes are gone');
     const asleep = ', in uninterruptible sleep';
@@ -46,16 +48,21 @@ export function culprit(place: Place, operation: number): Culprit {
     );
   }
   if (place.inside) return as('late', 'inside', one, many);
-  const isRunning = (member.cpuShare ?? 0) >= COMPUTES || member.heldUp > 0;
+  const isRunning = (member.cpuShare ?? 0) >= COMPUTES || member.heldUp > 0 || member.state === 'running';
   return as(isRunning ? 'late' : 'stuck-outside', 'outside', one, many);
 }
 
-function complaint({ operation, inside, collective }: Place): readonly [one: string, many: string] {
+/** `awaited`: the operation in which the others wait. */
+function complaint({ operation, inside, collective }: Place, awaited: number): readonly [one: string, many: string] {
   if (inside) {
     const what = `still in operation ${operation} (${collective})`;
     return [`is ${what}`, `are ${what}`];
   }
   if (operation === 0) return ['has begun no operation', 'have begun no operation'];
+  if (operation >= awaited) {
+    const where = `outside of operation ${operation} (${collective}), in which kernels of others wait`;
+    return [`is ${where}`, `are ${where}`];
+  }
   const since = `begun none since operation ${operation} (${collective}), which`;
   return [`has ${since} it has ended`, `have ${since} they have ended`];
 }
@@ -102,7 +109,7 @@ function factText({ state, isFrozen, sleep, cpuShare, heldUp }: Member): string 
     const file = sleep.file === null ? '' : ` of ${sleep.file}`;
     return isFrozen ? ` in ${sleep.call}${file}${held}` : `, asleep in ${sleep.call}${file}${held}`;
   }
-  return (cpuShare ?? 0) >= COMPUTES ? `, running${held}` : held;
+  return (cpuShare ?? 0) >= COMPUTES || state === 'running' ? `, running${held}` : held;
 }
 
 export function evidenceOf({ member }: Culprit): Evidence[] {

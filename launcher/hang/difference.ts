@@ -1,5 +1,6 @@
 /** The finding where ranks of a communicator have called different collectives: the fewer are to blame. */
-import type { Evidence } from '../model/hang.ts';
+import type { Evidence, VerdictOperation } from '../model/hang.ts';
+import { describeCall } from '../../control/describe-call.ts';
 import { namesOf } from './culprit.ts';
 import type { Culprit } from './culprit.ts';
 import type { Finding } from './finding.ts';
@@ -23,11 +24,11 @@ export function differenceFinding(comm: CommTable, place: Place, { nodeOf }: Wai
   const sentences = groups.slice(0, MAX_SHOWN).map((group) => callText(difference, group));
   const number = `${exact ? 'from' : 'at or before'} the communicator’s collective number ${at}`;
   const evidence = groups.slice(0, MAX_SHOWN).map(
-    ({ places, calls }): Evidence => ({
+    ({ places, calls, call }): Evidence => ({
       kind: 'call',
       host: null,
       subject: namesOf(places.map(({ member }) => member)),
-      value: calls.last,
+      value: call === null ? calls.last : describeCall(call),
       unit: null,
     }),
   );
@@ -35,6 +36,7 @@ export function differenceFinding(comm: CommTable, place: Place, { nodeOf }: Wai
     kind,
     confidence: hasMinority ? (exact ? 'certain' : 'likely') : 'suspected',
     place,
+    operation: operationOf(difference),
     culprits,
     late: [`the ranks’ calls differ ${number}: ${sentences.join('; ')}`],
     waits: [],
@@ -43,8 +45,15 @@ export function differenceFinding(comm: CommTable, place: Place, { nodeOf }: Wai
   };
 }
 
-function callText({ at, exact }: CallDifference, { places, calls }: CallDifference['groups'][number]): string {
+/** As most ranks have called it, or, where nobody remembers that, as others have. */
+function operationOf({ at, groups }: CallDifference): VerdictOperation {
+  const call = groups.findLast((group) => group.call !== null)?.call ?? null;
+  const { collective = 'an operation', count = null, type = null, operator = null, root = null } = call ?? {};
+  return { number: at, collective, bytes: 0, count, type, operator, root };
+}
+
+function callText({ exact }: CallDifference, { places, calls, call }: CallDifference['groups'][number]): string {
   const who = namesOf(places.map(({ member }) => member));
-  if (exact && calls.count === at) return `${who} called ${calls.last}`;
+  if (exact && call !== null) return `${who} called ${describeCall(call)}`;
   return `${who} ${places.length === 1 ? 'is' : 'are'} at number ${calls.count}, ${calls.last}`;
 }

@@ -1,5 +1,5 @@
 /** What the judge has found before it is put into words. */
-import type { Confidence, Evidence, VerdictKind } from '../model/hang.ts';
+import type { Confidence, Evidence, VerdictKind, VerdictOperation } from '../model/hang.ts';
 import type { Culprit } from './culprit.ts';
 import type { CommTable, Place } from './table.ts';
 
@@ -8,6 +8,8 @@ export interface Finding {
   readonly confidence: Confidence;
   /** A rank that waits, in the operation that the verdict names. */
   readonly place: Place;
+  /** The operation that the verdict names, where it is not the one of `place`. */
+  readonly operation?: VerdictOperation;
   readonly culprits: readonly Culprit[];
   /** Sentences on who is to blame. */
   readonly late: readonly string[];

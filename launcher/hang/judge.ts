@@ -70,7 +70,7 @@ class Judge {
       if (comm !== null) stuck.push([comm, end]);
     }
     for (const [comm, nodes] of stuck)
-      if (!this.#findings.has(comm)) this.#findings.set(comm, this.#stuck(comm, nodes));
+      if (!this.#findings.has(comm)) this.#findings.set(comm, this.#outsiders(comm) ?? this.#stuck(comm, nodes));
     return [...this.#findings.values(), ...this.#deadlocks].filter((finding) => finding.place.waits);
   }
 
@@ -103,12 +103,15 @@ class Judge {
 
   /** All ranks that keep an operation waiting and wait for nobody. */
   #late(comm: CommTable, operation: number): Finding {
-    const behind = comm.places.filter(
+    const suspects = comm.places.filter(
       (place) =>
         (place.operation < operation && !this.#waitsElsewhere(place)) ||
         (place.member.isFrozen && (place.inside || place.operation < operation)) ||
         (place.operation === operation && place.inside && !place.waits),
     );
+    // Beside one that cannot go on, those that have just come are not to blame.
+    const hasFrozen = suspects.some(({ member }) => member.isFrozen);
+    const behind = suspects.filter(({ member, inside }) => !hasFrozen || member.isFrozen || !inside);
     const ahead = this.#ahead(comm, operation, behind);
     const culprits = ahead ?? behind.map((place) => culprit(place, operation));
     const place = worstPlace(comm, operation) ?? worstPlace(comm);
@@ -124,6 +127,36 @@ class Judge {
       waits: waitsIn(comm),
       evidence: [],
       ends: this.#nodes(ahead === null ? culprits.map(({ place }) => place) : behind),
+    };
+  }
+
+  /**
+   * Where kernels wait, a rank may have queued the operation and not be in it: its stream has other work, or its graph, which repeats the operation
+   * under one number, was not launched. It keeps the others waiting, unless they say for whom they wait.
+   */
+  #outsiders(comm: CommTable): Finding | null {
+    const outside = comm.places.filter((place) => !place.inside);
+    const place = worstPlace(comm);
+    const isKnown = comm.places.some(({ waits, waitsFor }) => waits && waitsFor !== null);
+    if (
+      place === null ||
+      outside.length === 0 ||
+      isKnown ||
+      !comm.places.some(({ waits, byKernel }) => waits && byKernel)
+    )
+      return null;
+    const ahead = this.#ahead(comm, place.operation, outside);
+    const culprits = ahead ?? outside.map((one) => culprit(one, place.operation));
+    const kind = ahead === null ? kindOf(culprits) : 'extra-call';
+    return {
+      kind,
+      confidence: kind === 'stopped' || kind === 'rank-dead' ? 'certain' : 'suspected',
+      place,
+      culprits,
+      late: complaints(culprits),
+      waits: [],
+      evidence: [],
+      ends: this.#nodes(outside),
     };
   }
 
@@ -201,7 +234,7 @@ class Judge {
       kind: isKnown ? 'stuck-inside' : 'unknown',
       confidence: isKnown ? 'likely' : 'suspected',
       place: worstPlace(comm) ?? raise(comm),
-      culprits: [],
+      culprits: stoppedFirst(comm),
       late: missing,
       waits,
       evidence: isKnown
@@ -249,6 +282,15 @@ function waitersOf({ nodes, edges }: WaitGraph): Place[][] {
     if (worst !== null) for (const { to } of edges[node] ?? []) waiters[to]?.push(worst);
   }
   return waiters;
+}
+
+/** Nothing has come from this rank for longest; what waits behind it has waited for less. */
+function stoppedFirst({ places, byRank }: CommTable): Culprit[] {
+  const first = longest(places.filter(({ waits, waitsFor }) => waits && waitsFor !== null));
+  const place = byRank.get(first?.waitsFor?.rank ?? -1);
+  return place === undefined
+    ? []
+    : [{ member: place.member, place, kind: 'stuck-inside', where: 'inside', one: '', many: '' }];
 }
 
 function longest(places: readonly Place[]): Place | null {

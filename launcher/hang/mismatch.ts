@@ -18,8 +18,14 @@ export interface CallDifference {
 
 interface Group {
   readonly places: readonly Place[];
-  /** One of them, with its last call. */
+  /** One of them. */
   readonly calls: CallHistory;
+  /** What they called where the groups differ; null if nobody remembers. */
+  readonly call: CallArguments | null;
+}
+
+function callAt({ count, call, recent }: CallHistory, at: number): CallArguments | null {
+  return count === at ? call : (recent.find(({ number }) => number === at) ?? null);
 }
 
 export function callDifference({ places }: CommTable): CallDifference | null {
@@ -28,21 +34,22 @@ export function callDifference({ places }: CommTable): CallDifference | null {
   const mismatch = new CallComparison().add(compared);
   if (mismatch === null) return null;
   const { at } = mismatch;
-  const byHash = new Map<number, { places: Place[]; calls: CallHistory }>();
+  const byHash = new Map<number, { places: Place[]; calls: CallHistory; call: CallArguments | null }>();
   for (const { place, calls } of known) {
     const hash = hashOf(calls, at);
     if (hash === undefined) continue;
-    const group = byHash.get(hash) ?? { places: [], calls };
+    const group = byHash.get(hash) ?? { places: [], calls, call: null };
     byHash.set(hash, group);
     group.places.push(place);
-    if (calls.count === at) group.calls = calls; // its last call is the one that differs
+    group.call ??= callAt(calls, at);
+    if (calls.count === at) group.calls = calls;
   }
   const groups = [...byHash.values()].toSorted((one, other) => one.places.length - other.places.length);
   const [fewest, next] = groups;
   if (fewest === undefined || next === undefined) return null;
   const isFirst = at === 1 || groups.every(({ calls }) => hashOf(calls, at - 1) !== undefined);
-  const exact = isFirst && fewest.calls.count === at && next.calls.count === at;
-  const kind = exact ? kindOf(fewest.calls.call, next.calls.call) : 'mismatch-order';
+  const exact = isFirst && fewest.call !== null && next.call !== null;
+  const kind = exact ? kindOf(fewest.call, next.call) : 'mismatch-order';
   return { kind, at, exact, groups, hasMinority: fewest.places.length < next.places.length };
 }
 
@@ -50,5 +57,5 @@ function kindOf(one: CallArguments | null, other: CallArguments | null): Verdict
   if (one === null || other === null || one.collective !== other.collective) return 'mismatch-order';
   if (one.type !== other.type || one.operator !== other.operator) return 'mismatch-type';
   if (one.root !== other.root) return 'mismatch-root';
-  return one.count === other.count ? 'mismatch-order' : 'mismatch-size';
+  return 'mismatch-size';
 }

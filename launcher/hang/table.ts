@@ -21,6 +21,8 @@ export interface Place extends RankPosition {
   readonly member: Member;
   /** It is inside an operation, and was there without progress at both readings. */
   readonly waits: boolean;
+  /** It made progress between the readings. */
+  readonly moved: boolean;
 }
 
 /** One rank of the job. */
@@ -45,7 +47,7 @@ export interface JobTable {
 }
 
 /** Not `gone`: a rank in a pid namespace of its own has another pid for its agent, and the guardian reports ranks that end. */
-const FROZEN: ReadonlySet<string> = new Set(['stopped', 'zombie', 'uninterruptible']);
+const FROZEN: ReadonlySet<string> = new Set(['stopped', 'frozen', 'zombie', 'uninterruptible']);
 
 export function jobTable(first: Reading, second: Reading): JobTable {
   const before = firstPlaces(first);
@@ -65,9 +67,11 @@ export function jobTable(first: Reading, second: Reading): JobTable {
         const member = members.get(position.jobRank);
         if (member === undefined) continue;
         // A host that was silent at the first reading cannot withdraw what its ranks say now.
-        const isStill = earlier === undefined || isSame(before.get(`${id}:${epoch}:${position.rank}`), position);
+        const known = before.get(`${id}:${epoch}:${position.rank}`);
+        const isStill = earlier === undefined || isSame(known, position);
+        const moved = known !== undefined && known.progressUs !== position.progressUs;
         const waits = position.inside && isStill;
-        const place: Place = { ...position, comm, member, waits };
+        const place: Place = { ...position, comm, member, waits, moved };
         comm.places.push(place);
         comm.byRank.set(position.rank, place);
         member.places.push(place);

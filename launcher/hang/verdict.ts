@@ -1,5 +1,5 @@
 /** Puts a finding into the verdict of events, results and texts. */
-import type { Hang, RankClass, RankWhere, Verdict, VerdictKind } from '../model/hang.ts';
+import type { Hang, RankClass, RankWhere, Verdict, VerdictKind, VerdictOperation } from '../model/hang.ts';
 import { blamedOf, evidenceOf, rankRanges } from './culprit.ts';
 import { stepsOf } from './deadlock.ts';
 import type { Finding } from './finding.ts';
@@ -13,9 +13,11 @@ const MAX_CHAIN = 16;
 const MAX_CLASSES = 32;
 const MAX_EVIDENCE = 32;
 
-const REMEDY: Readonly<Record<VerdictKind, string>> = {
+const NO_CALL = { count: null, type: null, operator: null, root: null };
+
+export const REMEDY: Readonly<Record<VerdictKind, string>> = {
   late: 'see what that rank does; raise --hang-after if operations may take so long',
-  stopped: 'continue it with SIGCONT, or detach its debugger',
+  stopped: 'continue it with SIGCONT, detach its debugger, or thaw its control group',
   'stuck-outside': 'see what that rank does; raise --hang-after if operations may take so long',
   'stuck-inside': 'check the network between those hosts (ncclrun perf --net)',
   deadlock: 'let all ranks call the operations of their communicators in the same order',
@@ -27,6 +29,11 @@ const REMEDY: Readonly<Record<VerdictKind, string>> = {
   'rank-dead': 'see why that process has ended',
   'host-silent': 'see whether that host is overloaded or cut off',
   left: 'see why those ranks have left the communicator',
+  'init-missing': 'see why those ranks do not join the communicator',
+  'straggler-compute': 'see what slows that rank down: its clocks, its CPU time, the work that it is given',
+  'straggler-host': 'see what slows that host down, or leave it out (--exclude)',
+  'slow-link': 'check the path between those two (ncclrun perf --net)',
+  'slow-nic': 'check that NIC, its cable and its port',
   unknown: 'look at the stacks of the waiting ranks with a debugger',
 };
 
@@ -38,7 +45,6 @@ export function hangOf(finding: Finding, table: JobTable, graph: WaitGraph): Han
   const waiting = rankRanges(inside.map(({ jobRank }) => jobRank));
   const seconds = tenths(Math.max(...inside.map(({ waitedMs }) => waitedMs), place.waitedMs));
   const consequences = consequencesOf(finding, table, graph);
-  const args = place.calls?.call?.collective === collective ? place.calls.call : null;
   const flat = { communicator: comm.id, operation, call, late, waits: finding.waits, waiting, seconds };
   const verdict: Verdict = {
     schemaVersion: 1,
@@ -46,15 +52,7 @@ export function hangOf(finding: Finding, table: JobTable, graph: WaitGraph): Han
     confidence,
     seconds,
     communicator: { id: comm.id, epoch: comm.epoch, size: comm.size },
-    operation: {
-      number: operation,
-      collective,
-      bytes,
-      count: args?.count ?? null,
-      type: args?.type ?? null,
-      operator: args?.operator ?? null,
-      root: args?.root ?? null,
-    },
+    operation: finding.operation ?? operationAt(place),
     blamed: blamedOf(culprits),
     waiting: { ranks: waiting, count: inside.length, longestSeconds: seconds },
     chain: chainOf(finding, graph),
@@ -66,6 +64,12 @@ export function hangOf(finding: Finding, table: JobTable, graph: WaitGraph): Han
     message: messageOf(flat, kind, consequences),
   };
   return { ...flat, verdict };
+}
+
+/** The operation that a rank has begun last in a communicator, with its arguments where they are known. */
+export function operationAt({ operation: number, collective, bytes, calls }: Place): VerdictOperation {
+  const { count, type, operator, root } = (calls?.call?.collective === collective ? calls.call : null) ?? NO_CALL;
+  return { number, collective, bytes, count, type, operator, root };
 }
 
 type Flat = Omit<Hang, 'verdict'>;
@@ -132,6 +136,7 @@ function classesOf({ members }: JobTable): RankClass[] {
 function whereOf({ isFrozen, state }: Member, place: Place | null): RankWhere {
   if (!isFrozen) return place === null ? 'outside' : 'inside';
   if (state === 'stopped' || state === 'uninterruptible') return state;
+  if (state === 'frozen') return 'stopped';
   return 'dead';
 }
 

@@ -241,6 +241,7 @@ function hubOf(
     onDeparted: (rank, message) => job.failures.departed(rank, message),
     initTimeoutMs: limit === null ? null : limit * 1000,
     clock,
+    onLate: ({ what, missing, ranks, seconds }) => job.missing(what, missing, ranks, seconds),
     onTimedOut: ({ what, missing, ranks }) => job.failures.joinedTooLate({ seconds: limit ?? 0, what, missing }, ranks),
   });
 }

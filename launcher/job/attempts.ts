@@ -7,8 +7,11 @@
  */
 import type { KeptAgents } from '../remote/kept-agents.ts';
 import type { Failure } from '../model/failure.ts';
+import type { Verdict } from '../model/hang.ts';
 import type { Recorder } from '../model/recorder.ts';
 import type { StackReport } from '../model/stack.ts';
+import { jobStatus } from '../hang/status.ts';
+import type { JobStatus } from '../model/status.ts';
 import type { JobResult, RankMap } from '../model/types.ts';
 import { startRanks, type AttemptParts } from './attempt.ts';
 import { HostPool } from './host-pool.ts';
@@ -39,6 +42,8 @@ export class JobAttempts {
   #pool: HostPool | null;
   /** What was recorded when an attempt before this one failed. */
   #recorder: Promise<Recorder> | null = null;
+  /** Those of the attempts before this one. */
+  readonly #verdicts: Verdict[] = [];
 
   constructor(options: JobAttemptsOptions) {
     this.#options = options;
@@ -61,6 +66,17 @@ export class JobAttempts {
   /** Of all ranks for null. */
   stacks(ranks: readonly number[] | null): Promise<StackReport> {
     return this.#current.stacks.read(ranks);
+  }
+
+  /** How the ranks fare. */
+  async status(): Promise<JobStatus> {
+    const { job, positions, verdicts } = this.#current;
+    const [first, second] = await positions.readTwice();
+    return jobStatus(first, second, {
+      ranks: job.ranks.length,
+      takenAt: Date.now(),
+      verdicts: [...this.#verdicts, ...verdicts.all],
+    });
   }
 
   /** The user waits for nobody any more. */
@@ -111,6 +127,7 @@ export class JobAttempts {
     job.emit({ type: 'restart', attempt: restarts.done, limit: request.maxRestarts, failure: primary, hosts });
     for (const message of next.notices) job.emit({ type: 'notice', message });
     this.#recorder = this.#current.recorders.taken ?? this.#recorder;
+    this.#verdicts.push(...this.#current.verdicts.all);
     this.#current = wireJob(this.#options, this.#hostCount);
     return true;
   }
@@ -125,7 +142,8 @@ export class JobAttempts {
       this.#left.promise.then(() => null),
       this.#current.recorders.taken ?? this.#recorder,
     ]);
-    const result = jobResult({ jobId, job, map, policy, phases, restarts: restarts.done, recorder });
+    const verdicts = [...this.#verdicts, ...this.#current.verdicts.all];
+    const result = jobResult({ jobId, job, map, policy, phases, restarts: restarts.done, verdicts, recorder });
     job.emit({ type: 'job-ended', ok: result.ok, reason: result.reason, exitCode: result.exitCode });
     await Promise.race([reporter.result(result), this.#left.promise.then(() => goodbye())]);
     return result;

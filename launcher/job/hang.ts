@@ -74,7 +74,9 @@ export class HangJudge {
     const inquiry: Inquiry = { number, answers: new Map(), asked, first };
     const timeout = setTimeout(() => this.#read(inquiry), ANSWER_MS);
     this.#state = { name: 'asking', inquiry, timeout };
-    const frame = makeFrame(FrameKind.rankPositions, { payload: encodeJson({ reading: number, inspect }) });
+    const frame = makeFrame(FrameKind.rankPositions, {
+      payload: encodeJson({ reading: number, inspect, arrivals: false }),
+    });
     for (const host of asked) this.#options.send(host, frame);
   }
 
@@ -92,7 +94,7 @@ export class HangJudge {
     const isOpen = this.#again || movedIntoHang(first, second);
     this.#again = false;
     for (const hang of judgeHangs(first, second)) {
-      const name = `${hang.communicator}:${hang.verdict.communicator.epoch}`;
+      const name = `${hang.communicator}:${hang.verdict.communicator?.epoch ?? 0}`;
       if ((this.#reported.get(name) ?? 0) >= hang.operation) continue;
       this.#reported.set(name, hang.operation);
       this.#options.found(hang);

@@ -43,6 +43,8 @@ export interface HostHandler {
   startNotice(host: Host, message: string): void;
   /** Ranks hang there, or it says where its ranks are. */
   hang(host: Host, report: Extract<AgentReport, { type: 'stalled' | 'rankPositions' }>): void;
+  /** What it knows of calls that differ, or of a rank that failed. */
+  verdict(host: Host, report: Extract<AgentReport, { type: 'calls-differ' | 'left-behind' | 'last-position' }>): void;
   /** The resource manager wants the job to end. */
   askedToEnd(host: Host, signal: 'SIGTERM' | 'SIGINT'): void;
   /** What it has measured decides a communicator's variants, or they are to be measured. */
@@ -309,6 +311,10 @@ export class Host {
       case 'stalled':
       case 'rankPositions':
         return this.#handler.hang(this, report);
+      case 'calls-differ':
+      case 'left-behind':
+      case 'last-position':
+        return this.#handler.verdict(this, report);
       case 'listening':
       case 'reached':
         return this.#answered(report);

@@ -11,6 +11,9 @@ import type { RecorderReader } from './recorder.ts';
 import type { StackReader } from './stacks.ts';
 import type { JobEvent } from '../model/event.ts';
 import type { JobRequest, Reporter } from '../model/types.ts';
+import type { PositionReader } from './status.ts';
+import type { Stragglers } from './stragglers.ts';
+import type { JobVerdicts } from './verdicts.ts';
 import type { Xids } from './xids.ts';
 
 export type JobState =
@@ -47,5 +50,8 @@ export interface JobParts {
   readonly hangStacks: HangStacks;
   readonly recorders: RecorderReader;
   readonly stacks: StackReader;
+  readonly verdicts: JobVerdicts;
+  readonly positions: PositionReader;
+  readonly stragglers: Stragglers;
   readonly readsStdin: (rank: number) => boolean;
 }

@@ -116,8 +116,12 @@ export class Job {
       askedToEnd: (_host, signal) => {
         if (['connecting', 'spawning', 'running'].includes(this.#state.name)) this.terminate(signal); // all hosts say so
       },
-      hang: (host, report) =>
-        report.type === 'stalled' ? this.#parts.hangs.stalled() : this.#parts.hangs.answered(host.name, report.where),
+      hang: (host, report) => {
+        if (report.type === 'stalled') return this.#parts.hangs.stalled();
+        this.#parts.positions.answered(host.name, report.where);
+        return this.#parts.hangs.answered(host.name, report.where);
+      },
+      verdict: (host, report) => this.#parts.verdicts.report(host.name, report),
       tuning: (host, use) => this.emit({ ...use, type: 'tuning', host: host.name }),
       step: (host, step) => this.emit({ type: 'host-step', host: host.name, step }),
       remoteShell: (host, message) => this.emit({ type: 'host-remote-shell', host: host.name, message }),
@@ -135,6 +139,7 @@ export class Job {
   emit(event: UntimedEvent): void {
     this.#parts.recorders.event(event);
     this.#parts.reporter.event({ ...event, time: Date.now() });
+    this.#parts.verdicts.event(event);
   }
 
   /** `spares` follow once the ranks run. */
@@ -170,6 +175,17 @@ export class Job {
 
   hostOf(rank: number): string {
     return this.#ranks.hostNameOf(rank);
+  }
+
+  /** Ranks wait for others that do not join them. */
+  missing(what: string, missing: readonly string[], ranks: readonly number[], seconds: number): void {
+    this.#parts.verdicts.missing(what, missing, ranks, seconds);
+  }
+
+  /** Ranks on a host. */
+  ranksOn(host: string): readonly number[] {
+    const found = this.hosts.find(({ name }) => name === host);
+    return found === undefined ? [] : this.#ranks.of(found);
   }
 
   /** Hosts whose agents can say what their ranks recorded. */
@@ -347,6 +363,7 @@ export class Job {
     this.#state = { name: 'running' };
     this.#tellNotices();
     this.enter('run');
+    this.#parts.stragglers.begin();
     this.#hosts.connectSpares();
   }
 
@@ -444,6 +461,9 @@ export class Job {
     this.#stdin.stop();
     this.#parts.hangs.close();
     this.#parts.hangStacks.close();
+    this.#parts.verdicts.close();
+    this.#parts.stragglers.close();
+    this.#parts.positions.close();
     this.#parts.recorders.close();
     this.#parts.stacks.close();
     this.#parts.memory.close();

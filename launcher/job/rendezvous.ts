@@ -39,6 +39,8 @@ export interface RendezvousHubOptions {
   /** --init-timeout: ranks may wait this long for others under one key; null or absent: for ever. */
   readonly initTimeoutMs?: number | null;
   onTimedOut?(report: LateReport): void;
+  /** Ranks wait for others under one key for long. */
+  onLate?(report: LateReport): void;
   /** Default: the steady one. */
   readonly clock?: Clock;
 }
@@ -96,8 +98,11 @@ export class RendezvousHub {
       rankHosts,
       send: (host, frame) => options.send(host, frame),
       join: (gather) => this.#join(gather),
-      late: ({ what, missing, seconds }) =>
-        options.onEvent({ type: 'waiting', time: Date.now(), what, missing, seconds }),
+      late: (report) => {
+        const { what, missing, seconds } = report;
+        options.onEvent({ type: 'waiting', time: Date.now(), what, missing, seconds });
+        options.onLate?.(report);
+      },
       missing: (rank, message) => options.onMissing?.(rank, message),
       suspected: (rank, suspect) => options.onSuspected?.(rank, suspect),
       departed: (rank, message) => options.onDeparted?.(rank, message),

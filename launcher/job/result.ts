@@ -5,6 +5,7 @@ import { exitStatus } from '../model/failure-error.ts';
 import type { FailurePolicy } from './failure-policy.ts';
 import type { Job } from './job.ts';
 import type { PhaseClock } from './phase-clock.ts';
+import type { Verdict } from '../model/hang.ts';
 import type { Recorder } from '../model/recorder.ts';
 import { rankResult } from './rank.ts';
 import type { HostResult, JobResult, RankMap, RankResult } from '../model/types.ts';
@@ -17,10 +18,11 @@ interface ResultParts {
   readonly policy: FailurePolicy;
   readonly phases: PhaseClock;
   readonly restarts: number;
+  readonly verdicts: readonly Verdict[];
   readonly recorder: Recorder | null;
 }
 
-export function jobResult({ jobId, job, map, policy, phases, restarts, recorder }: ResultParts): JobResult {
+export function jobResult({ jobId, job, map, policy, phases, restarts, verdicts, recorder }: ResultParts): JobResult {
   const primary = policy.decide();
   const ranks = (map?.ranks ?? []).map(({ rank, host }) =>
     rankResult(rank, map?.hosts[host]?.name ?? 'unknown host', job.ranks[rank] ?? { name: 'waiting' }),
@@ -33,6 +35,7 @@ export function jobResult({ jobId, job, map, policy, phases, restarts, recorder 
     exitCode: primary === null ? 0 : ownStatus(primary, ranks, policy) || exitStatus(primary),
     restarts,
     failures: policy.failures,
+    verdicts,
     hosts: hostResults(job, map, policy),
     ranks,
     phases: phases.read(),

@@ -70,6 +70,7 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
   });
   reporter.recorders?.(() => attempts.recorder());
   reporter.stacks?.((ranks) => attempts.stacks(ranks));
+  reporter.status?.(() => attempts.status());
   const signals = new SignalPolicy(signalActions(attempts, restarts), request.forwardSignals);
   signals.install();
   blockSigusr1(false);

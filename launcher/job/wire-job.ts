@@ -1,4 +1,5 @@
 /** Wires one attempt: a job with the parts that judge what happens in it. Nobody is connected to yet. */
+import type { Frame } from '../../control/messages/frame.ts';
 import { FailurePolicy } from './failure-policy.ts';
 import { GpuMemoryCheck } from './gpu-memory.ts';
 import { HangJudge } from './hang.ts';
@@ -7,6 +8,9 @@ import { Job } from './job.ts';
 import type { JobParts } from './job-parts.ts';
 import { RecorderReader } from './recorder.ts';
 import { StackReader } from './stacks.ts';
+import { PositionReader } from './status.ts';
+import { Stragglers } from './stragglers.ts';
+import { JobVerdicts } from './verdicts.ts';
 import { Xids } from './xids.ts';
 
 export interface WiredJob {
@@ -15,11 +19,25 @@ export interface WiredJob {
   readonly memory: GpuMemoryCheck;
   readonly recorders: RecorderReader;
   readonly stacks: StackReader;
+  readonly verdicts: JobVerdicts;
+  readonly positions: PositionReader;
 }
 
 /** `hostCount`: hosts that share the output window. */
 export function wireJob(
-  parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs' | 'hangStacks' | 'recorders' | 'stacks'>,
+  parts: Omit<
+    JobParts,
+    | 'policy'
+    | 'xids'
+    | 'memory'
+    | 'hangs'
+    | 'hangStacks'
+    | 'recorders'
+    | 'stacks'
+    | 'verdicts'
+    | 'positions'
+    | 'stragglers'
+  >,
   hostCount: number,
 ): WiredJob {
   const xids: Xids = new Xids({
@@ -31,11 +49,12 @@ export function wireJob(
     clock: parts.clock,
     report: (message) => job.emit({ type: 'notice', message }),
   });
-  const hangs: HangJudge = new HangJudge({
+  const agents = {
     hosts: () => job.hosts.filter(({ state }) => state.name === 'running').map(({ name }) => name),
-    send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
-    found: (hang) => hangStacks.add(hang),
-  });
+    send: (name: string, frame: Frame) => job.hosts.find((host) => host.name === name)?.send(frame),
+  };
+  const positions: PositionReader = new PositionReader(agents);
+  const hangs: HangJudge = new HangJudge({ ...agents, found: (hang) => hangStacks.add(hang) });
   const hangStacks: HangStacks = new HangStacks({
     read: (ranks) => stacks.read(ranks),
     found(hang) {
@@ -57,6 +76,17 @@ export function wireJob(
     hosts: () => job.recordedHosts(),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
   });
-  const job = new Job({ ...parts, policy, xids, memory, hangs, hangStacks, recorders, stacks }, hostCount);
-  return { job, policy, memory, recorders, stacks };
+  const stragglers = new Stragglers({
+    positions,
+    intervalMs: parts.request.stragglerWindowSeconds * 1000,
+    found: (verdict) => job.emit({ type: 'verdict', verdict }),
+    ended: (message) => job.emit({ type: 'notice', message }),
+  });
+  const verdicts: JobVerdicts = new JobVerdicts({
+    emit: (event) => job.emit(event),
+    ranksOn: (host) => job.ranksOn(host),
+  });
+  const readers = { recorders, stacks, positions, verdicts };
+  const job = new Job({ ...parts, policy, xids, memory, hangs, hangStacks, stragglers, ...readers }, hostCount);
+  return { job, policy, memory, ...readers };
 }

@@ -1,15 +1,16 @@
-/** The side of `ncclrun dump` and `stack`: asks a job's launcher for one thing. */
+/** The side of `ncclrun dump`, `status` and `stack`: asks a job's launcher for one thing. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { messageOf } from '../../control/message-of.ts';
+import type { JobStatus } from '../model/status.ts';
 import { usageError } from '../model/usage-error.ts';
 import { isRunning, type RunningJob } from './find.ts';
 import { placeOf } from './follow.ts';
-import { FollowFrames, FollowKind, type DumpRequest, type StackRequest } from './follow-wire.ts';
+import { FollowFrames, FollowKind, type AskRequest, type StackRequest } from './follow-wire.ts';
 
 /** JSON of a Recorder. Rejects with a FailureError (usage) for a job that gives none. */
 export function dumpOf(job: RunningJob): Promise<Uint8Array> {
-  return answerOf(job, { dump: true }, FollowKind.recorder, 'what its ranks have recorded');
+  return answerOf(job, { asks: 'dump' }, FollowKind.recorder, 'what its ranks have recorded');
 }
 
 /** JSON of a StackReport; of all ranks for null. Rejects with a FailureError (usage) for a job that gives none. */
@@ -17,9 +18,16 @@ export function stacksOf(job: RunningJob, ranks: readonly number[] | null): Prom
   return answerOf(job, { stacks: { ranks } }, FollowKind.stacks, 'the stacks of its ranks');
 }
 
+/** Rejects with a FailureError (usage) for a job that does not say how it fares. */
+export async function statusOf(job: RunningJob): Promise<JobStatus> {
+  const answer = await answerOf(job, { asks: 'status' }, FollowKind.status, 'how its ranks fare');
+  const status: JobStatus = JSON.parse(Buffer.from(answer).toString('utf8'));
+  return status;
+}
+
 async function answerOf(
   job: RunningJob,
-  request: Omit<DumpRequest, 'key'> | Omit<StackRequest, 'key'>,
+  request: Omit<AskRequest, 'key'> | Omit<StackRequest, 'key'>,
   wanted: FollowKind,
   what: string,
 ): Promise<Uint8Array> {

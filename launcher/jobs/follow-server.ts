@@ -6,10 +6,18 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { randomBytes } from '../../control/random-bytes.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
+import type { JobStatus } from '../model/status.ts';
 import type { Recorder } from '../model/recorder.ts';
 import type { StackReport } from '../model/stack.ts';
 import type { JobResult } from '../model/types.ts';
-import { followFrame, FollowKind, type FollowRequest, MAX_REQUEST_BYTES, parseFollowRequest } from './follow-wire.ts';
+import {
+  type AskRequest,
+  followFrame,
+  FollowKind,
+  type FollowRequest,
+  MAX_REQUEST_BYTES,
+  parseFollowRequest,
+} from './follow-wire.ts';
 import { Follower } from './follower.ts';
 import type { JobLook, KeptOutput } from './tail.ts';
 import type { FollowPlace } from './note.ts';
@@ -28,6 +36,8 @@ interface Followed {
   /** Null before there is anything that could answer. */
   recorderNow(this: void): Promise<Recorder | null>;
   stacksNow(this: void, ranks: readonly number[] | null): Promise<StackReport | null>;
+  /** Likewise. */
+  statusNow(this: void): Promise<JobStatus | null>;
 }
 
 export class FollowServer {
@@ -36,12 +46,13 @@ export class FollowServer {
   readonly #keptNow: () => KeptOutput | null;
   readonly #recorderNow: Followed['recorderNow'];
   readonly #stacksNow: Followed['stacksNow'];
+  readonly #statusNow: Followed['statusNow'];
   readonly #server: Server;
   /** That have not asked yet. */
   readonly #strangers = new Set<Socket>();
   readonly #followers = new Set<Follower>();
 
-  private constructor(jobId: string, { look, keptNow, recorderNow, stacksNow }: Followed) {
+  private constructor(jobId: string, { look, keptNow, recorderNow, stacksNow, statusNow }: Followed) {
     const [name = '', key = ''] = [randomBytes(KEY_BYTES), randomBytes(KEY_BYTES)].map((bytes) =>
       bytes.toString('hex'),
     );
@@ -50,6 +61,7 @@ export class FollowServer {
     this.#keptNow = keptNow;
     this.#recorderNow = recorderNow;
     this.#stacksNow = stacksNow;
+    this.#statusNow = statusNow;
     this.#server = createServer((socket) => this.#enter(socket));
   }
 
@@ -102,8 +114,8 @@ export class FollowServer {
       this.#strangers.delete(socket);
       const request = end === -1 ? null : parseFollowRequest(all.toString('utf8', 0, end));
       if (request === null || !isSame(request.key, this.place.key)) socket.destroy();
-      else if ('dump' in request) void this.#answer(socket, FollowKind.recorder, this.#recorderNow());
-      else if ('stacks' in request) void this.#answer(socket, FollowKind.stacks, this.#stacksNow(request.stacks.ranks));
+      else if ('asks' in request) void this.#answer(socket, request.asks);
+      else if ('stacks' in request) void this.#send(socket, FollowKind.stacks, this.#stacksNow(request.stacks.ranks));
       else this.#follow(socket, request);
     };
     socket.on('data', read);
@@ -114,7 +126,17 @@ export class FollowServer {
     });
   }
 
-  async #answer(socket: Socket, kind: FollowKind, read: Promise<Recorder | StackReport | null>): Promise<void> {
+  #answer(socket: Socket, asks: AskRequest['asks']): Promise<void> {
+    return asks === 'dump'
+      ? this.#send(socket, FollowKind.recorder, this.#recorderNow())
+      : this.#send(socket, FollowKind.status, this.#statusNow());
+  }
+
+  async #send(
+    socket: Socket,
+    kind: FollowKind,
+    read: Promise<Recorder | StackReport | JobStatus | null>,
+  ): Promise<void> {
     const answer = await read;
     if (answer === null || socket.destroyed) return void socket.destroy();
     socket.end(followFrame(kind, Buffer.from(JSON.stringify(answer))));

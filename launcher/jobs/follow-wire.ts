@@ -21,10 +21,10 @@ export interface FollowRequest {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Asks once for what the ranks have recorded: a frame `recorder` answers, or the end of the connection. */
-export interface DumpRequest {
+/** Asks once: for what the ranks have recorded (a frame `recorder` answers), or how they fare (`status`); else the connection ends. */
+export interface AskRequest {
   readonly key: string;
-  readonly dump: true;
+  readonly asks: 'dump' | 'status';
 }
 
 /** Asks once for stacks: a frame `stacks` answers, or the end of the connection. */
@@ -47,6 +47,8 @@ export const FollowKind = {
   recorder: 6,
   /** JSON of a StackReport. */
   stacks: 7,
+  /** JSON of a JobStatus. */
+  status: 8,
 } as const;
 export type FollowKind = (typeof FollowKind)[keyof typeof FollowKind];
 
@@ -71,7 +73,10 @@ const requestSchema: v.GenericSchema<unknown, FollowRequest> = v.object({
   environment: v.record(v.string(), v.string()),
 });
 
-const dumpSchema: v.GenericSchema<unknown, DumpRequest> = v.object({ key: v.string(), dump: v.literal(true) });
+const askSchema: v.GenericSchema<unknown, AskRequest> = v.object({
+  key: v.string(),
+  asks: v.picklist(['dump', 'status']),
+});
 
 const stackSchema: v.GenericSchema<unknown, StackRequest> = v.object({
   key: v.string(),
@@ -79,9 +84,9 @@ const stackSchema: v.GenericSchema<unknown, StackRequest> = v.object({
 });
 
 /** Null for what is no request. */
-export function parseFollowRequest(line: string): FollowRequest | DumpRequest | StackRequest | null {
+export function parseFollowRequest(line: string): FollowRequest | AskRequest | StackRequest | null {
   try {
-    const read = v.safeParse(v.union([dumpSchema, stackSchema, requestSchema]), JSON.parse(line));
+    const read = v.safeParse(v.union([askSchema, stackSchema, requestSchema]), JSON.parse(line));
     return read.success ? read.output : null;
   } catch {
     return null;

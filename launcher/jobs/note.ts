@@ -70,6 +70,7 @@ export class JobNote implements Reporter {
 
   result(): Promise<void> {
     this.#memory?.release();
+    this.#memory = null; // a result that could not be printed is followed by another one
     return Promise.resolve();
   }
 }

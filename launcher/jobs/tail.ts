@@ -3,6 +3,7 @@
  * moment, so that short jobs do not pay for it.
  */
 import type { JobEvent, OutputChunk } from '../model/event.ts';
+import type { JobStatus } from '../model/status.ts';
 import type { Recorder } from '../model/recorder.ts';
 import type { StackReport } from '../model/stack.ts';
 import type { JobRequest, JobResult, Reporter } from '../model/types.ts';
@@ -63,6 +64,7 @@ export class JobTail implements Reporter {
   #server: FollowServer | null = null;
   #readRecorder: (() => Promise<Recorder>) | null = null;
   #readStacks: ((ranks: readonly number[] | null) => Promise<StackReport>) | null = null;
+  #readStatus: (() => Promise<JobStatus>) | null = null;
   #hasEnded = false;
 
   constructor(look: JobLook, note: JobNote) {
@@ -83,6 +85,10 @@ export class JobTail implements Reporter {
 
   stacks(read: (ranks: readonly number[] | null) => Promise<StackReport>): void {
     this.#readStacks = read;
+  }
+
+  status(read: () => Promise<JobStatus>): void {
+    this.#readStatus = read;
   }
 
   event(event: JobEvent): void {
@@ -138,6 +144,7 @@ export class JobTail implements Reporter {
       keptNow: () => this.kept,
       recorderNow: async () => (await this.#readRecorder?.()) ?? null,
       stacksNow: async (ranks) => (await this.#readStacks?.(ranks)) ?? null,
+      statusNow: async () => (await this.#readStatus?.()) ?? null,
     });
     if (server === null) return;
     if (this.#hasEnded) return void server.close(null);

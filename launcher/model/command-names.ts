@@ -10,6 +10,7 @@ export const commandNames = [
   'logs',
   'attach',
   'stack',
+  'status',
   'dump',
   'replay',
   'sbatch',

@@ -1,6 +1,6 @@
 /** Everything that happens in a job. Reporters turn these into text, JSON lines, the result; no module prints. */
 import type { Failure, Phase } from './failure.ts';
-import type { Blamed, Hang, HangStack } from './hang.ts';
+import type { Blamed, Hang, HangStack, Verdict } from './hang.ts';
 import type { HostXid } from './xid.ts';
 
 export const EVENT_SCHEMA_VERSION = 1;
@@ -52,6 +52,8 @@ export type JobEvent =
       blamed: readonly Blamed[];
       stacks: readonly HangStack[];
     })
+  /** What was found out beside hangs: calls that differ, who failed first, who does not join, who is slow. */
+  | (Base & { type: 'verdict'; verdict: Verdict })
   /** A GPU error that NVIDIA's driver wrote to the kernel's log (Xid); `at` is its time by our clock. */
   | (Base & { type: 'xid'; at: number } & HostXid)
   | (Base & { type: 'communicator'; ranks: number; hosts: number })

@@ -1,4 +1,4 @@
-/** What the launcher reports where ranks make no progress: a verdict over all communicators of the job. */
+/** Verdicts: what the launcher reports where ranks make no progress, call what does not fit together, fail, or are slow. */
 import type { HostGpu } from '../../control/messages/gpu.ts';
 import type { StackFrame } from '../../control/messages/stack.ts';
 
@@ -7,7 +7,9 @@ import type { StackFrame } from '../../control/messages/stack.ts';
  * of all operations. stuck-inside: all ranks are inside, and a connection carries nothing. deadlock: ranks wait for each other. extra-call: few
  * ranks are in an operation that all others have not called. mismatch-…: ranks have called collectives that differ in order (another
  * collective), element type or operator, size or root. rank-dead: its process has ended. host-silent: its host does not answer. left: ranks have
- * left the communicator. unknown: none of these.
+ * left the communicator. init-missing: ranks have not joined a communicator that others wait for. straggler-compute: a rank regularly begins
+ * operations last. straggler-host: all ranks of a host do. slow-link, slow-nic: the edges of one pair of ranks, or of one host, carry less than
+ * their equals. unknown: none of these.
  */
 export type VerdictKind =
   | 'late'
@@ -23,6 +25,11 @@ export type VerdictKind =
   | 'rank-dead'
   | 'host-silent'
   | 'left'
+  | 'init-missing'
+  | 'straggler-compute'
+  | 'straggler-host'
+  | 'slow-link'
+  | 'slow-nic'
   | 'unknown';
 
 /** certain: a fact of the kernel, or different calls. likely: seen twice, and no other explanation is left. suspected: others are possible. */
@@ -41,7 +48,7 @@ export type RankWhere =
 
 /** A fact that speaks for the verdict. */
 export interface Evidence {
-  /** process-state, cpu-share, sleeps-in, throttled, connection, call, ruled-out */
+  /** process-state, cpu-share, sleeps-in, throttled, connection, call, ruled-out, exit, missing */
   readonly kind: string;
   readonly host: string | null;
   /** Whom or what it is about: `rank 3`. */
@@ -94,22 +101,28 @@ export interface HangStack {
   readonly frames: readonly StackFrame[];
 }
 
+/** An operation with its arguments: `count` elements of `type`; null of sends and receives. */
+export interface VerdictOperation extends OperationNumber {
+  readonly bytes: number;
+  readonly count: number | null;
+  readonly type: string | null;
+  readonly operator: string | null;
+  readonly root: number | null;
+}
+
 export interface Verdict {
   readonly schemaVersion: 1;
   readonly kind: VerdictKind;
   readonly confidence: Confidence;
   /** How long the first rank has waited. */
   readonly seconds: number;
-  /** Where the wait began. */
-  readonly communicator: { readonly id: string; readonly epoch: number; readonly size: number };
-  /** In which ranks wait. `count` elements of `type`; null of sends and receives. */
-  readonly operation: OperationNumber & {
-    readonly bytes: number;
-    readonly count: number | null;
-    readonly type: string | null;
-    readonly operator: string | null;
-    readonly root: number | null;
-  };
+  /** Where it began; null: in none. */
+  readonly communicator: { readonly id: string; readonly epoch: number; readonly size: number } | null;
+  /**
+   * In which ranks wait; of mismatches the first collective that differs, by its number among the collectives, as most ranks have called it; of a
+   * rank that has ended the one that it was in. Null: in none, or it is not known.
+   */
+  readonly operation: VerdictOperation | null;
   readonly blamed: readonly Blamed[];
   readonly waiting: { readonly ranks: string; readonly count: number; readonly longestSeconds: number };
   /** Who waits for whom, by ranks of the job: from a waiting rank to the blamed one, or around the cycle of a deadlock. */

@@ -2,10 +2,12 @@
 import type { PortRange } from '../../control/port-range.ts';
 import type { Manager } from '../allocation/managed/manager.ts';
 import type { Failure, Phase } from './failure.ts';
+import type { Verdict } from './hang.ts';
 import type { Forwardable } from './forwardable.ts';
 import type { OutputPattern } from './output-pattern.ts';
 import type { Recorder } from './recorder.ts';
 import type { StackReport } from './stack.ts';
+import type { JobStatus } from './status.ts';
 
 /** Why a host is used, and why it has the slots it has, for --explain. */
 export interface SlotOrigin {
@@ -143,6 +145,8 @@ export interface JobRequest {
   readonly recordsAll: boolean;
   /** Ranks hang that do not get on in an operation for so long. */
   readonly hangAfterSeconds: number;
+  /** How often ranks are looked for that begin operations late. */
+  readonly stragglerWindowSeconds: number;
   readonly onHang: 'report' | 'abort' | 'restart' | 'ignore';
   /** How often a job that ranks or hosts made fail is started again. */
   readonly maxRestarts: number;
@@ -227,6 +231,8 @@ export interface JobResult {
   /** How often it was started again. What follows is about the last attempt. */
   readonly restarts: number;
   readonly failures: readonly Failure[];
+  /** What was found out about hangs, calls that differ, failures and slow ranks, in the order of the events. */
+  readonly verdicts: readonly Verdict[];
   readonly hosts: readonly HostResult[];
   readonly ranks: readonly RankResult[];
   /** Milliseconds spent in each phase. */
@@ -250,6 +256,8 @@ export interface Reporter {
   recorders?(read: () => Promise<Recorder>): void;
   /** The same for stacks; of all ranks for null. */
   stacks?(read: (ranks: readonly number[] | null) => Promise<StackReport>): void;
+  /** How the job's ranks fare, from there until the result. */
+  status?(read: () => Promise<JobStatus>): void;
   /** A line typed at the terminal went to rank 0: on the screen it ended whatever line was open. */
   typed?(): void;
   /** After the result: what could not be written, where that does not concern the job. */

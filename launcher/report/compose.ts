@@ -24,6 +24,9 @@ export function composeReporters(reporters: readonly Reporter[]): Reporter {
     stacks(read) {
       for (const reporter of reporters) reporter.stacks?.(read);
     },
+    status(read) {
+      for (const reporter of reporters) reporter.status?.(read);
+    },
     typed() {
       for (const reporter of reporters) reporter.typed?.();
     },

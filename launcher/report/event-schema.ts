@@ -107,6 +107,10 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
     when: 'stacks that were read too late for a `hang`, whose communicator and operation they name; `stacks` and `blamed` are [those of its verdict](failures.md#verdicts-about-hangs)',
     fields: { communicator: 'text', operation: 'number', blamed: 'blamed', stacks: 'stacks' },
   },
+  verdict: {
+    when: 'something was found out beside hangs: calls that differ, who failed first, who does not join, who is slow: [the verdict](failures.md#verdicts)',
+    fields: { verdict: 'verdict' },
+  },
   signal: {
     when: 'ncclrun got one; `forwarded`: the ranks get it too',
     fields: { signal: 'signal', forwarded: 'boolean' },

@@ -69,6 +69,7 @@ export class LiveText {
       case 'binding':
       case 'hang':
       case 'hang-stacks':
+      case 'verdict':
       case 'shrink':
       case 'waiting':
       case 'xid':

@@ -1,6 +1,6 @@
 /** The reporter for people: ranks' output where it belongs, everything of ours to stderr. */
 import { hangStackLines } from './hang-stack-text.ts';
-import { hangText } from './hang-text.ts';
+import { hangText, isPrinted, verdictText } from './hang-text.ts';
 import { unreachableEvent } from './unreachable-event.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
 import type { Failure } from '../model/failure.ts';
@@ -127,6 +127,9 @@ export class PlainReporter implements Reporter {
         return;
       case 'hang-stacks':
         this.#printLines(hangStackLines(event));
+        return;
+      case 'verdict':
+        if (isPrinted(event.verdict)) this.#printLine(verdictText(event.verdict));
         return;
       case 'xid':
         this.#printLine(xidText(event));

@@ -53,6 +53,7 @@ export function verboseText(event: JobEvent): string | null {
     case 'binding':
     case 'hang':
     case 'hang-stacks':
+    case 'verdict':
     case 'xid':
     case 'restart':
     case 'shrink':

@@ -1,6 +1,8 @@
 #include "datapath/call_check.h"
 
 #include <bit>
+#include <chrono>
+#include <thread>
 
 namespace ncclrun {
 namespace {
@@ -45,6 +47,18 @@ Status CallCheck::compare() const {
     return {ncclInvalidUsage, describeMismatch(theirs, peer, {plan_.describe(rank_), last_})};
   }
   return {};
+}
+
+void CallCheck::awaitOthers() const {
+  constexpr std::chrono::microseconds kLongest{50000}, kBetween{200};
+  const auto isBehind = [&](uint32_t local) {
+    StepCall theirs;
+    return readCall(segment_.doorbell(local).called, theirs) && theirs.number < last_.number;
+  };
+  const auto until = std::chrono::steady_clock::now() + kLongest;
+  for (uint32_t local = 0; local < plan_.header().localRanks; local++) {
+    while (isBehind(local) && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(kBetween);
+  }
 }
 
 }  // namespace ncclrun

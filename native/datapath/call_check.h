@@ -21,6 +21,9 @@ class CallCheck {
     last_ = callOf(operation, last_);
     return isLookedAt(last_.number) ? compare() : Status{};
   }
+  // The last one differs: waits, but not for long, until the other ranks of this host have made the same call, so that
+  // whoever compares all of them sees which are the fewer.
+  void awaitOthers() const;
   // The same of all so far, when the rank leaves.
   Status end() const { return last_.number == 0 ? Status{} : compare(); }
 

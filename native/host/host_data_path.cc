@@ -126,6 +126,9 @@ Status HostCommunicator::run(const Launch& launch, BorrowedThread* borrowed) {
   if (!closed_) {
     busy_ = true;
     lock.unlock();
+    // Also where it is refused: whoever compares the ranks' calls reads it there.
+    telemetry_.called(launch.first.operation, launch.first.bytes);
+    for (const Task& task : launch.more) telemetry_.called(task.operation, task.bytes);
     SpinWait spin(*interrupt_, ownBell(), spinNanoseconds(), borrowed, connections_.get());
     status = interrupt_->raised() ? interrupt_->status() : addCalls(launch);
     connections_->beginLaunch();
@@ -168,7 +171,10 @@ Status HostCommunicator::addCalls(const Launch& launch) {
   for (const Task& task : launch.more) {
     if (status.ok()) status = calls_->add(task.operation);
   }
-  if (!status.ok()) interrupt_->raise(status);
+  if (!status.ok()) {
+    calls_->awaitOthers();
+    interrupt_->raise(status);
+  }
   return status;
 }
 

@@ -440,7 +440,6 @@ Status OperationRunner::run(const Launch& launch, SpinWait& spin, Telemetry& tel
       return {};
     }
     const Task* const one[] = {&task};
-    telemetry.called(task.operation, task.bytes);
     begin(task, one);
     connections_.begin(task.operation);
     used_ = 0;

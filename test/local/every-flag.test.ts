@@ -158,6 +158,7 @@ const jobs: Readonly<Record<string, Job | readonly Job[]>> = {
   },
   'resource-manager': { value: 'none', beside: ['-n', '1'], prints: ['0'] },
   'hang-after': { value: '0.5', beside: ['-n', '1'], prints: ['0'] },
+  'straggler-window': { value: '0.5', beside: ['-n', '1'], prints: ['0'] },
   'on-hang': { value: 'report', beside: ['-n', '1'], prints: ['0'] },
   grace: { value: '0.1', beside: ['-n', '2'], script: `[ $RANK = 0 ] && exit 3; trap "" TERM; ${sleep}`, status: 3 },
   'forward-signals': { value: 'USR1', beside: ['-n', '1'], prints: ['0'] },

@@ -65,6 +65,7 @@ const samples: Readonly<Record<string, Sample>> = {
   timeout: { value: '5' },
   'init-timeout': { value: '5' },
   'hang-after': { value: '5' },
+  'straggler-window': { value: '5' },
   'on-hang': { value: 'abort' },
   'resource-manager': { value: 'none' },
   grace: { value: '2' },

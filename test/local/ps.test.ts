@@ -1,5 +1,7 @@
 /** `ncclrun ps`: jobs that run, and none that do not, however they ended. */
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { Steering } from '../rig/steering.ts';
 
@@ -64,4 +66,12 @@ it.each([
 it('ncclrun ps rejects arguments', async () => {
   const { status, stderr } = await Command.run(['ps', 'all']);
   expect({ status, output: stderr.includes('"all"') }).toEqual({ status: 2, output: true });
+});
+
+it('a result that cannot be printed is an error of the output, and no internal one', async () => {
+  const words = ['-c', 'exec "$0" --json -n 1 true > /dev/full', join(repository, 'bin/ncclrun')];
+  const { status, stderr } = await Command.run(words, { program: 'sh' });
+  expect(status).toBe(125);
+  expect(stderr).toMatch(/^ncclrun: cannot write the output: ENOSPC/);
+  expect(stderr).not.toContain('internal error');
 });

@@ -163,8 +163,7 @@ export const accepted: readonly Accepted[] = [
   },
   {
     file: 'worker/agent/hang-reporter.ts',
-    source:
-      "return Math.max(0, now - Math.max(slot.lastProgressNs, slot.state === 'waiting' ? 0 : slot.startedNs)) / 1e6;",
+    source: 'return Math.max(0, nowNs() - begun) / 1e6;',
     change: '0 -> 1',
     reason: 'A nanosecond of a time in milliseconds, or a start that lies before every progress either way.',
   },

@@ -36,7 +36,7 @@ export const ended = (operation: number): Change => ({ operation, inside: false,
 
 export function history(count: number, hashes: readonly number[], call: CallHistory['call'] = null): CallHistory {
   const last = call === null ? 'a barrier' : `${call.collective} of ${call.count} ${call.type}`;
-  return { count, hashes, last, call };
+  return { count, hashes, last, call, recent: [] };
 }
 
 /** The two readings, 250 ms apart; `moved`: ranks of the job that made progress in between. */
@@ -55,6 +55,9 @@ function reading(job: PlantedJob, atMs: number, moved: readonly number[]): Readi
     answers.set(host, {
       reading: 1,
       atMs,
+      monotonicUs: atMs * 1000,
+      stolenMs: null,
+      arrivals: [],
       omitted,
       communicators: comms.map((comm) => ({
         communicator: comm.id,
@@ -86,6 +89,7 @@ function position(comm: PlantedComm, jobRank: number, rank: number, isMoved: boo
     rank,
     operation: 17,
     inside: true,
+    byKernel: false,
     collective: 'allReduce',
     bytes: 4096,
     waitedMs: 31_260,

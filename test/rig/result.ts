@@ -42,6 +42,9 @@ export const resultSchema = v.object({
   failures: v.array(
     v.custom<JobResult['failures'][number]>((value) => typeof value === 'object' && value !== null && 'type' in value),
   ),
+  verdicts: v.array(
+    v.custom<JobResult['verdicts'][number]>((value) => typeof value === 'object' && value !== null && 'kind' in value),
+  ),
   hosts: v.array(v.object({ name: v.string(), ranks: v.array(whole), state: v.picklist(['ok', 'failed', 'lost']) })),
   ranks: v.array(
     v.object({

@@ -164,7 +164,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
   };
   const phases = new PhaseClock();
   const parts = { request, reporter, phases, clock: new JobClock(), readsStdin: () => false };
-  const { job, policy } = wireJob(parts, names.length);
+  const { job, policy, verdicts } = wireJob(parts, names.length);
   const common = commonOrder({
     request,
     epoch: 0,
@@ -226,7 +226,16 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     /** Resolves to the result when the job is over. */
     result: async () => {
       await job.over;
-      return jobResult({ jobId: 'job1', job, map, policy, phases, restarts: 0, recorder: null });
+      return jobResult({
+        jobId: 'job1',
+        job,
+        map,
+        policy,
+        phases,
+        restarts: 0,
+        verdicts: verdicts.all,
+        recorder: null,
+      });
     },
   };
 }

@@ -44,11 +44,12 @@ describe('ranks without progress', () => {
   };
   function reporter(slot: Partial<TelemetrySlot>, hangAfterMs = 1000) {
     const reports: HostRankPositions[] = [];
-    const readings = { reading: 4, inspect: [] };
+    const readings = { reading: 4, inspect: [], arrivals: false };
     const pages: TelemetryPage[] = [{ pid: process.pid, jobRank: 5, slots: [{ ...usual, ...slot }] }];
     const hangs: HangReporter = new HangReporter({
       hangAfterMs,
       telemetry: () => pages,
+      recorders: () => [],
       gpuOf: (rank) => ({ index: rank, address: null }),
       stalled: () => void reports.push(hangs.rankPositions(readings)),
       nicsBetween: (_, rank, peer) => ({ own: `nic of ${rank}`, peer: `nic of ${peer}` }),
@@ -122,17 +123,27 @@ describe('ranks without progress', () => {
     hangs.stop();
   });
 
+  test('the time for which the job was suspended is no wait', () => {
+    const { hangs } = reporter({ operation: 9, completed: 8, startedNs: ago(5000), lastProgressNs: ago(5000) });
+    const waited = (): number | undefined =>
+      hangs.rankPositions({ reading: 1, inspect: [], arrivals: false }).communicators[0]?.ranks[0]?.waitedMs;
+    expect(waited()).toBeGreaterThanOrEqual(5000);
+    hangs.resumed();
+    expect(waited()).toBeLessThan(5000);
+    hangs.stop();
+  });
+
   test('an answer with more positions than there is room for leaves out idle ones, and stays within a MiB', () => {
     const hashes = Array.from({ length: 35 }, () => 65_535);
     const call = { collective: 'reduceScatter', count: 2 ** 50, type: 'float8e4m3', operator: 'sum', root: null };
-    const calls = { count: 2 ** 50, hashes, last: 'x'.repeat(100), call };
+    const calls = { count: 2 ** 50, hashes, last: 'x'.repeat(100), call, recent: [] };
     const busy = { ...usual, operation: 2 ** 50, bytes: 2 ** 50, lastProgressNs: ago(5000), calls };
     const { hangs, pages } = reporter({});
     const slots = Array.from({ length: 40 }, () => busy);
     const idle = slots.map((slot) => ({ ...slot, completed: slot.operation }));
     pages.splice(0, 1);
     for (let jobRank = 0; jobRank < 30; jobRank++) pages.push({ pid: 1, jobRank, slots: jobRank < 10 ? idle : slots });
-    const answer = hangs.rankPositions({ reading: 1, inspect: [] });
+    const answer = hangs.rankPositions({ reading: 1, inspect: [], arrivals: false });
     expect(answer.omitted).toBe(200);
     const ranks = answer.communicators.flatMap((one) => one.ranks);
     expect(ranks.filter(({ inside }) => inside)).toHaveLength(800);
@@ -144,7 +155,7 @@ describe('ranks without progress', () => {
     const { hangs, reports } = reporter({}, 0);
     vi.advanceTimersByTime(10_000);
     expect(reports).toEqual([]);
-    const readings = { reading: 1, inspect: [] };
+    const readings = { reading: 1, inspect: [], arrivals: false };
     expect(hangs.rankPositions(readings).communicators).toMatchObject([{ communicator: 'aa', epoch: 2, size: 4 }]);
     const { hangs: idle } = reporter({ completed: 8 }, 0);
     expect(idle.rankPositions(readings).communicators[0]?.ranks).toMatchObject([

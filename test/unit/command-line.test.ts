@@ -173,6 +173,7 @@ describe('the spellings of options', () => {
       simulated: null,
       manager: null,
       hangAfterSeconds: 30,
+      stragglerWindowSeconds: 20,
       onHang: 'report',
       recordsFailures: false,
       recordsAll: false,

@@ -45,6 +45,7 @@ describe('a command that never came to a job', () => {
       restarts: 0,
       exitCode: 2,
       failures: [failure],
+      verdicts: [],
       hosts: [],
       ranks: [],
       phases: { allocate: 0, connect: 0, hello: 0, spawn: 0, run: 0, teardown: 0 },

@@ -27,7 +27,16 @@ function judge(hosts: readonly string[] = ['h0', 'h1']) {
   const answer = (host: string, job: PlantedJob = late): void => {
     const reading = asked.at(-1)?.[1].reading ?? 0;
     const where = readings(job)[1].answers.get(host);
-    const nothing: HostRankPositions = { reading, atMs: 0, communicators: [], processes: [], omitted: 0 };
+    const nothing: HostRankPositions = {
+      reading,
+      atMs: 0,
+      monotonicUs: 0,
+      communicators: [],
+      processes: [],
+      stolenMs: null,
+      arrivals: [],
+      omitted: 0,
+    };
     one.answered(host, { ...(where ?? nothing), reading });
   };
   /** Both readings, with an answer of all hosts. */

@@ -108,6 +108,7 @@ describe('a rank that does not come', () => {
 describe('the process of a blamed rank', () => {
   it.each([
     ['stopped', 'stopped', 'certain', 'is stopped (SIGSTOP, or a debugger)'],
+    ['frozen', 'stopped', 'certain', 'is frozen (by its control group)'],
     ['zombie', 'rank-dead', 'certain', 'has ended: its process is gone'],
     ['uninterruptible', 'stuck-outside', 'likely', 'is still in operation 17 (allReduce), in uninterruptible sleep'],
   ] as const)('a process that is %s is blamed with the kind %s', (state, kind, confidence, words) => {
@@ -311,7 +312,7 @@ describe('all ranks inside', () => {
     expect(hang).toMatchObject({
       late: [],
       waits: ['rank 0 on h0 waits for rank 1 on h1 (eth0 to eth1)', 'rank 1 on h1 waits for rank 0 on h0'],
-      verdict: { kind: 'stuck-inside', confidence: 'likely', blamed: [] },
+      verdict: { kind: 'stuck-inside', confidence: 'likely', blamed: [{ ranks: '1', where: 'inside' }] },
     });
     expect(hang.verdict.message).toMatch(
       /^no rank is behind, and none makes progress: .*: rank 0 on h0 waits for rank 1 on h1 \(eth0 to eth1\); rank 1 on h1 waits for rank 0 on h0$/,
@@ -321,7 +322,7 @@ describe('all ranks inside', () => {
   it('a rank that waits for one which has ended the operation waits for their connection', () => {
     const changes = { 0: { waitsFor: 1 }, 1: ended(17) };
     const hang = one({ comms: [{ id: aa, ranks: [0, 1], changes }], ranksPerHost: 1 });
-    expect(hang.verdict).toMatchObject({ kind: 'stuck-inside', blamed: [] });
+    expect(hang.verdict).toMatchObject({ kind: 'stuck-inside', blamed: [{ ranks: '1' }] });
     expect(hang.waits).toEqual(['rank 0 on h0 waits for rank 1 on h1']);
   });
 

@@ -95,12 +95,22 @@ const waiting = {
   bytes: 0,
   waitedMs: 0,
   hangs: true,
+  byKernel: false,
   progressUs: 0,
   calls: null,
   waitsFor: { rank: 0, nics: { own: letters(64), peer: letters(64) } },
 };
 const communicator = { communicator: '0123456789abcdef', epoch: 0, size: 0, ranks: [waiting] };
-const where = { reading: 0, atMs: 0, communicators: [communicator], processes: [], omitted: 0 };
+const where = {
+  reading: 0,
+  atMs: 0,
+  monotonicUs: 0,
+  stolenMs: null,
+  arrivals: [],
+  communicators: [communicator],
+  processes: [],
+  omitted: 0,
+};
 const whereOne = (changes: object) => ({
   ...where,
   communicators: [{ ...communicator, ranks: [{ ...waiting, ...changes }] }],

@@ -44,6 +44,7 @@ const ended: JobResult = {
   exitCode: 0,
   restarts: 0,
   failures: [],
+  verdicts: [],
   hosts: [],
   ranks: [],
   phases: { allocate: 0, connect: 0, hello: 0, spawn: 0, run: 0, teardown: 0 },

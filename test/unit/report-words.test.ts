@@ -113,6 +113,7 @@ describe('a failure', () => {
           exitCode: 1,
           restarts: 0,
           failures: failures(count),
+          verdicts: [],
           hosts: [],
           ranks: [],
           phases: { allocate: 0, connect: 0, hello: 0, spawn: 0, run: 0, teardown: 0 },

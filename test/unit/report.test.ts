@@ -52,6 +52,7 @@ const result = (failures: readonly Failure[], ended: readonly number[] = []): Jo
   exitCode: 0,
   restarts: 0,
   failures,
+  verdicts: [],
   hosts: [],
   ranks: [0, 1, 2, 3].map((rank) => ({
     rank,

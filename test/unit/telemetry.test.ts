@@ -59,7 +59,7 @@ test('decodeTelemetry reads rank, operation and state of each slot', () => {
         collective: 'barrier',
         state: 'waiting',
         waitingFor: 3,
-        calls: { count: 0, hashes: [], last: 'no collective', call: null },
+        calls: { count: 0, hashes: [], last: 'no collective', call: null, recent: [] },
       },
     ],
   });

@@ -21,6 +21,7 @@ import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { SpawnStep } from '../../control/messages/guardian.ts';
+import type { CommunicatorName, LeftBehind } from '../../control/messages/hang.ts';
 import type { AgentOrder, AgentReport, AgentStart, Placement } from '../../control/messages/link.ts';
 import {
   decodeExited,
@@ -31,8 +32,8 @@ import {
 } from '../../control/messages/payload.ts';
 import type { ReachQuestion } from '../../control/messages/reach.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
-import type { Native } from '../engine/native.ts';
-import type { BootstrapService, OpenBootstrap, OwnMachine } from './bootstrap-service.ts';
+import type { AgentOptions, AgentState } from './agent-state.ts';
+import type { BootstrapService, OwnMachine } from './bootstrap-service.ts';
 import { Aggregators } from './aggregators.ts';
 import { takeDistrust } from './distrust.ts';
 import { removeByGuardian, startGuardian, type Guardian, type GuardianOptions } from './guardian.ts';
@@ -56,6 +57,10 @@ import { Stacks } from './stacks.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 const ENOENT = 2;
+/** Failed ranks of which the launcher learns where they were. */
+const MAX_LAST_POSITIONS = 4;
+/** After the calls of ranks were seen to differ: by then the others have mostly made theirs, too. */
+const LATE_CALLS_MS = 60;
 const SIGKILL = 9;
 /** SIGHUP, SIGINT, SIGTERM. */
 const ENDING: ReadonlySet<number> = new Set([1, 2, 15]);
@@ -65,28 +70,6 @@ const SUSPENDED = 1;
 const GOODBYE_MS = 2000;
 /** In place of a range of ports. */
 const SYSTEM_CHOOSES = { first: 0, last: 0 };
-
-export interface AgentOptions {
-  readonly link: Link;
-  readonly order: AgentOrder;
-  /** Runs in the launcher. */
-  readonly local: boolean;
-  readonly native: Native;
-  readonly guardianPath: string;
-  readonly openBootstrap: OpenBootstrap;
-  /** Nothing of the job is left on this host and the last frame has been sent; the link is the caller's to close. */
-  readonly onEnded: () => void;
-}
-
-type State =
-  | { readonly name: 'ready' }
-  | { readonly name: 'running' }
-  | { readonly name: 'ending' }
-  | { readonly name: 'sweeping' }
-  /** The topology file is being written. No rank is left; `alone`: nor is the guardian. */
-  | { readonly name: 'writing'; readonly alone: boolean }
-  /** `goodbye`: kills a guardian that has ended its ranks and does not leave. */
-  | { readonly name: 'ended'; readonly goodbye: NodeJS.Timeout };
 
 export class Agent {
   readonly #options: AgentOptions;
@@ -103,11 +86,12 @@ export class Agent {
   readonly #gpus: RankGpuWatch;
   #memoryKills: MemoryKills | null = null;
   #hangs: HangReporter | null = null;
+  #lastPositions = 0;
   #reach: ReachProbe | null = null;
   #aggregators: Aggregators | null = null;
   #mpi: MpiPrograms | null = null;
   readonly #stacks: Stacks;
-  #state: State = { name: 'ready' };
+  #state: AgentState = { name: 'ready' };
   #hasLostLauncher = false;
 
   constructor(options: AgentOptions) {
@@ -262,7 +246,16 @@ export class Agent {
           problem: (message) => this.#report({ type: 'notice', message }),
         },
       );
-      this.#bootstrap = this.#options.openBootstrap({ native, order, placement, socketPath, sendUp, machine, tables });
+      const onDiffer = (communicator: CommunicatorName, sentence: string): void => {
+        this.#reportCalls(communicator, sentence);
+        setTimeout(() => this.#reportCalls(communicator, sentence), LATE_CALLS_MS).unref();
+      };
+      const onLeft = (left: LeftBehind): void => {
+        const where = this.#hangs?.positionsIn(left);
+        if (where !== undefined) this.#report({ type: 'left-behind', left, where });
+      };
+      const facts = { native, order, placement, socketPath, sendUp, machine, tables, onDiffer, onLeft };
+      this.#bootstrap = this.#options.openBootstrap(facts);
     } catch (error) {
       this.#report({ type: 'refusal', message: messageOf(error), remedy: null });
     }
@@ -351,6 +344,7 @@ export class Agent {
     this.#hangs = new HangReporter({
       hangAfterMs: this.#order.hangAfterMs,
       telemetry: () => this.#bootstrap?.telemetry() ?? [],
+      recorders: () => this.#bootstrap?.recorders() ?? [],
       gpuOf: (rank) => this.#gpus.of(rank),
       stalled: () => this.#report({ type: 'stalled' }),
       nicsBetween: (communicator, rank, peer) => this.#bootstrap?.nicsBetween(communicator, rank, peer) ?? null,
@@ -400,11 +394,26 @@ export class Agent {
       this.#report({ type: 'out-of-memory', rank });
     if (exited.exitCode !== 0) this.#gpus.failed(rank);
     const report = (): void => {
+      if (exited.exitCode !== 0) this.#reportLastPosition(rank);
       this.#mpi?.rankEnded(rank, exited);
       this.#link.send(frame);
     };
     if (this.#bootstrap === null) report();
     else this.#bootstrap.rankEnded(rank, exited, report);
+  }
+
+  #reportCalls(communicator: CommunicatorName, sentence: string): void {
+    const where = this.#hangs?.positionsIn(communicator);
+    if (where !== undefined && this.#state.name !== 'ended') this.#report({ type: 'calls-differ', sentence, where });
+  }
+
+  /** Of the first ranks that fail; those that follow had to. */
+  #reportLastPosition(rank: number): void {
+    if (this.#lastPositions >= MAX_LAST_POSITIONS || this.#hangs === null) return;
+    const where = this.#hangs.positionsWith(rank);
+    if (where.communicators.length === 0) return;
+    this.#lastPositions += 1;
+    this.#report({ type: 'last-position', rank, where });
   }
 
   /** The launcher learns of every exit before it learns that no rank is left. */
@@ -472,6 +481,7 @@ export class Agent {
 
   /** An agent in the launcher is about to be stopped with it; any other goes on, and so does its guardian's lease. */
   #suspend(suspended: boolean): void {
+    if (!suspended) this.#hangs?.resumed();
     const leaseMs = suspended && this.#options.local ? 0 : this.#order.leaseMs;
     this.#guardian.send(makeFrame(FrameKind.lease, { payload: encodeLease(leaseMs) }));
     if (suspended) this.#guardian.send(makeFrame(FrameKind.heartbeat, { subject: SUSPENDED }));

@@ -4,7 +4,7 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { AgentReport } from '../../control/messages/link.ts';
 import { loadNative } from '../engine/load.ts';
 import { Agent } from './agent.ts';
-import type { AgentOptions } from './agent.ts';
+import type { AgentOptions } from './agent-state.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 /** Null after a refusal: its report is sent, the link closed. */

@@ -2,7 +2,17 @@
 import { Bootstrap } from './bootstrap.ts';
 import type { OpenBootstrap } from './bootstrap-service.ts';
 
-export const openBootstrap: OpenBootstrap = ({ native, order, placement, socketPath, sendUp, machine, tables }) => {
+export const openBootstrap: OpenBootstrap = ({
+  native,
+  order,
+  placement,
+  socketPath,
+  sendUp,
+  machine,
+  tables,
+  onDiffer,
+  onLeft,
+}) => {
   return new Bootstrap({
     native,
     socket: socketPath,
@@ -18,5 +28,7 @@ export const openBootstrap: OpenBootstrap = ({ native, order, placement, socketP
     machine,
     tables,
     sendUp,
+    onDiffer,
+    onLeft,
   });
 };

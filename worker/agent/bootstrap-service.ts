@@ -5,7 +5,7 @@ import type { AgentOrder, Placement } from '../../control/messages/link.ts';
 import type { Exited } from '../../control/messages/payload.ts';
 import type { DeviceName } from '../../control/plan/types.ts';
 import type { Native } from '../engine/native.ts';
-import type { CommunicatorName, NicPair } from '../../control/messages/hang.ts';
+import type { CommunicatorName, LeftBehind, NicPair } from '../../control/messages/hang.ts';
 import type { TelemetryPage } from './telemetry.ts';
 import type { OwnTables } from './tuning.ts';
 
@@ -37,6 +37,10 @@ interface BootstrapFacts {
   readonly sendUp: (frame: Frame) => void;
   readonly machine: OwnMachine;
   readonly tables: OwnTables;
+  /** The calls of a communicator's ranks differ. */
+  readonly onDiffer: (communicator: CommunicatorName, sentence: string) => void;
+  /** A rank waits for one that has left. */
+  readonly onLeft: (left: LeftBehind) => void;
 }
 
 /** What this host is for ranks on a device, once that is known; null: nobody looks. */

@@ -33,7 +33,7 @@ import { Engines } from './engines.ts';
 import { FLUSH_AFTER_MS, PendingGathers } from './pending-gathers.ts';
 import { ProcessExits } from './process-exits.ts';
 import { refusalFrame } from './refusal.ts';
-import type { CommunicatorName, NicPair } from '../../control/messages/hang.ts';
+import type { CommunicatorName, LeftBehind, NicPair } from '../../control/messages/hang.ts';
 import type { TelemetryPage } from './telemetry.ts';
 import type { OwnTables } from './tuning.ts';
 
@@ -57,6 +57,10 @@ interface BootstrapOptions {
   readonly machine?: OwnMachine;
   readonly tables?: OwnTables;
   sendUp(frame: Frame): void;
+  /** Called when the calls of a communicator's ranks differ, before the ranks are told so. */
+  onDiffer?(communicator: CommunicatorName, sentence: string): void;
+  /** Called when a rank waits for one that has left the communicator. */
+  onLeft?(left: LeftBehind): void;
   /** Called when the last connected process is gone. */
   onDeserted?(): void;
 }
@@ -111,6 +115,8 @@ export class Bootstrap {
       ended: (key, failure) => mailbox.end(key, failure),
       recordBlame: (jobRank, record, at) => this.#blameRecords.add(jobRank, record, at),
       left: (jobRank, key) => this.#blameRecords.left(jobRank, key),
+      differ: (communicator, sentence) => options.onDiffer?.(communicator, sentence),
+      leftBehind: (left) => options.onLeft?.(left),
     });
     this.#communicators = communicators;
     const mailbox = new AgentMailbox({ channel, acrossHosts: hostCount > 1, sendUp });

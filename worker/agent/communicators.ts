@@ -15,12 +15,13 @@ import { communicatorKeyName, describeKey, keyName } from '../../control/message
 import type { Key } from '../../control/messages/key.ts';
 import { encodeLeft } from '../../control/messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, isAlone, LeftHow } from '../../control/messages/rendezvous.ts';
-import type { CommunicatorName, NicPair } from '../../control/messages/hang.ts';
+import type { CommunicatorName, LeftBehind, NicPair } from '../../control/messages/hang.ts';
 import { decodeSegmentOf, receivingNics } from '../../control/plan/decode.ts';
 import { describeRank } from '../../control/rendezvous/failure.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import { type Gone, Leavers } from '../../control/rendezvous/leavers.ts';
 import type { Native, NativeHandle } from '../engine/native.ts';
+import { readCalls } from './calls.ts';
 import type { ReadCalls } from './calls.ts';
 import { CallWatch } from './call-watch.ts';
 import { type Requester, blamed, type Engine, type EngineChannel } from './engine.ts';
@@ -30,6 +31,8 @@ import { isStalled } from './stall.ts';
 
 /** How often a deserted communicator is looked at. */
 const DESERTED_CHECK_MS = 250;
+/** A rank that left says so by another socket than those that miss it. */
+const LEAVER_MS = 50;
 
 interface Member {
   readonly rank: number;
@@ -59,6 +62,12 @@ interface Communicator {
   readonly abortOffset: number;
   readonly doorbellOffset: number;
   readonly localRanks: number;
+  /** Local ranks that have finalized it, by their ranks in the job. */
+  readonly leavers: Map<number, number>;
+  /** Ranks that have finalized it and for which others wait. */
+  readonly missed: Set<number>;
+  /** An engine has seen that calls differ, and nobody knows how. */
+  unclear: { readonly reason: string; readonly timeout: NodeJS.Timeout } | null;
   /** Ranks of this host alone that others lost when they ended, before it was known what became of them. */
   readonly suspected: Set<number>;
   /** The launcher knows it; else it lies on this host alone. */
@@ -81,6 +90,10 @@ interface CommunicatorsOptions {
   ended(key: Key, failure: RendezvousFailure): void;
   /** A rank of the job lacks another now. */
   recordBlame(jobRank: number, record: BlameRecord, at: number): void;
+  /** The ranks' calls differ, and they are about to be told so. */
+  differ?(communicator: CommunicatorName, sentence: string): void;
+  /** A rank waits for one that has left in order; called once for each that has. */
+  leftBehind?(left: LeftBehind): void;
   /** A rank of the job has left, whole or broken. */
   left(jobRank: number, key: Key): void;
 }
@@ -131,6 +144,9 @@ export class Communicators {
       key,
       members,
       finalized: new Map(),
+      leavers: new Map(),
+      missed: new Set(),
+      unclear: null,
       departed: new Map(),
       gone: new Leavers(),
       reportedGone: new Set(),
@@ -173,6 +189,12 @@ export class Communicators {
     if (communicator?.members.get(rank)?.engine !== engine) return;
     const sentence = describeRank(rank, this.#options.hostName, engine.pid);
     communicator.finalized.set(rank, sentence);
+    communicator.leavers.set(rank, engine.jobRank);
+    if (communicator.unclear !== null) {
+      clearTimeout(communicator.unclear.timeout);
+      this.#leftBehind(communicator, rank, communicator.unclear.reason);
+      communicator.unclear = null;
+    }
     communicator.gone.add(rank, { result: NcclResult.invalidUsage, sentence, blame: ALL_RANKS });
     this.#remove(communicator, rank);
   }
@@ -206,8 +228,10 @@ export class Communicators {
   /** An engine saw that the ranks' calls do not fit together; `reason` is what it knows of it. */
   differed(key: Key, reason: string): void {
     const communicator = this.#find(key);
-    if (communicator !== undefined && !communicator.broken)
-      this.#differ(communicator, this.#watch.contradictionOf(communicator) ?? reason);
+    if (communicator === undefined || communicator.broken) return;
+    const contradiction = this.#watch.contradictionOf(communicator);
+    if (contradiction === null) this.#awaitLeaver(communicator, reason);
+    this.#differ(communicator, contradiction ?? reason);
   }
 
   /** False if the rank is in no such communicator. */
@@ -222,6 +246,8 @@ export class Communicators {
   brokenAlone(key: Key, rank: number, engine: Engine, reason: string): void {
     const communicator = this.#find(key);
     if (communicator?.members.get(rank)?.engine !== engine || communicator.broken) return;
+    const leaver = leaverOf(communicator);
+    if (leaver !== undefined) this.#leftBehind(communicator, leaver, reason);
     const lost = lostPeer(engine.telemetry, key);
     const blame = (lost === null ? undefined : communicator.gone.get(lost)?.blame) ?? ALL_RANKS;
     communicator.gone.add(rank, { result: NcclResult.remoteError, sentence: reason, blame });
@@ -248,6 +274,7 @@ export class Communicators {
     const left: { key: Key; rank: number }[] = [];
     for (const communicator of Array.from(this.#live.values())) {
       const ranks = [...communicator.members.values()].filter((member) => member.engine === engine);
+      for (const { rank } of ranks) this.#differedBeforeEnd(communicator, rank, engine);
       for (const { rank } of ranks) {
         this.#depart(communicator, rank, { how: LeftHow.died, ...departure(rank, communicator.key) });
         left.push({ key: communicator.key, rank });
@@ -321,6 +348,41 @@ export class Communicators {
         : gone.sentence;
     const payload = encodePeerGone(key, { to, rank, result, sentence, waited: waiter !== null });
     this.#options.channel.send(engine.connection, FrameKind.peerGone, 0, payload);
+  }
+
+  /** A process whose rank failed for calls that differ may end before its engine has said so. */
+  #differedBeforeEnd(communicator: Communicator, rank: number, engine: Engine): void {
+    if (communicator.broken) return;
+    const calls = readCalls(engine, communicator.key, rank);
+    if (calls?.stuck !== true) return;
+    const contradiction = this.#watch.contradictionOf(communicator) && this.#watch.contradictionOf(communicator);
+    if (contradiction !== null) return this.#differ(communicator, contradiction);
+    const [leaver] = communicator.finalized;
+    if (leaver === undefined) return undefined;
+    const sentence = `the ranks’ calls differ: ${this.#watch.name(calls)} called ${calls.last}, which ${leaver[1]} did not before ncclCommFinalize`;
+    return this.#leftBehind(communicator, leaver[0], sentence);
+  }
+
+  /** Ranks whose calls agree as far as they are known fail for one that has left; the word of it may be on its way. */
+  #awaitLeaver(communicator: Communicator, reason: string): void {
+    const leaver = leaverOf(communicator);
+    if (leaver !== undefined) return this.#leftBehind(communicator, leaver, reason);
+    const timeout = setTimeout(() => {
+      communicator.unclear = null;
+      this.#reportDifference(communicator, reason);
+    }, LEAVER_MS).unref();
+    communicator.unclear = { reason, timeout };
+  }
+
+  #reportDifference({ key, missed }: Communicator, sentence: string): void {
+    if (missed.size === 0) this.#options.differ?.({ communicator: communicatorName(key), epoch: key.epoch }, sentence);
+  }
+
+  #leftBehind({ key, leavers, missed }: Communicator, rank: number, sentence: string): void {
+    if (missed.has(rank)) return;
+    missed.add(rank);
+    const name = { communicator: communicatorName(key), epoch: key.epoch };
+    this.#options.leftBehind?.({ ...name, rank, jobRank: leavers.get(rank) ?? -1, sentence });
   }
 
   #reportUp(
@@ -407,6 +469,8 @@ export class Communicators {
     const { rank, result, sentence, blame } = failure;
     communicator.failure = failure;
     communicator.broken = true;
+    if (rank === NO_RANK && result === NcclResult.invalidUsage && communicator.unclear === null)
+      this.#reportDifference(communicator, sentence);
     this.#stopWatch(communicator);
     const engines = new Set([...members.values()].map((member) => member.engine));
     // Before the ranks are notified: a rank that failed before this moment failed by itself.
@@ -441,4 +505,10 @@ export class Communicators {
     if (communicator.watch !== null) clearInterval(communicator.watch);
     communicator.watch = null;
   }
+}
+
+/** A rank that has left in order while others stay. */
+function leaverOf({ gone }: Communicator): number | undefined {
+  for (const [rank, { result }] of gone.all) if (result === NcclResult.invalidUsage) return rank;
+  return undefined;
 }

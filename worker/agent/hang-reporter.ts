@@ -8,22 +8,30 @@ import type {
   CommunicatorPositions,
   HostRankPositions,
   NicPair,
+  NumberedCall,
   RankPosition,
   RankPositionsQuery,
   RankProcess,
 } from '../../control/messages/hang.ts';
-import { processFacts, sleepOf } from './rank-process.ts';
+import { rankArrivals } from './arrivals.ts';
+import { recentCalls, recentName } from './recent-calls.ts';
+import type { RecentCalls } from './recent-calls.ts';
+import { processFacts, sleepOf, stolenMs } from './rank-process.ts';
 import type { TelemetryPage, TelemetrySlot } from './telemetry.ts';
 
 const LOOKS = 8; // within the time that counts as long
 const MAX_INTERVAL_MS = 1000;
 /** Positions in one answer, which has at most a MiB. */
 const MAX_POSITIONS = 1000;
+/** The same where each comes with the last calls. */
+const MAX_WITH_CALLS = 256;
 
 interface HangReporterOptions {
   /** A rank hangs after this time without progress; 0: hangs are not reported. */
   readonly hangAfterMs: number;
   readonly telemetry: () => readonly TelemetryPage[];
+  /** The flight recorders of the same processes. */
+  readonly recorders: () => readonly Uint8Array[];
   readonly gpuOf: (jobRank: number) => HostGpu | null;
   readonly stalled: () => void;
   /** Of the connection by which a rank of this host receives from another; null inside a host. */
@@ -35,6 +43,8 @@ export class HangReporter {
   readonly #timer: NodeJS.Timeout | null;
   /** Rank of the job and communicator → the operation that was reported last. */
   readonly #reported = new Map<string, number>();
+  /** Waits count from here on. */
+  #sinceNs = 0;
 
   constructor(options: HangReporterOptions) {
     this.#options = options;
@@ -43,14 +53,45 @@ export class HangReporter {
     this.#timer = hangAfterMs === 0 ? null : setInterval(() => this.#look(), intervalMs).unref();
   }
 
+  /** The job was suspended until now: no rank could make progress. */
+  resumed(): void {
+    this.#sinceNs = nowNs();
+  }
+
   stop(): void {
     if (this.#timer !== null) clearInterval(this.#timer);
   }
 
   /** Where this host's ranks are in all their communicators. Positions inside operations come first where there is no room for all. */
-  rankPositions({ reading, inspect }: RankPositionsQuery): HostRankPositions {
+  rankPositions({ reading, inspect, arrivals }: RankPositionsQuery): HostRankPositions {
+    const where = this.#read(reading, inspect, new Map(), () => true);
+    return arrivals ? { ...where, arrivals: rankArrivals(this.#options.recorders()) } : where;
+  }
+
+  /** Where this host's ranks are in one communicator. */
+  positionsIn({ communicator, epoch }: CommunicatorName): HostRankPositions {
+    const calls = recentCalls(this.#options.recorders());
+    return this.#read(0, [], calls, (_, slot) => slot.communicator === communicator && slot.epoch === epoch);
+  }
+
+  /** Where this host's ranks are in all communicators of one of them, which may have ended. */
+  positionsWith(jobRank: number): HostRankPositions {
+    const own = this.#options.telemetry().filter((page) => page.jobRank === jobRank);
+    const names = new Set(own.flatMap(({ slots }) => slots.map(nameOf)));
+    const calls = recentCalls(this.#options.recorders());
+    return this.#read(0, [], calls, (_, slot) => names.has(nameOf(slot)));
+  }
+
+  #read(
+    reading: number,
+    inspect: readonly number[],
+    calls: RecentCalls,
+    isWanted: (page: TelemetryPage, slot: TelemetrySlot) => boolean,
+  ): HostRankPositions {
     const pages = this.#options.telemetry();
-    const found = pages.flatMap((page) => page.slots.map((slot) => ({ page, slot })));
+    const found = pages
+      .flatMap((page) => page.slots.map((slot) => ({ page, slot })))
+      .filter(({ page, slot }) => isWanted(page, slot));
     const kept =
       found.length <= MAX_POSITIONS
         ? found
@@ -60,16 +101,20 @@ export class HangReporter {
     const communicators = new Map<string, CommunicatorPositions & { readonly ranks: RankPosition[] }>();
     for (const { page, slot } of kept) {
       const { communicator, epoch, size } = slot;
-      const name = `${communicator}:${epoch}`;
+      const name = nameOf(slot);
       const known = communicators.get(name) ?? { communicator, epoch, size, ranks: [] };
       communicators.set(name, known);
-      known.ranks.push(this.#positionOf(page, slot));
+      const recent = kept.length > MAX_WITH_CALLS ? [] : (calls.get(recentName(communicator, epoch, slot.rank)) ?? []);
+      known.ranks.push(this.#positionOf(page, slot, recent));
     }
     return {
       reading,
       atMs: Math.round(performance.now()),
+      monotonicUs: Number(process.hrtime.bigint() / 1000n),
       communicators: [...communicators.values()],
-      processes: this.#processes(pages, new Set(inspect)),
+      processes: this.#processes([...new Set(kept.map(({ page }) => page))], new Set(inspect)),
+      stolenMs: stolenMs(),
+      arrivals: [],
       omitted: found.length - kept.length,
     };
   }
@@ -84,21 +129,22 @@ export class HangReporter {
     return [...seen.values()];
   }
 
-  #positionOf({ jobRank }: TelemetryPage, slot: TelemetrySlot): RankPosition {
+  #positionOf({ jobRank }: TelemetryPage, slot: TelemetrySlot, recent: readonly NumberedCall[]): RankPosition {
     const { rank, operation, collective, bytes, waitingFor: peer } = slot;
-    const waited = waitedMs(slot);
+    const waited = waitedMs(slot, this.#sinceNs);
     return {
       jobRank,
       rank,
       operation,
       inside: isInside(slot),
+      byKernel: slot.state === 'waiting' && operation <= slot.completed,
       collective: collective ?? 'an operation',
       bytes,
       waitedMs: Math.round(waited),
       hangs: isInside(slot) && waited >= this.#options.hangAfterMs,
       progressUs: Math.round(slot.lastProgressNs / 1000),
       waitsFor: peer === null ? null : { rank: peer, nics: this.#options.nicsBetween(slot, rank, peer) },
-      calls: slot.calls,
+      calls: slot.calls === null ? null : { ...slot.calls, recent },
     };
   }
 
@@ -109,7 +155,7 @@ export class HangReporter {
       for (const slot of slots) {
         const { communicator, epoch, operation, rank } = slot;
         const name = `${jobRank}:${rank}:${communicator}:${epoch}`;
-        if (waitedMs(slot) < hangAfterMs || this.#reported.get(name) === operation) continue;
+        if (waitedMs(slot, this.#sinceNs) < hangAfterMs || this.#reported.get(name) === operation) continue;
         this.#reported.set(name, operation);
         isNew = true;
       }
@@ -118,13 +164,22 @@ export class HangReporter {
   }
 }
 
+function nameOf({ communicator, epoch }: CommunicatorName): string {
+  return `${communicator}:${epoch}`;
+}
+
 /** Of a kernel that waits it is known that it waits, not since which operation. */
 function isInside({ state, operation, completed }: TelemetrySlot): boolean {
   return state !== 'failed' && (state === 'waiting' || operation > completed);
 }
 
-function waitedMs(slot: TelemetrySlot): number {
+function waitedMs(slot: TelemetrySlot, sinceNs: number): number {
   if (!isInside(slot)) return 0;
-  const now = Number(process.hrtime.bigint()); // CLOCK_MONOTONIC, as the engine's clock
-  return Math.max(0, now - Math.max(slot.lastProgressNs, slot.state === 'waiting' ? 0 : slot.startedNs)) / 1e6;
+  const begun = Math.max(slot.lastProgressNs, slot.state === 'waiting' ? 0 : slot.startedNs, sinceNs);
+  return Math.max(0, nowNs() - begun) / 1e6;
+}
+
+/** CLOCK_MONOTONIC, as the engine's clock. */
+function nowNs(): number {
+  return Number(process.hrtime.bigint());
 }

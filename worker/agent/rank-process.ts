@@ -96,7 +96,8 @@ export function processFacts(pid: number): ProcessFacts {
   const fields = fieldsOf(stat);
   const ticks = Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
   const own = STATES[fields[0] ?? ''] ?? 'unknown';
-  const state = own === 'sleeping' && waitingThread(pid) !== pid ? 'uninterruptible' : own;
+  const asleep = own === 'sleeping' && waitingThread(pid) !== pid ? 'uninterruptible' : own;
+  const state = (asleep === 'sleeping' || asleep === 'uninterruptible') && isFrozen(pid) ? 'frozen' : asleep;
   return { state, cpuMs: Number.isFinite(ticks) ? ticks * MS_PER_TICK : 0, throttled: throttledPeriods(pid) };
 }
 
@@ -130,6 +131,21 @@ function fileOf(pid: number, descriptor: string): string | null {
   } catch {
     return null;
   }
+}
+
+/** The freezer of its control group holds it: version 2 shows such a process as asleep, version 1 as in uninterruptible sleep. */
+function isFrozen(pid: number): boolean {
+  return (read(`/proc/${pid}/cgroup`) ?? '').split('\n').some((line) => {
+    const [, controllers = '', path = ''] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
+    if (controllers === 'freezer') return read(`/sys/fs/cgroup/freezer${path}/freezer.state`)?.trim() === 'FROZEN';
+    return controllers === '' && path !== '' && /^frozen 1$/m.test(read(`/sys/fs/cgroup${path}/cgroup.events`) ?? '');
+  });
+}
+
+/** CPU time that this machine's hypervisor gave to others, over all CPUs; null: nobody knows. */
+export function stolenMs(): number | null {
+  const ticks = Number(/^cpu +(?:\d+ +){7}(\d+)/.exec(read('/proc/stat') ?? '')?.[1] ?? Number.NaN);
+  return Number.isFinite(ticks) ? ticks * MS_PER_TICK : null;
 }
 
 /** How often the cgroup of the process ran out of its share of CPU time. */

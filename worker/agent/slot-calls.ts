@@ -1,5 +1,6 @@
 /** What a rank has called in one communicator, from its slot of the telemetry page. */
 import { COLLECTIVE_ARGUMENTS, COLLECTIVES, NO_ARGUMENTS } from '../../control/collectives.ts';
+import { describeCall } from '../../control/describe-call.ts';
 import type { CallArguments, CallHistory } from '../../control/messages/hang.ts';
 import { readU64 } from '../../control/plan/u64.ts';
 import { elementBytes, elementTypes } from '../engine/elements.ts';
@@ -7,7 +8,7 @@ import { HASHES, SLOT } from './slot-layout.ts';
 
 /** Number of hashes read: the engine may be overwriting the oldest one that the page keeps. */
 const REMEMBERED = HASHES - 1;
-const OPERATORS = ['sum', 'prod', 'max', 'min', 'avg', 'pre-multiplied sum'];
+export const OPERATORS = ['sum', 'prod', 'max', 'min', 'avg', 'pre-multiplied sum'];
 
 /** Null if the engine began another collective meanwhile. */
 export function callHistory(slot: DataView): CallHistory | null {
@@ -17,7 +18,7 @@ export function callHistory(slot: DataView): CallHistory | null {
     hashes.push(slot.getUint16(SLOT.recentHashes + 2 * (number % HASHES), true));
   }
   const call = count === 0 ? null : lastCall(slot);
-  const history = { count, hashes, last: describe(call), call };
+  const history = { count, hashes, last: call === null ? 'no collective' : describeCall(call), call, recent: [] };
   return readU64(slot, SLOT.hashed) === count ? history : null;
 }
 
@@ -34,13 +35,4 @@ function lastCall(slot: DataView): CallArguments {
     operator: args.operator ? (OPERATORS[(call >>> 8) & 0xff] ?? '?') : null,
     root: args.root ? call >>> 16 : null,
   };
-}
-
-/** The words of describe in native/datapath/step_call.cc. */
-function describe(call: CallArguments | null): string {
-  if (call === null) return 'no collective';
-  const { collective, count, type, operator, root } = call;
-  if (collective === 'barrier') return 'a barrier';
-  const reduction = operator === null ? '' : ` with ${operator}`;
-  return `${collective} of ${count} ${type ?? '?'}${reduction}${root === null ? '' : `, root ${root}`}`;
 }

@@ -36,6 +36,17 @@ export const limitsOptions = [
     default: '30',
   },
   {
+    name: 'straggler-window',
+    flags: ['--straggler-window'],
+    environment: ['NCCLRUN_STRAGGLER_WINDOW'],
+    project: 'any',
+    kind: { type: 'seconds' },
+    argument: 'SECONDS',
+    group: 'limits',
+    help: 'look this often for ranks that begin operations late',
+    default: '20',
+  },
+  {
     name: 'on-hang',
     flags: ['--on-hang'],
     environment: ['NCCLRUN_ON_HANG'],

@@ -46,7 +46,16 @@ function keyOf(number: number) {
 
 const line = Buffer.from('a line of a rank\n');
 const long = 'x'.repeat(1000);
-const where = { reading: 1, atMs: 0, communicators: [], processes: [], omitted: 0 };
+const where = {
+  reading: 1,
+  atMs: 0,
+  monotonicUs: 0,
+  stolenMs: null,
+  arrivals: [],
+  communicators: [],
+  processes: [],
+  omitted: 0,
+};
 
 export const floods = {
   'staging: next': same('connecting', makeFrame(FrameKind.staging, { flags: StagingMessage.next })),

@@ -1,0 +1,77 @@
+/** Traces of communicators out of what agents say about their ranks, by one clock. */
+import type { HostRankPositions, RankArrivals } from '../../control/messages/hang.ts';
+import { median } from './lateness.ts';
+import type { ArrivalTrace } from './lateness.ts';
+
+export interface CommunicatorTrace extends ArrivalTrace {
+  readonly id: string;
+  readonly epoch: number;
+  readonly size: number;
+  /** Number of the last collective. */
+  readonly number: number;
+}
+
+/** What an agent has answered, and when it was asked and has answered by our clock. */
+export interface TimedAnswer {
+  readonly where: HostRankPositions;
+  readonly askedUs: number;
+  readonly answeredUs: number;
+}
+
+interface Timed extends RankArrivals {
+  readonly host: string;
+  readonly offsetUs: number;
+  readonly errorUs: number;
+}
+
+/** Of communicators whose ranks all have said when they began the same collectives. */
+export function tracesOf(answers: ReadonlyMap<string, TimedAnswer>): CommunicatorTrace[] {
+  const comms = new Map<string, Timed[]>();
+  for (const [host, { where, askedUs, answeredUs }] of answers) {
+    const offsetUs = where.monotonicUs - (askedUs + answeredUs) / 2; // it read its clock at some moment in between
+    const errorUs = (answeredUs - askedUs) / 2;
+    for (const one of where.arrivals) {
+      const name = `${one.communicator}:${one.epoch}`;
+      const known = comms.get(name) ?? [];
+      if (known.length === 0) comms.set(name, known);
+      known.push({ ...one, host, offsetUs, errorUs });
+    }
+  }
+  return [...comms.values()].flatMap((ranks) => traceOf(ranks) ?? []);
+}
+
+function traceOf(ranks: readonly Timed[]): CommunicatorTrace | null {
+  const [one] = ranks;
+  if (one === undefined || new Set(ranks.map(({ rank }) => rank)).size < one.size) return null;
+  const first = Math.max(...ranks.map((each) => each.first));
+  const last = Math.min(...ranks.map((each) => each.first + each.afterUs.length));
+  if (last < first) return null;
+  const times = ranks.map((each) => timesOf(each, first, last));
+  const outsideMs = ranks.map(({ first: own, outsideUs }) => median(outsideUs.slice(Math.max(0, first - own))) / 1000);
+  const operations = Array.from({ length: last - first + 1 }, (_, index) =>
+    times.map((own) => (own[index] ?? Number.NaN) / 1000),
+  );
+  const named = ranks.map(({ jobRank, host }) => ({ rank: jobRank, host }));
+  // Each of two clocks may be wrong by so much.
+  const clockErrorMs = (2 * Math.max(...ranks.map(({ errorUs }) => errorUs))) / 1000;
+  return {
+    id: one.communicator,
+    epoch: one.epoch,
+    size: one.size,
+    number: last,
+    operations,
+    outsideMs,
+    ranks: named,
+    clockErrorMs,
+  };
+}
+
+function timesOf({ first: own, startUs, afterUs, offsetUs }: Timed, first: number, last: number): number[] {
+  const times: number[] = [];
+  let time = startUs - offsetUs;
+  for (let number = own; number <= last; number++) {
+    if (number > own) time += afterUs[number - own - 1] ?? Number.NaN;
+    if (number >= first) times.push(time);
+  }
+  return times;
+}

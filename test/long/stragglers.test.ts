@@ -1,0 +1,31 @@
+/** How slow a rank must be to be named, on real jobs: 5 % is enough, and of equal ranks none is named. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { repository } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+import { compileWithEngine } from '../rig/compile.ts';
+
+let directory = '';
+let program = '';
+beforeAll(async () => {
+  directory = await mkdtemp(join(repository, 'build/test-straggler-'));
+  program = await compileWithEngine('test/rig/programs/straggle.c', directory);
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+/** Steps of 60 ms. */
+async function named(percent: number, where: readonly string[]): Promise<string[]> {
+  const words = ['400', '60', '2', String(percent)];
+  const { verdicts } = await Command.result([...where, '--straggler-window', '4', program, ...words]);
+  return verdicts.map(({ kind, blamed }) => `${kind} ${blamed.map(({ ranks }) => ranks).join()}`);
+}
+
+it.each([
+  ['one host', ['-n', '4']],
+  ['two hosts', ['--simulate-hosts', '2', '-n', '4']],
+])('a rank that is 5 % slower is named on %s, and none of equal ranks', async (_, where) => {
+  expect(await named(0, where)).toEqual([]);
+  expect(await named(5, where)).toEqual(['straggler-compute 2']);
+  expect(await named(30, where)).toEqual(['straggler-compute 2']);
+});

@@ -1,0 +1,58 @@
+/** Traces of when ranks begin operations, from what the agents of several hosts say. */
+import { expect, it } from 'vitest';
+import type { HostRankPositions, RankArrivals } from '../../control/messages/hang.ts';
+import { tracesOf } from '../../launcher/straggler/traces.ts';
+import type { TimedAnswer } from '../../launcher/straggler/traces.ts';
+
+const communicator = 'c0ffee'.padStart(16, '0');
+
+function arrivals(rank: number, first: number, startUs: number, afterUs: readonly number[]): RankArrivals {
+  const outsideUs = afterUs.map(() => 500);
+  return { communicator, epoch: 0, size: 2, jobRank: rank, rank, first, startUs, afterUs, outsideUs };
+}
+
+/** `aheadUs`: of its clock before ours, which is at 1,000,000 in the middle of the question. */
+function answer(own: readonly RankArrivals[], aheadUs: number): TimedAnswer {
+  const where: HostRankPositions = {
+    reading: 1,
+    atMs: 0,
+    monotonicUs: 1_000_000 + aheadUs,
+    communicators: [],
+    processes: [],
+    stolenMs: null,
+    arrivals: own,
+    omitted: 0,
+  };
+  return { where, askedUs: 999_900, answeredUs: 1_000_100 };
+}
+
+it('times of hosts whose clocks differ become times of one clock, with its error', () => {
+  const answers = new Map([
+    ['h0', answer([arrivals(0, 5, 10_000, [1000, 1000])], 0)],
+    ['h1', answer([arrivals(1, 6, 711_250, [1000, 1000])], 700_000)],
+  ]);
+  expect(tracesOf(answers)).toEqual([
+    {
+      id: communicator,
+      epoch: 0,
+      size: 2,
+      number: 7,
+      operations: [
+        [11, 11.25],
+        [12, 12.25],
+      ],
+      outsideMs: [0.5, 0.5],
+      ranks: [
+        { rank: 0, host: 'h0' },
+        { rank: 1, host: 'h1' },
+      ],
+      clockErrorMs: 0.2,
+    },
+  ]);
+});
+
+it('a communicator of which a rank is missing, or whose ranks are far apart, has no trace', () => {
+  expect(tracesOf(new Map([['h0', answer([arrivals(0, 5, 0, [1])], 0)]]))).toEqual([]);
+  const apart = [arrivals(0, 5, 0, [1]), arrivals(1, 50, 0, [1])];
+  expect(tracesOf(new Map([['h0', answer(apart, 0)]]))).toEqual([]);
+});
