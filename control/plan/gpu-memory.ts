@@ -1,8 +1,10 @@
 /** What a communicator takes of a GPU's memory: from the plan alone, the twin of native/cuda/cuda_memory_use.cc. */
 import {
   GPU_STATE_BYTES,
+  LAUNCH_ITEMS,
   NET_HEADER_BYTES,
   PAGE_BYTES,
+  RECORDED_COUNT_BYTES,
   REGION_HEADER_BYTES,
   RING_ENTRY_BYTES,
   RING_POSITION_BYTES,
@@ -96,7 +98,8 @@ export function ringBytes(plan: GpuPlan): number {
 function tableBytes(plan: GpuPlan): number {
   const { channels, ranks } = plan;
   const states = channels * ranks + (hasRingsApart(plan) ? channels : 0);
-  return 2 * states * GPU_STATE_BYTES + channels * RING_POSITION_BYTES + (channels + 1) * ranks * RING_ENTRY_BYTES;
+  const rings = channels * RING_POSITION_BYTES + (channels + 1) * ranks * RING_ENTRY_BYTES;
+  return 2 * states * GPU_STATE_BYTES + rings + (LAUNCH_ITEMS + 2 * ranks) * RECORDED_COUNT_BYTES;
 }
 
 function inPages(bytes: number): number {

@@ -218,6 +218,10 @@ export const MAX_GPUS = 16;
 export const GPU_STATE_BYTES = 32;
 export const RING_POSITION_BYTES = 72;
 export const RING_ENTRY_BYTES = 4;
+/** Operations of one launch of a kernel at most: kMaxItems of native/plan/launch_format.h. */
+export const LAUNCH_ITEMS = 34;
+/** Of one of the counters that number what a replayed graph does, for the flight recorder. */
+export const RECORDED_COUNT_BYTES = 4;
 /** Of the lines of protocol LL, behind a connection's slots. */
 export const LL_STEPS = 32;
 export const LL_STEP_BYTES = 1024;
