@@ -4,10 +4,13 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { HostRankPositions } from '../../control/messages/hang.ts';
 import type { Reading } from '../hang/table.ts';
+import type { HostClock, TimedAnswer } from '../straggler/traces.ts';
 
 /** An agent that has not answered by then is not waited for. */
 const ANSWER_MS = 1000;
 const BETWEEN_MS = 250;
+/** How often the clocks of several hosts are read: the quickest answer tells most. */
+const CLOCK_READINGS = 6;
 /** Above the numbers of the hang judge's queries. */
 const FIRST_QUERY = 2 ** 32;
 
@@ -17,17 +20,16 @@ interface PositionReaderOptions {
   send(host: string, frame: Frame): void;
 }
 
-/** With the moments of question and answers, by our CLOCK_MONOTONIC. */
+/** With what it says of the hosts' clocks. */
 interface TimedReading extends Reading {
-  readonly askedUs: number;
-  readonly answeredUs: ReadonlyMap<string, number>;
+  readonly clocks: ReadonlyMap<string, HostClock>;
 }
 
 interface Query {
   readonly answers: Map<string, HostRankPositions>;
   readonly asked: readonly string[];
   readonly timeout: NodeJS.Timeout;
-  readonly answeredUs: Map<string, number>;
+  readonly clocks: Map<string, HostClock>;
   readonly askedUs: number;
   readonly resolve: (reading: TimedReading) => void;
 }
@@ -48,16 +50,33 @@ export class PositionReader {
     return [first, await this.#read(false)];
   }
 
-  /** With the times at which ranks began their last collectives. */
-  readArrivals(): Promise<TimedReading> {
-    return this.#read(true);
+  /** By host, with the times at which ranks began their last collectives. */
+  async readArrivals(): Promise<ReadonlyMap<string, TimedAnswer>> {
+    const clocks = new Map<string, HostClock>();
+    const note = (reading: TimedReading): void => {
+      for (const [host, clock] of reading.clocks)
+        if (clock.errorUs < (clocks.get(host)?.errorUs ?? Number.POSITIVE_INFINITY)) clocks.set(host, clock);
+    };
+    const more = this.#options.hosts().length > 1 ? CLOCK_READINGS - 1 : 0;
+    for (let reading = 0; reading < more; reading++) note(await this.#read(false));
+    const last = await this.#read(true);
+    note(last);
+    const timed = new Map<string, TimedAnswer>();
+    for (const [host, where] of last.answers) {
+      const clock = clocks.get(host);
+      if (clock !== undefined) timed.set(host, { where, clock });
+    }
+    return timed;
   }
 
   answered(host: string, where: HostRankPositions): void {
     const query = this.#queries.get(where.reading);
     if (query === undefined || !query.asked.includes(host)) return;
     query.answers.set(host, where);
-    query.answeredUs.set(host, nowUs());
+    const answeredUs = nowUs();
+    // It read its clock at some moment in between.
+    const offsetUs = where.monotonicUs - (query.askedUs + answeredUs) / 2;
+    query.clocks.set(host, { offsetUs, errorUs: (answeredUs - query.askedUs) / 2 });
     if (query.answers.size === query.asked.length) this.#settle(where.reading);
   }
 
@@ -74,7 +93,7 @@ export class PositionReader {
     const timeout = setTimeout(() => this.#settle(reading), ANSWER_MS);
     this.#queries.set(reading, {
       answers: new Map(),
-      answeredUs: new Map(),
+      clocks: new Map(),
       askedUs: nowUs(),
       asked,
       timeout,
@@ -91,8 +110,8 @@ export class PositionReader {
     if (query === undefined) return;
     clearTimeout(query.timeout);
     this.#queries.delete(reading);
-    const { answers, asked, answeredUs, askedUs } = query;
-    query.resolve({ answers, asked, answeredUs, askedUs });
+    const { answers, asked, clocks } = query;
+    query.resolve({ answers, asked, clocks });
   }
 
   #pause(): Promise<void> {

@@ -53,12 +53,9 @@ export class Stragglers {
   async #look(): Promise<void> {
     if (this.#isReading) return;
     this.#isReading = true;
-    const { answers, askedUs, answeredUs } = await this.#options.positions.readArrivals();
+    const timed = await this.#options.positions.readArrivals();
     this.#isReading = false;
     if (this.#timer === null) return;
-    const timed = new Map<string, TimedAnswer>();
-    for (const [host, where] of answers)
-      timed.set(host, { where, askedUs, answeredUs: answeredUs.get(host) ?? askedUs });
     for (const trace of tracesOf(timed)) this.#judge(trace, timed);
     this.#before = timed;
   }

@@ -11,30 +11,32 @@ export interface CommunicatorTrace extends ArrivalTrace {
   readonly number: number;
 }
 
-/** What an agent has answered, and when it was asked and has answered by our clock. */
-export interface TimedAnswer {
-  readonly where: HostRankPositions;
-  readonly askedUs: number;
-  readonly answeredUs: number;
-}
-
-interface Timed extends RankArrivals {
-  readonly host: string;
+/** How a host's clock relates to ours, in microseconds. */
+export interface HostClock {
+  /** Its time less ours. */
   readonly offsetUs: number;
   readonly errorUs: number;
+}
+
+/** What an agent has answered. */
+export interface TimedAnswer {
+  readonly where: HostRankPositions;
+  readonly clock: HostClock;
+}
+
+interface Timed extends RankArrivals, HostClock {
+  readonly host: string;
 }
 
 /** Of communicators whose ranks all have said when they began the same collectives. */
 export function tracesOf(answers: ReadonlyMap<string, TimedAnswer>): CommunicatorTrace[] {
   const comms = new Map<string, Timed[]>();
-  for (const [host, { where, askedUs, answeredUs }] of answers) {
-    const offsetUs = where.monotonicUs - (askedUs + answeredUs) / 2; // it read its clock at some moment in between
-    const errorUs = (answeredUs - askedUs) / 2;
+  for (const [host, { where, clock }] of answers) {
     for (const one of where.arrivals) {
       const name = `${one.communicator}:${one.epoch}`;
       const known = comms.get(name) ?? [];
       if (known.length === 0) comms.set(name, known);
-      known.push({ ...one, host, offsetUs, errorUs });
+      known.push({ ...one, host, ...clock });
     }
   }
   return [...comms.values()].flatMap((ranks) => traceOf(ranks) ?? []);

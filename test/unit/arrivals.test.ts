@@ -11,7 +11,7 @@ function arrivals(rank: number, first: number, startUs: number, afterUs: readonl
   return { communicator, epoch: 0, size: 2, jobRank: rank, rank, first, startUs, afterUs, outsideUs };
 }
 
-/** `aheadUs`: of its clock before ours, which is at 1,000,000 in the middle of the question. */
+/** `aheadUs`: of its clock before ours. */
 function answer(own: readonly RankArrivals[], aheadUs: number): TimedAnswer {
   const where: HostRankPositions = {
     reading: 1,
@@ -23,7 +23,7 @@ function answer(own: readonly RankArrivals[], aheadUs: number): TimedAnswer {
     arrivals: own,
     omitted: 0,
   };
-  return { where, askedUs: 999_900, answeredUs: 1_000_100 };
+  return { where, clock: { offsetUs: aheadUs, errorUs: 100 } };
 }
 
 it('times of hosts whose clocks differ become times of one clock, with its error', () => {
