@@ -45,7 +45,10 @@ export function gpuPrograms(): GpuPrograms {
       const where = ['--simulate-hosts', String(hosts), '-n', ranks, '--tag-output=none', '-x', `TEST_PAGE=${page}`];
       const job = await Command.run([...where, join(directory, program), ranks, ...argv], { environment });
       const said = job.stdout.split('\n').filter((one) => one === says);
-      expect({ ...job, stdout: said.length }, job.stdout).toMatchObject({
+      // Of `slots` the launcher may say what it does on purpose.
+      const stderr =
+        program === 'slots' ? job.stderr.replaceAll(/^ncclrun: the ranks’ calls differ .*\n/gmu, '') : job.stderr;
+      expect({ ...job, stderr, stdout: said.length }, job.stdout).toMatchObject({
         status: 0,
         stderr: '',
         stdout: Number(ranks),
