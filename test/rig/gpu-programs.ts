@@ -21,6 +21,9 @@ export interface GpuPrograms {
   readonly expectOnHosts: (hosts: number, line: string, says: string, environment: NodeJS.ProcessEnv) => Promise<void>;
 }
 
+/** Programs whose calls differ on purpose, which the launcher says, too. */
+const DIFFER: ReadonlySet<string> = new Set(['slots', 'calls']);
+
 /** Compiles them before the tests of the suite that calls this, and removes them afterwards. */
 export function gpuPrograms(): GpuPrograms {
   let directory = '';
@@ -45,9 +48,9 @@ export function gpuPrograms(): GpuPrograms {
       const where = ['--simulate-hosts', String(hosts), '-n', ranks, '--tag-output=none', '-x', `TEST_PAGE=${page}`];
       const job = await Command.run([...where, join(directory, program), ranks, ...argv], { environment });
       const said = job.stdout.split('\n').filter((one) => one === says);
-      // Of `slots` the launcher may say what it does on purpose.
-      const stderr =
-        program === 'slots' ? job.stderr.replaceAll(/^ncclrun: the ranks’ calls differ .*\n/gmu, '') : job.stderr;
+      const stderr = DIFFER.has(program)
+        ? job.stderr.replaceAll(/^ncclrun: the ranks’ calls differ .*\n/gmu, '')
+        : job.stderr;
       expect({ ...job, stderr, stdout: said.length }, job.stdout).toMatchObject({
         status: 0,
         stderr: '',
