@@ -6,6 +6,7 @@ import { RECORDER_ENTRIES, type RecorderQuery } from '../../control/messages/rec
 import type { HostClock, RecordedGroup, RecordedRank, Recorder } from '../model/recorder.ts';
 import { ranges } from '../text/ranges.ts';
 import type { Verdict } from '../model/hang.ts';
+import { HostQuestions } from './host-questions.ts';
 import type { UntimedEvent } from './job-parts.ts';
 
 /** An agent that has not answered by then is not waited for. */
@@ -16,7 +17,6 @@ const LAST = 256;
 const WITNESSES = 10;
 /** Of all processes in one report, as agents send them. */
 const MAX_BYTES = 64 * 1024 * 1024;
-const REQUESTS = 2 ** 32;
 /** How often a remote host's clock is read once more when it has answered: the quickest round trip tells most. */
 const CLOCK_READINGS = 8;
 
@@ -50,14 +50,12 @@ interface Question {
   readonly ranks: RecordedRank[];
   bytes: number;
   omitted: number;
-  readonly timeout: NodeJS.Timeout;
   readonly resolve: (recorder: Recorder) => void;
 }
 
 export class RecorderReader {
   readonly #options: RecorderOptions;
-  readonly #questions = new Map<number, Question>();
-  #lastRequest = 0;
+  readonly #questions = new HostQuestions<Question>((question) => question.resolve(recorderOf(question)));
   #taken: Promise<Recorder> | null = null;
 
   constructor(options: RecorderOptions) {
@@ -89,22 +87,21 @@ export class RecorderReader {
   read(blamed: readonly number[]): Promise<Recorder> {
     const hosts = this.#options.hosts();
     const { promise, resolve } = Promise.withResolvers<Recorder>();
-    const request = (this.#lastRequest = (this.#lastRequest + 1) % REQUESTS);
-    this.#questions.set(request, {
+    const question: Question = {
       readings: new Map(hosts.map(({ name, local }) => [name, startReading(local)])),
       hosts,
       done: new Set(),
       ranks: [],
       bytes: 0,
       omitted: 0,
-      timeout: setTimeout(() => this.#settle(request), ANSWER_MS),
       resolve,
-    });
+    };
+    const request = this.#questions.begin(question, ANSWER_MS);
     const last = this.#options.wantsAll ? RECORDER_ENTRIES : LAST;
     const query: RecorderQuery = { last, full: [...new Set([...blamed, ...witnesses(hosts, blamed)])] };
     const frame = makeFrame(FrameKind.recorder, { request, payload: encodeJson(query) });
     for (const { name } of hosts) this.#options.send(name, frame);
-    this.#settleIfAll(request);
+    this.#questions.settleIfAll(request);
     return promise;
   }
 
@@ -148,7 +145,7 @@ export class RecorderReader {
     const reading = question.readings.get(host);
     if (reading === undefined || reading.left === 0 || reading.left === CLOCK_READINGS) {
       question.done.add(host);
-      return this.#settleIfAll(request);
+      return this.#questions.settleIfAll(request);
     }
     reading.askedNs = nowNs();
     const query: RecorderQuery = { last: 0, full: [], clockOnly: true };
@@ -157,29 +154,20 @@ export class RecorderReader {
 
   /** No host answers any more. */
   close(): void {
-    for (const request of this.#questions.keys()) this.#settle(request);
+    this.#questions.close();
   }
+}
 
-  #settleIfAll(request: number): void {
-    const question = this.#questions.get(request);
-    if (question?.hosts.every(({ name }) => question.done.has(name)) === true) this.#settle(request);
-  }
-
-  #settle(request: number): void {
-    const question = this.#questions.get(request);
-    if (question === undefined) return;
-    this.#questions.delete(request);
-    clearTimeout(question.timeout);
-    const ranks = question.ranks.toSorted((one, other) => one.rank - other.rank || one.pid - other.pid);
-    question.resolve({
-      schemaVersion: 1,
-      takenAt: Date.now(),
-      hosts: question.hosts.map(({ name }) => ({ host: name, clock: question.readings.get(name)?.best ?? null })),
-      communicators: groupsOf(ranks),
-      ranks,
-      omitted: question.omitted,
-    });
-  }
+function recorderOf({ hosts, readings, ranks: unordered, omitted }: Question): Recorder {
+  const ranks = unordered.toSorted((one, other) => one.rank - other.rank || one.pid - other.pid);
+  return {
+    schemaVersion: 1,
+    takenAt: Date.now(),
+    hosts: hosts.map(({ name }) => ({ host: name, clock: readings.get(name)?.best ?? null })),
+    communicators: groupsOf(ranks),
+    ranks,
+    omitted,
+  };
 }
 
 /** CLOCK_MONOTONIC. */

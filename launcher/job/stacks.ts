@@ -4,12 +4,12 @@ import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind, type Frame } from '../../control/messages/frame.ts';
 import type { HostRankStack, StackReport } from '../model/stack.ts';
 import { ranges } from '../text/ranges.ts';
+import { HostQuestions } from './host-questions.ts';
 
 /** For reading on a host. */
 const DEADLINE_MS = 2500;
 /** For the way there and back. */
 const WAY_MS = 500;
-const REQUESTS = 2 ** 32;
 /** Of all answers to one question, as agents send them. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
@@ -28,15 +28,13 @@ interface Question {
   readonly hosts: readonly StackHost[];
   readonly done: Set<string>;
   readonly stacks: Map<number, HostRankStack>;
-  readonly timeout: NodeJS.Timeout;
   readonly resolve: (report: StackReport) => void;
   bytes: number;
 }
 
 export class StackReader {
   readonly #options: StackReaderOptions;
-  readonly #questions = new Map<number, Question>();
-  #lastRequest = 0;
+  readonly #questions = new HostQuestions<Question>((question) => question.resolve(reportOf(question)));
 
   constructor(options: StackReaderOptions) {
     this.#options = options;
@@ -50,15 +48,14 @@ export class StackReader {
       .map((host) => ({ ...host, ranks: host.ranks.filter((rank) => ranks?.has(rank) ?? true) }))
       .filter((host) => host.ranks.length > 0);
     const { promise, resolve } = Promise.withResolvers<StackReport>();
-    const request = (this.#lastRequest = (this.#lastRequest + 1) % REQUESTS);
-    const timeout = setTimeout(() => this.#settle(request), deadlineMs + WAY_MS);
-    this.#questions.set(request, { hosts, done: new Set(), stacks: new Map(), timeout, resolve, bytes: 0 });
+    const question = { hosts, done: new Set<string>(), stacks: new Map<number, HostRankStack>(), resolve, bytes: 0 };
+    const request = this.#questions.begin(question, deadlineMs + WAY_MS);
     for (const { name, ranks: its } of hosts)
       this.#options.send(
         name,
         makeFrame(FrameKind.stacks, { request, payload: encodeJson({ ranks: its, deadlineMs }) }),
       );
-    this.#settleIfAll(request);
+    this.#questions.settleIfAll(request);
     return promise;
   }
 
@@ -70,7 +67,7 @@ export class StackReader {
     if (question === undefined || asked === undefined || question.done.has(host)) return;
     if (answer.type === 'end') {
       question.done.add(host);
-      return this.#settleIfAll(request);
+      return this.#questions.settleIfAll(request);
     }
     question.bytes += payload.length;
     if (!asked.ranks.includes(answer.rank) || question.bytes > MAX_BYTES) return;
@@ -80,26 +77,16 @@ export class StackReader {
 
   /** No host answers any more. */
   close(): void {
-    for (const request of this.#questions.keys()) this.#settle(request);
+    this.#questions.close();
   }
+}
 
-  #settleIfAll(request: number): void {
-    const question = this.#questions.get(request);
-    if (question?.hosts.every(({ name }) => question.done.has(name)) === true) this.#settle(request);
-  }
-
-  #settle(request: number): void {
-    const question = this.#questions.get(request);
-    if (question === undefined) return;
-    this.#questions.delete(request);
-    clearTimeout(question.timeout);
-    const { hosts, stacks } = question;
-    const missing = hosts.flatMap(({ ranks }) => ranks).filter((rank) => !stacks.has(rank));
-    question.resolve({
-      schemaVersion: 1,
-      takenAt: Date.now(),
-      ranks: [...stacks.values()].toSorted((one, other) => one.rank - other.rank),
-      missing: ranges(missing.toSorted((one, other) => one - other)),
-    });
-  }
+function reportOf({ hosts, stacks }: Question): StackReport {
+  const missing = hosts.flatMap(({ ranks }) => ranks).filter((rank) => !stacks.has(rank));
+  return {
+    schemaVersion: 1,
+    takenAt: Date.now(),
+    ranks: [...stacks.values()].toSorted((one, other) => one.rank - other.rank),
+    missing: ranges(missing.toSorted((one, other) => one - other)),
+  };
 }

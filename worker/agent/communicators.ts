@@ -20,10 +20,11 @@ import { decodeSegmentOf, receivingNics } from '../../control/plan/decode.ts';
 import { describeRank } from '../../control/rendezvous/failure.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import { type Gone, Leavers } from '../../control/rendezvous/leavers.ts';
-import type { Native, NativeHandle } from '../engine/native.ts';
+import type { Native } from '../engine/native.ts';
 import { readCalls } from './calls.ts';
 import type { ReadCalls } from './calls.ts';
 import { CallWatch } from './call-watch.ts';
+import type { Breach, Communicator, Departure } from './communicator.ts';
 import { type Requester, blamed, type Engine, type EngineChannel } from './engine.ts';
 import type { BlameRecord } from './blame-records.ts';
 import { communicatorName, lostPeer } from './telemetry.ts';
@@ -33,53 +34,6 @@ import { isStalled } from './stall.ts';
 const DESERTED_CHECK_MS = 250;
 /** A rank that left says so by another socket than those that miss it. */
 const LEAVER_MS = 50;
-
-interface Member {
-  readonly rank: number;
-  readonly engine: Engine;
-}
-
-interface Breach extends RendezvousFailure {
-  /** In the communicator. */
-  readonly rank: number;
-  /** Rank in the job to blame when others fail because of this; ALL_RANKS if none, or if the rank's own exit shows it. */
-  readonly blame: number;
-}
-
-interface Communicator {
-  readonly key: Key;
-  /** Local ranks that have not left. */
-  readonly members: Map<number, Member>;
-  /** Local ranks that have finalized it: who they are. */
-  readonly finalized: Map<number, string>;
-  /** Local ranks that have left it otherwise: how. */
-  readonly departed: Map<number, string>;
-  /** Ranks, also of other hosts where that matters here, that are gone while others go on. */
-  readonly gone: Leavers;
-  /** Ranks of this host that the launcher knows to be gone. */
-  readonly reportedGone: Set<number>;
-  readonly segment: NativeHandle;
-  readonly abortOffset: number;
-  readonly doorbellOffset: number;
-  readonly localRanks: number;
-  /** Local ranks that have finalized it, by their ranks in the job. */
-  readonly leavers: Map<number, number>;
-  /** Ranks that have finalized it and for which others wait. */
-  readonly missed: Set<number>;
-  /** An engine has seen that calls differ, and nobody knows how. */
-  unclear: { readonly reason: string; readonly timeout: NodeJS.Timeout } | null;
-  /** Ranks of this host alone that others lost when they ended, before it was known what became of them. */
-  readonly suspected: Set<number>;
-  /** The launcher knows it; else it lies on this host alone. */
-  readonly wide: boolean;
-  /** Of one that the launcher knows. */
-  readonly plan: Uint8Array | null;
-  /** Why it cannot go on. */
-  failure: Breach | null;
-  /** Its ranks have been notified of `failure`. */
-  broken: boolean;
-  watch: NodeJS.Timeout | null;
-}
 
 interface CommunicatorsOptions {
   readonly hostName: string;
@@ -96,16 +50,6 @@ interface CommunicatorsOptions {
   leftBehind?(left: LeftBehind): void;
   /** A rank of the job has left, whole or broken. */
   left(jobRank: number, key: Key): void;
-}
-
-/** A rank that left for good before its communicator ended. */
-interface Departure {
-  readonly how: LeftHow;
-  readonly reason: string;
-  /** Its process ended with status 0. */
-  readonly cleanly: boolean;
-  /** As in Breach. */
-  readonly blame: number;
 }
 
 export class Communicators {
@@ -343,11 +287,14 @@ export class Communicators {
     if (engine === undefined || engine.gone || gone === undefined) return;
     const { result } = gone;
     const sentence =
-      result === NcclResult.invalidUsage && waiter !== null
-        ? `the ranks’ calls differ: ${this.#watch.name(waiter)} called ${waiter.last}, which ${gone.sentence} did not before ncclCommFinalize`
-        : gone.sentence;
+      result === NcclResult.invalidUsage && waiter !== null ? this.#unanswered(waiter, gone.sentence) : gone.sentence;
     const payload = encodePeerGone(key, { to, rank, result, sentence, waited: waiter !== null });
     this.#options.channel.send(engine.connection, FrameKind.peerGone, 0, payload);
+  }
+
+  /** `leaver`: who it is that has left in order without making the call. */
+  #unanswered(waiter: ReadCalls, leaver: string): string {
+    return `the ranks’ calls differ: ${this.#watch.name(waiter)} called ${waiter.last}, which ${leaver} did not before ncclCommFinalize`;
   }
 
   /** A process whose rank failed for calls that differ may end before its engine has said so. */
@@ -355,12 +302,12 @@ export class Communicators {
     if (communicator.broken) return;
     const calls = readCalls(engine, communicator.key, rank);
     if (calls?.stuck !== true) return;
+    // Read twice: a rank may be in the middle of a call.
     const contradiction = this.#watch.contradictionOf(communicator) && this.#watch.contradictionOf(communicator);
     if (contradiction !== null) return this.#differ(communicator, contradiction);
     const [leaver] = communicator.finalized;
     if (leaver === undefined) return undefined;
-    const sentence = `the ranks’ calls differ: ${this.#watch.name(calls)} called ${calls.last}, which ${leaver[1]} did not before ncclCommFinalize`;
-    return this.#leftBehind(communicator, leaver[0], sentence);
+    return this.#leftBehind(communicator, leaver[0], this.#unanswered(calls, leaver[1]));
   }
 
   /** Ranks whose calls agree as far as they are known fail for one that has left; the word of it may be on its way. */
@@ -375,14 +322,13 @@ export class Communicators {
   }
 
   #reportDifference({ key, missed }: Communicator, sentence: string): void {
-    if (missed.size === 0) this.#options.differ?.({ communicator: communicatorName(key), epoch: key.epoch }, sentence);
+    if (missed.size === 0) this.#options.differ?.(nameOf(key), sentence);
   }
 
   #leftBehind({ key, leavers, missed }: Communicator, rank: number, sentence: string): void {
     if (missed.has(rank)) return;
     missed.add(rank);
-    const name = { communicator: communicatorName(key), epoch: key.epoch };
-    this.#options.leftBehind?.({ ...name, rank, jobRank: leavers.get(rank) ?? -1, sentence });
+    this.#options.leftBehind?.({ ...nameOf(key), rank, jobRank: leavers.get(rank) ?? -1, sentence });
   }
 
   #reportUp(
@@ -511,4 +457,8 @@ export class Communicators {
 function leaverOf({ gone }: Communicator): number | undefined {
   for (const [rank, { result }] of gone.all) if (result === NcclResult.invalidUsage) return rank;
   return undefined;
+}
+
+function nameOf(key: Key): CommunicatorName {
+  return { communicator: communicatorName(key), epoch: key.epoch };
 }
