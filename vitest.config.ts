@@ -10,6 +10,9 @@ const shared = ['unit', 'local', 'cluster', 'slurm', 'long'];
 /** How many more of them than there are cores run at once: much of their time is spent waiting. */
 const more: Readonly<Record<string, number>> = { local: 1, cluster: 2, slurm: 2, long: 1 };
 
+/** They run commands, of which a failed test shows what they said. */
+const runsCommands = ['local', 'cluster', 'slurm', 'package', 'long'];
+
 /** The others mean the same on a machine with GPUs as on one without. */
 const seesGpus = ['gpu', 'slurm', 'long'];
 
@@ -25,6 +28,7 @@ const suite = (name: string, timeoutSeconds: number) => ({
     fileParallelism: shared.includes(name),
     maxWorkers: availableParallelism() + (more[name] ?? 0),
     env: { NODE_COMPILE_CACHE: compiled, ...(seesGpus.includes(name) ? {} : { CUDA_VISIBLE_DEVICES: '' }) },
+    setupFiles: runsCommands.includes(name) ? ['test/rig/show-ended.ts'] : [],
     isolate: false, // a process for all files: what they import takes longer than many of their tests
     sequence: { groupOrder: order.indexOf(name) },
   },

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
+import { signalFound } from '../rig/processes.ts';
 
 describeIf(clusterUnavailable(), 'restarts', () => {
   let cluster: Cluster;
@@ -38,7 +39,7 @@ describeIf(clusterUnavailable(), 'restarts', () => {
       .host('h2')
       .guests()
       .find(({ argv }) => argv.some((word) => word.endsWith('agent.cjs')));
-    process.kill(agent?.pid ?? 0, 'SIGKILL');
+    signalFound(agent, 'SIGKILL');
     const { status, stdout } = await command.outcome;
     expect({ status, again: stdout.match(/up 1/g)?.length }).toEqual({ status: 0, again: 2 });
     for (const name of ['h1', 'h2']) await cluster.host(name).empty();

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
+import { signalFound } from '../rig/processes.ts';
 
 const up = 'echo up $RANK $(hostname) $TORCHELASTIC_RESTART_COUNT';
 const third = ['-H', 'h1:1,h2:1,h3:1', '-n', '2', '--max-restarts', '2', '-v', 'sh', '-c'];
@@ -61,7 +62,7 @@ describeIf(clusterUnavailable(), 'spares', () => {
       .host('h2')
       .guests()
       .find(({ argv }) => argv[0] === 'sleep');
-    process.kill(rank?.pid ?? 0, 'SIGKILL');
+    signalFound(rank, 'SIGKILL');
     const { status, stdout } = await command.outcome;
     expect({ status, again: stdout.includes('[1] up 1 h2 1') }).toEqual({ status: 0, again: true });
     await clean('h1', 'h2');

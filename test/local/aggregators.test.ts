@@ -5,7 +5,7 @@ import { loadNative } from '../../worker/engine/load.ts';
 import { describeIf } from '../rig/capability.ts';
 import { Command } from '../rig/command.ts';
 import { noCompiler } from '../rig/gpu-programs.ts';
-import { descendants } from '../rig/processes.ts';
+import { descendants, signalFound } from '../rig/processes.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
 
 /** Without a word of the user, ranks that share a machine reduce faster themselves. */
@@ -84,7 +84,7 @@ it('an agent says why an aggregator does not listen, and when one that did has e
   const { ports, problem } = await aggregators.start({ ...order, address: '127.0.0.1' });
   expect({ ports: ports.length, problem }).toEqual({ ports: 2, problem: null });
   const [first] = descendants(process.pid).filter(({ argv }) => argv[0]?.endsWith('-aggregator'));
-  process.kill(first?.pid ?? 0, 'SIGKILL');
+  signalFound(first, 'SIGKILL');
   expect(await lost.promise).toBe('an aggregator was killed by SIGKILL; communicators that use it fail');
   aggregators.close();
   await aggregators.ended();

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, type ClusterHost, repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
-import type { ProcessEntry } from '../rig/processes.ts';
+import { type ProcessEntry, signalFound } from '../rig/processes.ts';
 import { parseResult } from '../rig/result.ts';
 import { until } from '../rig/until.ts';
 
@@ -116,13 +116,13 @@ describeIf(clusterUnavailable(), 'a copy of ncclrun that is interrupted', () => 
 
   it('kill -9 of the unpacking process leaves nothing behind', () =>
     copying(async (command) => {
-      process.kill(reader()?.pid ?? 0, 'SIGKILL');
+      signalFound(reader(), 'SIGKILL');
       await named(command);
     }));
 
   it('a stopped unpacking process leaves nothing behind', () =>
     copying(async (command) => {
-      process.kill(reader()?.pid ?? 0, 'SIGSTOP');
+      signalFound(reader(), 'SIGSTOP');
       await named(command);
     }));
 
@@ -130,7 +130,7 @@ describeIf(clusterUnavailable(), 'a copy of ncclrun that is interrupted', () => 
     copying(async (command) => {
       const { pid } = await until('the shell', shell);
       process.kill(pid, 'SIGSTOP');
-      process.kill(reader()?.pid ?? 0, 'SIGSTOP');
+      signalFound(reader(), 'SIGSTOP');
       await named(command);
     }));
 

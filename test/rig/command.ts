@@ -9,6 +9,7 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { JobResult } from '../../launcher/model/types.ts';
 import { type Cluster, repository } from './cluster.ts';
+import { noteEnded } from './ended-commands.ts';
 import { LineSplitter } from './lines.ts';
 import { type ProcessEntry, withEnvironment } from './processes.ts';
 import { parseResult } from './result.ts';
@@ -78,12 +79,14 @@ export class Command implements AsyncDisposable {
     const { exitCode, signalCode } = this.process;
     const status = exitCode ?? 128 + (signalCode === null ? 0 : constants.signals[signalCode]);
     const [stdout, stderr] = [chunks.stdout, chunks.stderr].map((list) => Buffer.concat(list).toString('utf8'));
-    return {
+    const outcome: Outcome = {
       status,
       stdout: stdout ?? '',
       stderr: withoutWaiting(stderr ?? ''),
       milliseconds: performance.now() - started,
     };
+    noteEnded(this.process.spawnargs, outcome);
+    return outcome;
   }
 
   static start(argv: readonly string[], options: CommandOptions = {}): Command {

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { repository } from './cluster.ts';
 import { Command } from './command.ts';
+import { withoutDifferences } from './differences.ts';
 
 const execFileAsync = promisify(execFile);
 
@@ -48,9 +49,7 @@ export function gpuPrograms(): GpuPrograms {
       const where = ['--simulate-hosts', String(hosts), '-n', ranks, '--tag-output=none', '-x', `TEST_PAGE=${page}`];
       const job = await Command.run([...where, join(directory, program), ranks, ...argv], { environment });
       const said = job.stdout.split('\n').filter((one) => one === says);
-      const stderr = DIFFER.has(program)
-        ? job.stderr.replaceAll(/^ncclrun: the ranks’ calls differ .*\n/gmu, '')
-        : job.stderr;
+      const stderr = DIFFER.has(program) ? withoutDifferences(job.stderr) : job.stderr;
       expect({ ...job, stderr, stdout: said.length }, job.stdout).toMatchObject({
         status: 0,
         stderr: '',

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
 import type { Cluster } from './cluster.ts';
 import { Command } from './command.ts';
+import { withoutDifferences } from './differences.ts';
 
 /** Calls that one rank makes, and that all do. */
 const messages = ['receive', 'send'] as const;
@@ -36,7 +37,7 @@ export async function callLeft(
   const directory = await mkdtemp(join(dirname(program), 'left-'));
   const argv = [...where, program, call, before, directory];
   const { status, stdout, stderr } = await Command.run(argv, cluster === null ? {} : { cluster });
-  expect({ status, stderr }, stdout).toEqual({ status: 0, stderr: '' });
+  expect({ status, stderr: withoutDifferences(stderr) }, stdout).toEqual({ status: 0, stderr: '' });
   const told = [...stdout.matchAll(/\] (\d+) after (\d+) ms: (.*)$/gm)];
   const alone = messages.some((message) => message === call);
   expect(told, stdout).toHaveLength(alone ? 1 : ranks - 1);

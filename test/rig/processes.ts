@@ -43,6 +43,12 @@ function lives({ state, threads }: ProcessEntry): boolean {
   return (state !== 'Z' && state !== 'X') || threads > 1;
 }
 
+/** @throws if no process was found: number 0 would mean the test runner's own group */
+export function signalFound(found: { readonly pid: number } | null | undefined, signal: NodeJS.Signals): void {
+  if (found === null || found === undefined) throw new Error(`no process to send ${signal} to`);
+  process.kill(found.pid, signal);
+}
+
 export function alive(pid: number): boolean {
   const entry = processEntry(pid);
   return entry !== null && lives(entry);

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeIf, findProgram } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
 import { partsOn } from '../rig/faults.ts';
-import { withEnvironment } from '../rig/processes.ts';
+import { signalFound, withEnvironment } from '../rig/processes.ts';
 import { Slurm, slurmUnavailable } from '../rig/slurm.ts';
 import { until } from '../rig/until.ts';
 
@@ -244,7 +244,7 @@ describeIf(slurmUnavailable(), 'a job in a Slurm allocation', () => {
       .host('h2')
       .guests()
       .find(({ argv }) => argv.some((word) => word.endsWith('agent.cjs')));
-    process.kill(agent?.pid ?? 0, 'SIGKILL');
+    signalFound(agent, 'SIGKILL');
     const { status, stdout } = await command.outcome;
     expect({ status, again: stdout.match(/up 1/g)?.length }).toEqual({ status: 0, again: 2 });
     for (const name of ['h1', 'h2']) await onlySlurm(name);
