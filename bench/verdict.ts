@@ -1,5 +1,5 @@
 /**
- * node bench/verdict.ts [--json]: the launcher's CPU time for one verdict about 1,024 simulated ranks, 8 a host, in 264 communicators: the JSON of
+ * node bench/verdict.ts [--json]: the launcher's CPU time for one verdict about 1,024 simulated ranks, 8 a host, in 264 communicators or 1,024: the JSON of
  * both readings is parsed and checked as from agents, and judged. Of several hangs, the median of several repetitions.
  */
 import { parseArgs } from 'node:util';
@@ -34,6 +34,10 @@ const jobs = {
     ranks,
     changes: Object.fromEntries(ranks.filter((rank) => rank % 16 < 8).map((rank) => [rank, ended(16)])),
   })),
+  'a deadlock of 1,024 communicators': count(RANKS).map((index) => {
+    const next = (index + 1) % RANKS;
+    return { id: index.toString(16).padStart(16, '0'), ranks: [index, next], changes: { [next]: ended(16) } };
+  }),
   'all are inside': comms((ranks, id) => ({ id, ranks })),
 };
 
@@ -68,4 +72,4 @@ const rows = Object.entries(jobs).map(([what, planted]) => {
   return { what, ranks: RANKS, seconds: Math.round(median * 1000) / 1000 };
 });
 if (values.json) console.log(JSON.stringify(rows));
-else for (const { what, seconds } of rows) console.log(`${what.padEnd(28)} ${seconds.toFixed(3)} s of CPU`);
+else for (const { what, seconds } of rows) console.log(`${what.padEnd(34)} ${seconds.toFixed(3)} s of CPU`);
