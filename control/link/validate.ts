@@ -7,7 +7,14 @@ import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../message
 import type { ReachQuestion } from '../messages/reach.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 import type { Invitation } from './secret.ts';
-import { MAX_ARRIVALS, MAX_ARRIVING_RANKS, MAX_INSPECTED, MAX_RECENT_CALLS, PROCESS_STATES } from '../messages/hang.ts';
+import {
+  MAX_ARRIVALS,
+  MAX_ARRIVING_RANKS,
+  MAX_EDGES,
+  MAX_INSPECTED,
+  MAX_RECENT_CALLS,
+  PROCESS_STATES,
+} from '../messages/hang.ts';
 import type { RankPositionsQuery } from '../messages/hang.ts';
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
@@ -185,6 +192,23 @@ const rankArrivals = v.object({
   outsideUs: v.pipe(v.array(count), v.maxLength(MAX_ARRIVALS)),
 });
 
+const rankEdge = v.object({
+  communicator: communicatorName,
+  epoch: count,
+  jobRank,
+  rank: count,
+  peer: count,
+  channel: count,
+  sends: v.boolean(),
+  nic: nicName,
+  handed: count,
+  carried: count,
+  bytes: count,
+  busyUs: count,
+  idleUs: v.nullable(count),
+  wire: v.nullable(v.object({ bytes: count, busyUs: count, retransmits: count })),
+});
+
 const where = v.object({
   reading: count,
   atMs: count,
@@ -208,6 +232,7 @@ const where = v.object({
     }),
   ),
   arrivals: v.pipe(v.array(rankArrivals), v.maxLength(MAX_ARRIVING_RANKS)),
+  edges: v.pipe(v.array(rankEdge), v.maxLength(MAX_EDGES)),
   omitted: count,
 });
 
@@ -217,6 +242,7 @@ const positionsQuestion = v.object({
   reading: count,
   inspect: v.pipe(v.array(jobRank), v.maxLength(MAX_INSPECTED)),
   arrivals: v.boolean(),
+  edges: v.boolean(),
 });
 
 const reachQuestion = v.variant('type', [

@@ -137,6 +137,32 @@ export const MAX_ARRIVALS = 64;
 /** Ranks in communicators, each counted once for each, in one answer. */
 export const MAX_ARRIVING_RANKS = 512;
 
+/** One direction of a connection of a rank over the network, counted from its beginning. Both ends have one. */
+export interface RankEdge extends CommunicatorName {
+  readonly jobRank: number;
+  /** In the communicator, like `peer`. */
+  readonly rank: number;
+  readonly peer: number;
+  readonly channel: number;
+  readonly sends: boolean;
+  /** Of this end. */
+  readonly nic: string;
+  /** Messages given to the network, to send or as room to receive, and of these those that it has carried. */
+  readonly handed: number;
+  readonly carried: number;
+  /** Of payload, in messages that were carried. */
+  readonly bytes: number;
+  /** Of a sender: how long the network had something to send, in microseconds. */
+  readonly busyUs: number;
+  /** Since the last message that was carried, in microseconds; null: none was. */
+  readonly idleUs: number | null;
+  /** What the other side has acknowledged, the time in which something waited for that, and packets that were sent again. Null: not known. */
+  readonly wire: { readonly bytes: number; readonly busyUs: number; readonly retransmits: number } | null;
+}
+
+/** In one answer. */
+export const MAX_EDGES = 400;
+
 /** Positions of one host's ranks in all their communicators. */
 export interface HostRankPositions {
   /** Of the query that this answers. */
@@ -151,6 +177,8 @@ export interface HostRankPositions {
   readonly stolenMs: number | null;
   /** Empty unless the query asks for them. */
   readonly arrivals: readonly RankArrivals[];
+  /** The same; those on which something waits come first, then those that have carried most. */
+  readonly edges: readonly RankEdge[];
   /** Number of positions that the answer has no room for. */
   readonly omitted: number;
 }
@@ -166,4 +194,6 @@ export interface RankPositionsQuery {
   readonly inspect: readonly number[];
   /** The answer must say when ranks began their last collectives. */
   readonly arrivals: boolean;
+  /** The answer must say what the ranks' connections over the network have carried. */
+  readonly edges: boolean;
 }

@@ -7,6 +7,8 @@ import { COMPUTES, MAX_NAMED, complaints, culprit } from './culprit.ts';
 import type { Culprit } from './culprit.ts';
 import { waitsIn, worstPlace } from './finding.ts';
 import type { Finding } from './finding.ts';
+import { commonHost } from './blocked.ts';
+import type { BlockedEdge } from './blocked.ts';
 import { cycleIn, endsOf, hasCycleIn, reachableFrom, waitGraph } from './graph.ts';
 import type { WaitGraph } from './graph.ts';
 import { differenceFinding } from './difference.ts';
@@ -220,7 +222,8 @@ class Judge {
 
   /** All ranks are inside, and none makes progress: the connections that wait are all that is known. */
   #stuck(comm: CommTable, ends: readonly number[]): Finding {
-    const waits = waitsIn(comm);
+    const blocked = this.#table.blocked.filter((edge) => edge.comm === `${comm.id}:${comm.epoch}`);
+    const waits = blocked.length > 0 ? blocked.map(blockedSentence) : waitsIn(comm);
     const { silent } = this.#table;
     const missing = missingSentences(comm, this.#table);
     const ruledOut = [
@@ -234,7 +237,7 @@ class Judge {
       kind: isKnown ? 'stuck-inside' : 'unknown',
       confidence: isKnown ? 'likely' : 'suspected',
       place: worstPlace(comm) ?? raise(comm),
-      culprits: stoppedFirst(comm),
+      culprits: endsOfBlocked(comm, blocked) ?? stoppedFirst(comm),
       late: missing,
       waits,
       evidence: isKnown
@@ -284,13 +287,32 @@ function waitersOf({ nodes, edges }: WaitGraph): Place[][] {
   return waiters;
 }
 
+function blockedSentence({ from, to, messages, idleUs }: BlockedEdge): string {
+  const [what, have] = messages === 1 ? ['a message', 'has'] : [`${messages} messages`, 'have'];
+  const since = idleUs === null ? '' : `, and nothing has for ${(idleUs / 1e6).toFixed(1)} s`;
+  return `${what} from rank ${from.rank} on ${from.host} to rank ${to.rank} on ${to.host} (${from.nic} to ${to.nic}) ${have} not arrived${since}`;
+}
+
+/** The ranks of the host that all blocked connections have in common, else the sender of the one that is blocked longest. */
+function endsOfBlocked(comm: CommTable, blocked: readonly BlockedEdge[]): Culprit[] | null {
+  const [longestBlocked] = blocked;
+  if (longestBlocked === undefined) return null;
+  const host = blocked.length > 1 ? commonHost(blocked) : null;
+  const ends = blocked.flatMap(({ from, to }) => [from, to]).filter((end) => end.host === host);
+  const blamed = new Set(host === null ? [longestBlocked.from.rank] : ends.map(({ rank }) => rank));
+  const places = comm.places.filter(({ jobRank }) => blamed.has(jobRank));
+  return places.length === 0 ? null : places.map(insideCulprit);
+}
+
+function insideCulprit(place: Place): Culprit {
+  return { member: place.member, place, kind: 'stuck-inside', where: 'inside', one: '', many: '' };
+}
+
 /** Nothing has come from this rank for longest; what waits behind it has waited for less. */
 function stoppedFirst({ places, byRank }: CommTable): Culprit[] {
   const first = longest(places.filter(({ waits, waitsFor }) => waits && waitsFor !== null));
   const place = byRank.get(first?.waitsFor?.rank ?? -1);
-  return place === undefined
-    ? []
-    : [{ member: place.member, place, kind: 'stuck-inside', where: 'inside', one: '', many: '' }];
+  return place === undefined ? [] : [insideCulprit(place)];
 }
 
 function longest(places: readonly Place[]): Place | null {

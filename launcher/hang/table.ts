@@ -1,5 +1,7 @@
 /** The positions of all ranks of a job in all their communicators, read twice. A rank that moved in between waits for nobody. */
 import type { HostRankPositions, RankPosition, RankProcess } from '../../control/messages/hang.ts';
+import { blockedEdges } from './blocked.ts';
+import type { BlockedEdge } from './blocked.ts';
 
 /** What the agents have answered to one query. */
 export interface Reading {
@@ -40,6 +42,7 @@ export interface Member extends RankProcess {
 export interface JobTable {
   readonly comms: readonly CommTable[];
   readonly members: readonly Member[];
+  readonly blocked: readonly BlockedEdge[];
   /** Hosts that have not answered. */
   readonly silent: readonly string[];
   /** Positions are missing for want of room in an answer. */
@@ -81,7 +84,7 @@ export function jobTable(first: Reading, second: Reading): JobTable {
   const silent = second.asked.filter((host) => !second.answers.has(host));
   for (const { places } of comms.values()) places.sort((one, other) => one.jobRank - other.jobRank);
   const ordered = [...members.values()].toSorted((one, other) => one.jobRank - other.jobRank);
-  return { comms: [...comms.values()], members: ordered, silent, omitted };
+  return { comms: [...comms.values()], members: ordered, blocked: blockedEdges(first, second), silent, omitted };
 }
 
 /** Number of ranks of a communicator that no answer has. */

@@ -75,7 +75,7 @@ export class HangJudge {
     const timeout = setTimeout(() => this.#read(inquiry), ANSWER_MS);
     this.#state = { name: 'asking', inquiry, timeout };
     const frame = makeFrame(FrameKind.rankPositions, {
-      payload: encodeJson({ reading: number, inspect, arrivals: false }),
+      payload: encodeJson({ reading: number, inspect, arrivals: false, edges: true }),
     });
     for (const host of asked) this.#options.send(host, frame);
   }

@@ -99,7 +99,9 @@ export class PositionReader {
       timeout,
       resolve,
     });
-    const frame = makeFrame(FrameKind.rankPositions, { payload: encodeJson({ reading, inspect: [], arrivals }) });
+    const frame = makeFrame(FrameKind.rankPositions, {
+      payload: encodeJson({ reading, inspect: [], arrivals, edges: arrivals }),
+    });
     for (const host of asked) this.#options.send(host, frame);
     if (asked.length === 0) this.#settle(reading);
     return promise;

@@ -1,6 +1,9 @@
-/** Looks at regular intervals who begins operations late, in every communicator that goes on. */
+/** Looks at regular intervals who begins operations late, in every communicator that goes on, and which link between hosts is slow. */
 import type { Evidence, Verdict } from '../model/hang.ts';
-import { latenessIn } from '../straggler/lateness.ts';
+import type { Lateness } from '../straggler/lateness.ts';
+import { describeLateness, latenessIn } from '../straggler/lateness.ts';
+import { linkEndText, slowLinkVerdict } from '../straggler/link-verdict.ts';
+import { describeSlowLink, linksBetween, slowLinkIn } from '../straggler/links.ts';
 import { StragglerTracker } from '../straggler/tracker.ts';
 import { tracesOf } from '../straggler/traces.ts';
 import type { CommunicatorTrace, TimedAnswer } from '../straggler/traces.ts';
@@ -22,7 +25,7 @@ interface StragglersOptions {
 }
 
 interface Watched {
-  readonly tracker: StragglerTracker;
+  readonly tracker: StragglerTracker<Lateness>;
   /** Number of the last collective that was looked at. */
   number: number;
 }
@@ -32,6 +35,7 @@ export class Stragglers {
   readonly #comms = new RecentMap<Watched>(REMEMBERED);
   /** The answers of the last window, by host. */
   #before: ReadonlyMap<string, TimedAnswer> = new Map();
+  readonly #links = new StragglerTracker(describeSlowLink);
   #timer: NodeJS.Timeout | null = null;
   #isReading = false;
 
@@ -57,20 +61,28 @@ export class Stragglers {
     this.#isReading = false;
     if (this.#timer === null) return;
     for (const trace of tracesOf(timed)) this.#judge(trace, timed);
+    this.#judgeLinks(timed);
     this.#before = timed;
   }
 
   #judge(trace: CommunicatorTrace, answers: ReadonlyMap<string, TimedAnswer>): void {
     const name = `${trace.id}:${trace.epoch}`;
-    const watched = this.#comms.get(name) ?? { tracker: new StragglerTracker(), number: 0 };
+    const watched = this.#comms.get(name) ?? { tracker: new StragglerTracker(describeLateness), number: 0 };
     this.#comms.set(name, watched);
     if (watched.number >= trace.number) return; // nothing has begun since
     watched.number = trace.number;
     const said = watched.tracker.add(latenessIn(trace));
     if (said === null) return;
-    if (said.news === 'ends') return this.#options.ended(endText(said.lateness, trace.id));
-    const evidence = said.lateness.ranks.slice(0, 4).flatMap((rank) => this.#evidenceOf(rank, answers));
-    return this.#options.found(stragglerVerdict(trace, said.lateness, evidence));
+    if (said.news === 'ends') return this.#options.ended(endText(said.found, trace.id));
+    const evidence = said.found.ranks.slice(0, 4).flatMap((rank) => this.#evidenceOf(rank, answers));
+    return this.#options.found(stragglerVerdict(trace, said.found, evidence));
+  }
+
+  #judgeLinks(answers: ReadonlyMap<string, TimedAnswer>): void {
+    const said = this.#links.add(slowLinkIn(linksBetween(this.#before, answers)));
+    if (said === null) return;
+    if (said.news === 'ends') this.#options.ended(linkEndText(said.found));
+    else this.#options.found(slowLinkVerdict(said.found));
   }
 
   /** What slows the process of a rank down, as its host's kernel says, since the last window. */

@@ -8,7 +8,7 @@ import type { StackFrame } from '../../control/messages/stack.ts';
  * ranks are in an operation that all others have not called. mismatch-…: ranks have called collectives that differ in order (another
  * collective), element type or operator, size or root. rank-dead: its process has ended. host-silent: its host does not answer. left: ranks have
  * left the communicator. init-missing: ranks have not joined a communicator that others wait for. straggler-compute: a rank regularly begins
- * operations last. straggler-host: all ranks of a host do. slow-link, slow-nic: the edges of one pair of ranks, or of one host, carry less than
+ * operations last. straggler-host: all ranks of a host do. slow-link, slow-nic: the connections from one NIC to another, or of one NIC, carry less than
  * their equals. unknown: none of these.
  */
 export type VerdictKind =

@@ -38,6 +38,11 @@ const MIN_MS = 1;
 const MIN_PART = 0.04;
 const CLOCK_ERRORS = 3;
 
+/** For StragglerTracker. */
+export function describeLateness({ ranks, latenessMs }: Lateness): { subject: string; amount: number } {
+  return { subject: ranks.join(), amount: latenessMs };
+}
+
 /** Null: nobody stands out. */
 export function latenessIn(trace: ArrivalTrace): Lateness | null {
   const operations = trace.operations.filter((arrivals) => arrivals.every((time) => !Number.isNaN(time)));

@@ -1,46 +1,58 @@
-/** Says who is late once it is so in three windows in a row, again when it is twice as late, and when it ends. */
-import type { Lateness } from './lateness.ts';
+/** Says what makes a job slower once it is so in three windows in a row, again when it is twice as bad, and when it ends. */
 
 const WINDOWS = 3;
 
 type News = 'begins' | 'doubles' | 'ends';
 
-interface Known {
+interface Known<Found> {
   readonly subject: string;
-  readonly last: Lateness;
+  readonly last: Found;
   /** Windows in a row that have it, or, once it was said, that lack it. */
   readonly row: number;
-  /** How late it was when it was said; null: it was not. */
-  readonly saidMs: number | null;
+  /** How bad it was when it was said; null: it was not. */
+  readonly said: number | null;
 }
 
-export class StragglerTracker {
-  #known: Known | null = null;
+interface Described {
+  /** Two windows are about the same if this is the same. */
+  readonly subject: string;
+  /** Twice as much is news. */
+  readonly amount: number;
+}
 
-  /** What there is to say after one more window of a communicator. */
-  add(found: Lateness | null): { readonly news: News; readonly lateness: Lateness } | null {
+export class StragglerTracker<Found> {
+  readonly #describe: (found: Found) => Described;
+  #known: Known<Found> | null = null;
+
+  constructor(describe: (found: Found) => Described) {
+    this.#describe = describe;
+  }
+
+  /** What there is to say after one more window. */
+  add(found: Found | null): { readonly news: News; readonly found: Found } | null {
     const known = this.#known;
-    const subject = found?.ranks.join() ?? '';
+    const subject = found === null ? '' : this.#describe(found).subject;
     if (found !== null && known?.subject === subject) return this.#again(known, found);
-    if (known !== null && known.saidMs !== null) {
+    if (known !== null && known.said !== null) {
       const row = known.row + 1;
       if (row < WINDOWS) this.#known = { ...known, row };
-      else this.#known = found === null ? null : { subject, last: found, row: 1, saidMs: null };
-      return row < WINDOWS ? null : { news: 'ends', lateness: known.last };
+      else this.#known = found === null ? null : { subject, last: found, row: 1, said: null };
+      return row < WINDOWS ? null : { news: 'ends', found: known.last };
     }
-    this.#known = found === null ? null : { subject, last: found, row: 1, saidMs: null };
+    this.#known = found === null ? null : { subject, last: found, row: 1, said: null };
     return null;
   }
 
-  #again(known: Known, lateness: Lateness): { readonly news: News; readonly lateness: Lateness } | null {
-    if (known.saidMs !== null) {
-      const isDouble = lateness.latenessMs >= 2 * known.saidMs;
-      this.#known = { ...known, last: lateness, row: 0, saidMs: isDouble ? lateness.latenessMs : known.saidMs };
-      return isDouble ? { news: 'doubles', lateness } : null;
+  #again(known: Known<Found>, found: Found): { readonly news: News; readonly found: Found } | null {
+    const { amount } = this.#describe(found);
+    if (known.said !== null) {
+      const isDouble = amount >= 2 * known.said;
+      this.#known = { ...known, last: found, row: 0, said: isDouble ? amount : known.said };
+      return isDouble ? { news: 'doubles', found } : null;
     }
     const row = known.row + 1;
     const isSure = row >= WINDOWS;
-    this.#known = { ...known, last: lateness, row: isSure ? 0 : row, saidMs: isSure ? lateness.latenessMs : null };
-    return isSure ? { news: 'begins', lateness } : null;
+    this.#known = { ...known, last: found, row: isSure ? 0 : row, said: isSure ? amount : null };
+    return isSure ? { news: 'begins', found } : null;
   }
 }

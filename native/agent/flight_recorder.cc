@@ -15,7 +15,7 @@
 namespace ncclrun {
 namespace {
 
-constexpr uint32_t kRecorderVersion = 2;
+constexpr uint32_t kRecorderVersion = 3;
 
 // The agent reads while we write: no field may tear.
 template <typename Field>

@@ -23,7 +23,7 @@ Status CudaDataPath::startNetwork(Descriptor listening) {
         if (const Status status = remoteCalls_.addFrom(peer, call); !status.ok()) failAll(status);
       });
   mine.net = std::make_unique<NetTransport>(plan(), setup_.rank, mine.call, interrupt(), ownBell(), mine.gonePeers,
-                                            listening.release(), mine.netRegions.get());
+                                            listening.release(), mine.netRegions.get(), mine.recorder);
   NCCLRUN_TRY(mine.net->start());
   NCCLRUN_TRY(allocateNetRegions());
   return connectRings();

@@ -3,15 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace ncclrun {
 
 Connections::Connections(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt,
-                         const GonePeers& gonePeers, int listenFd)
+                         const GonePeers& gonePeers, int listenFd, std::shared_ptr<const RecorderClaim> recorder)
     : plan_(plan), rank_(rank), own_{plan.describe(rank), {}} {
   shm_ = std::make_unique<ShmTransport>(plan, segment, rank, own_, gonePeers);
   auto& bell = segment.doorbell(plan.peer(rank).localIndex);
-  net_ = std::make_unique<NetTransport>(plan, rank, own_, interrupt, bell, gonePeers, listenFd);
+  net_ = std::make_unique<NetTransport>(plan, rank, own_, interrupt, bell, gonePeers, listenFd, nullptr,
+                                        std::move(recorder));
 }
 
 bool Connections::usesNetwork() const {

@@ -23,8 +23,8 @@ Status HostCommunicator::start() {
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan_.hostName(host));
   interrupt_ = std::make_unique<Interrupt>(segment_.abortBlock(), ownBell(), setup_.telemetry.get());
   calls_ = std::make_unique<CallCheck>(plan_, segment_, setup_.rank);
-  connections_ =
-      std::make_unique<Connections>(plan_, segment_, setup_.rank, *interrupt_, gonePeers_, listening.release());
+  connections_ = std::make_unique<Connections>(plan_, segment_, setup_.rank, *interrupt_, gonePeers_,
+                                               listening.release(), setup_.recorder);
   runner_ = std::make_unique<OperationRunner>(plan_, *connections_, setup_.rank);
   return connections_->start();
 }

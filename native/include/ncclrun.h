@@ -259,10 +259,11 @@ typedef struct {
 
 /* ---- The flight recorder of a process: made and owned by the agent, beside the telemetry pages; the engine writes
  * the last operations of all communicators into it, and the agent reads them whatever became of the process. ---- */
-#define NCCLRUN_RECORDER_BYTES 2379776
+#define NCCLRUN_RECORDER_BYTES 2445312
 #define NCCLRUN_RECORDER_MAGIC 0x5246434eu /* "NCFR" */
 #define NCCLRUN_RECORDER_ENTRIES 4096
 #define NCCLRUN_RECORDER_COMMUNICATORS 256
+#define NCCLRUN_RECORDER_EDGES 512
 #define NCCLRUN_RECORDER_GPUS 8 /* of one process whose kernels record replays */
 /* Bits of `flags`. */
 enum {
@@ -320,6 +321,24 @@ typedef struct {
   uint32_t lastErrorNs;
   uint64_t reserved[2];
 } ncclrunRecorderClock; /* 64 bytes */
+/* One direction of a connection over the network, of which both ends have one. Counters from its beginning. */
+typedef struct {
+  uint64_t sequence;     /* 0: free; odd: being written; changes with every connection that has this place */
+  uint64_t handed;       /* messages that the network was given: to send, or room to receive */
+  uint64_t carried;      /* of these, those that it has sent, or that have arrived */
+  uint64_t bytes;        /* of payload, of messages that were carried */
+  uint64_t busyNs;       /* of a sender: while the network had something to send */
+  uint64_t lastNs;       /* CLOCK_MONOTONIC of the last message that was carried */
+  uint64_t wireBytes;    /* of a sender, if its network knows: what the other side has acknowledged, */
+  uint64_t wireBusyNs;   /* while something waited for that and the other side had room; read a few times a second */
+  uint32_t retransmits;  /* packets that were sent again */
+  uint32_t peer;         /* rank in the communicator */
+  uint16_t communicator; /* index into `communicators` */
+  uint16_t channel;
+  uint8_t sends;
+  uint8_t reserved[3];
+  char nic[48];        /* zero-terminated: of this end */
+} ncclrunRecorderEdge; /* 128 bytes */
 typedef struct {
   uint32_t magic, version;
   uint32_t pid;
@@ -337,12 +356,14 @@ typedef struct {
    * communicator, and `operation` counts what is captured apart: a
    * collective among those with its number in the launch, a message among those of its ordered pair. */
   ncclrunRecorderEntry replays[NCCLRUN_RECORDER_GPUS][NCCLRUN_RECORDER_ENTRIES];
-} ncclrunRecorder; /* 4096 + 4096*64 + 256*64 + 8*4096*64 = 2379776 bytes */
+  ncclrunRecorderEdge edges[NCCLRUN_RECORDER_EDGES];
+} ncclrunRecorder; /* 4096 + 4096*64 + 256*64 + 8*4096*64 + 512*128 = 2445312 bytes */
 
 #ifdef __cplusplus
 }
 static_assert(sizeof(ncclrunTelemetrySlot) == 192 && sizeof(ncclrunTelemetryPage) == NCCLRUN_TELEMETRY_BYTES);
 static_assert(sizeof(ncclrunRecorderEntry) == 64 && sizeof(ncclrunRecorderCommunicator) == 64 &&
-              sizeof(ncclrunRecorderClock) == 64 && sizeof(ncclrunRecorder) == NCCLRUN_RECORDER_BYTES);
+              sizeof(ncclrunRecorderClock) == 64 && sizeof(ncclrunRecorderEdge) == 128 &&
+              sizeof(ncclrunRecorder) == NCCLRUN_RECORDER_BYTES);
 #endif
 #endif

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -87,6 +88,13 @@ struct Pieces {
   size_t bodyBytes = 0;
 };
 
+// What a network knows of the way to the other side.
+struct Traffic {
+  uint64_t bytes = 0;            // that the other side has acknowledged
+  uint64_t busyNanoseconds = 0;  // while something waited for that, and the other side had room
+  uint32_t retransmits = 0;      // packets that were sent again
+};
+
 // What both sides of a connection can do. Destroying one closes it, with whatever requests it has under way.
 class Connection {
  public:
@@ -114,6 +122,8 @@ class Sender : public Connection {
   virtual Status isend(const void* data, size_t bytes, int tag, Registration registration, Request*& out) = 0;
   // The same for a message in two places. Where Network::carriesPieces() alone.
   virtual Status isendPieces(const Pieces& message, int tag, Request*& out);
+  // None: the network does not know. A call of the system for each socket.
+  virtual std::optional<Traffic> traffic() const { return {}; }
 };
 
 class Receiver : public Connection {

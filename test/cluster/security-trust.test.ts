@@ -64,7 +64,7 @@ describeIf(clusterUnavailable(), 'installations that another user may have plant
     try {
       return await body();
     } finally {
-      await host().exec('sh', '-c', 'umount ~/.cache');
+      await host().exec('sh', '-c', 'umount -l ~/.cache');
     }
   }
 

@@ -9,7 +9,7 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { JobResult } from '../../launcher/model/types.ts';
 import { type Cluster, repository } from './cluster.ts';
-import { noteEnded } from './ended-commands.ts';
+import { noteEnded, noteStarted } from './ended-commands.ts';
 import { LineSplitter } from './lines.ts';
 import { type ProcessEntry, withEnvironment } from './processes.ts';
 import { parseResult } from './result.ts';
@@ -69,6 +69,7 @@ export class Command implements AsyncDisposable {
         this.#news.dispatchEvent(new Event('news'));
       });
     }
+    noteStarted(this);
     this.outcome = this.#untilEnded(started, chunks);
   }
 
@@ -85,7 +86,7 @@ export class Command implements AsyncDisposable {
       stderr: withoutWaiting(stderr ?? ''),
       milliseconds: performance.now() - started,
     };
-    noteEnded(this.process.spawnargs, outcome);
+    noteEnded(this, this.process.spawnargs, outcome);
     return outcome;
   }
 

@@ -58,6 +58,7 @@ function reading(job: PlantedJob, atMs: number, moved: readonly number[]): Readi
       monotonicUs: atMs * 1000,
       stolenMs: null,
       arrivals: [],
+      edges: [],
       omitted,
       communicators: comms.map((comm) => ({
         communicator: comm.id,

@@ -1,12 +1,15 @@
 /** The memory of a flight recorder as an engine writes it (native/include/ncclrun.h, ncclrunRecorder). */
 import { NO_PEER, RECORDER_ENTRIES, type RecorderEntry } from '../../control/messages/recorder.ts';
+import { EDGE } from '../../worker/agent/edges.ts';
 import { CLOCK, CLOCK_BYTES } from '../../worker/agent/gpu-clock.ts';
 import {
   COMMUNICATOR,
   COMMUNICATOR_BYTES,
+  EDGE_BYTES,
   ENTRY,
   ENTRY_BYTES,
   FIRST_COMMUNICATOR,
+  FIRST_EDGE,
   FIRST_ENTRY,
   FIRST_REPLAY,
   HEADER,
@@ -38,12 +41,25 @@ export function entryOf(sequence: number, changes: Partial<RecorderEntry> = {}):
   };
 }
 
+interface EdgeCounters {
+  readonly peer: number;
+  readonly sends: boolean;
+  readonly handed: number;
+  readonly carried: number;
+  readonly bytes?: number;
+  readonly lastNs?: number;
+  readonly channel?: number;
+  readonly nic?: string;
+  /** Bytes and nanoseconds. */
+  readonly wire?: readonly [bytes: number, busyNs: number];
+}
+
 export class RecorderMemory {
   readonly bytes = Buffer.alloc(RECORDER_BYTES);
 
   constructor(jobRank: number, size = 4) {
     this.bytes.writeUInt32LE(0x5246_434e, HEADER.magic);
-    this.bytes.writeUInt32LE(2, HEADER.version);
+    this.bytes.writeUInt32LE(3, HEADER.version);
     this.bytes.writeUInt32LE(4711, HEADER.pid);
     this.bytes.writeInt32LE(jobRank, HEADER.jobRank);
     this.communicator(0, { rank: jobRank, size });
@@ -56,6 +72,27 @@ export class RecorderMemory {
     this.bytes.writeUInt32LE(size, at + COMMUNICATOR.size);
     this.bytes.writeUInt32LE(rank, at + COMMUNICATOR.rank);
     this.bytes.write(`group${index}`, at + COMMUNICATOR.name, 'latin1');
+    return this;
+  }
+
+  /** One end of a connection of communicator 0. */
+  edge(index: number, sequence: bigint, edge: EdgeCounters): this {
+    const at = FIRST_EDGE + index * EDGE_BYTES;
+    const { peer, sends, nic = 'eth0', channel = 0, wire } = edge;
+    const counters = [
+      [EDGE.sequence, sequence],
+      [EDGE.handed, edge.handed],
+      [EDGE.carried, edge.carried],
+      [EDGE.bytes, edge.bytes ?? 0],
+      [EDGE.lastNs, edge.lastNs ?? 0],
+      [EDGE.wireBytes, wire?.[0] ?? 0],
+      [EDGE.wireBusyNs, wire?.[1] ?? 0],
+    ] as const;
+    for (const [offset, value] of counters) this.bytes.writeBigUInt64LE(BigInt(value), at + offset);
+    this.bytes.writeUInt32LE(peer, at + EDGE.peer);
+    this.bytes.writeUInt16LE(channel, at + EDGE.channel);
+    this.bytes.writeUInt8(sends ? 1 : 0, at + EDGE.sends);
+    this.bytes.write(nic, at + EDGE.nic, 'latin1');
     return this;
   }
 

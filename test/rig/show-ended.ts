@@ -1,9 +1,11 @@
-/** Set-up of each file of tests that run commands: a failed test shows what they said. */
+/** Set-up of each file of tests that run commands: a failed test shows what they said, and leaves none of them behind. */
 import { afterEach, beforeEach } from 'vitest';
-import { takeEnded } from './ended-commands.ts';
+import { endRunning, takeEnded } from './ended-commands.ts';
 
 beforeEach(() => void takeEnded());
-afterEach(({ task }) => {
+afterEach(async ({ task }) => {
+  const hasFailed = task.result?.state === 'fail';
+  if (hasFailed) await endRunning();
   const said = takeEnded();
-  if (task.result?.state === 'fail') console.log(`commands of the failed test "${task.name}":\n${said.join('\n')}`);
+  if (hasFailed) console.log(`commands of the failed test "${task.name}":\n${said.join('\n')}`);
 });

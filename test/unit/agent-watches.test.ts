@@ -44,7 +44,7 @@ describe('ranks without progress', () => {
   };
   function reporter(slot: Partial<TelemetrySlot>, hangAfterMs = 1000) {
     const reports: HostRankPositions[] = [];
-    const readings = { reading: 4, inspect: [], arrivals: false };
+    const readings = { reading: 4, inspect: [], arrivals: false, edges: false };
     const pages: TelemetryPage[] = [{ pid: process.pid, jobRank: 5, slots: [{ ...usual, ...slot }] }];
     const hangs: HangReporter = new HangReporter({
       hangAfterMs,
@@ -126,7 +126,8 @@ describe('ranks without progress', () => {
   test('the time for which the job was suspended is no wait', () => {
     const { hangs } = reporter({ operation: 9, completed: 8, startedNs: ago(5000), lastProgressNs: ago(5000) });
     const waited = (): number | undefined =>
-      hangs.rankPositions({ reading: 1, inspect: [], arrivals: false }).communicators[0]?.ranks[0]?.waitedMs;
+      hangs.rankPositions({ reading: 1, inspect: [], arrivals: false, edges: false }).communicators[0]?.ranks[0]
+        ?.waitedMs;
     expect(waited()).toBeGreaterThanOrEqual(5000);
     hangs.resumed();
     expect(waited()).toBeLessThan(5000);
@@ -143,7 +144,7 @@ describe('ranks without progress', () => {
     const idle = slots.map((slot) => ({ ...slot, completed: slot.operation }));
     pages.splice(0, 1);
     for (let jobRank = 0; jobRank < 30; jobRank++) pages.push({ pid: 1, jobRank, slots: jobRank < 10 ? idle : slots });
-    const answer = hangs.rankPositions({ reading: 1, inspect: [], arrivals: false });
+    const answer = hangs.rankPositions({ reading: 1, inspect: [], arrivals: false, edges: false });
     expect(answer.omitted).toBe(200);
     const ranks = answer.communicators.flatMap((one) => one.ranks);
     expect(ranks.filter(({ inside }) => inside)).toHaveLength(800);
@@ -155,7 +156,7 @@ describe('ranks without progress', () => {
     const { hangs, reports } = reporter({}, 0);
     vi.advanceTimersByTime(10_000);
     expect(reports).toEqual([]);
-    const readings = { reading: 1, inspect: [], arrivals: false };
+    const readings = { reading: 1, inspect: [], arrivals: false, edges: false };
     expect(hangs.rankPositions(readings).communicators).toMatchObject([{ communicator: 'aa', epoch: 2, size: 4 }]);
     const { hangs: idle } = reporter({ completed: 8 }, 0);
     expect(idle.rankPositions(readings).communicators[0]?.ranks).toMatchObject([

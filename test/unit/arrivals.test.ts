@@ -21,6 +21,7 @@ function answer(own: readonly RankArrivals[], aheadUs: number): TimedAnswer {
     processes: [],
     stolenMs: null,
     arrivals: own,
+    edges: [],
     omitted: 0,
   };
   return { where, clock: { offsetUs: aheadUs, errorUs: 100 } };

@@ -35,6 +35,7 @@ function judge(hosts: readonly string[] = ['h0', 'h1']) {
       processes: [],
       stolenMs: null,
       arrivals: [],
+      edges: [],
       omitted: 0,
     };
     one.answered(host, { ...(where ?? nothing), reading });

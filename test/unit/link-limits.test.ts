@@ -107,6 +107,7 @@ const where = {
   monotonicUs: 0,
   stolenMs: null,
   arrivals: [],
+  edges: [],
   communicators: [communicator],
   processes: [],
   omitted: 0,

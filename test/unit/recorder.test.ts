@@ -17,11 +17,13 @@ import {
 } from '../../control/messages/recorder.ts';
 import { decodeColumns, encodeColumns } from '../../control/messages/recorder-columns.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
+import { EDGE } from '../../worker/agent/edges.ts';
 import { CLOCK, CLOCK_BYTES } from '../../worker/agent/gpu-clock.ts';
 import {
   answerRecorder,
   COMMUNICATOR,
   COMMUNICATOR_BYTES,
+  EDGE_BYTES,
   ENTRY,
   ENTRY_BYTES,
   FIRST_COMMUNICATOR,
@@ -30,6 +32,7 @@ import {
   HEADER,
   readRecorder,
   RECORDER_BYTES,
+  RECORDER_EDGES,
 } from '../../worker/agent/recorder.ts';
 import { seededRandom } from '../rig/random.ts';
 import { entryOf, RecorderMemory } from '../rig/recorded.ts';
@@ -66,6 +69,8 @@ describe('the layout of the memory', () => {
   test('entries and communicators have the layout of ncclrun.h', () => {
     expect(layoutOf('ncclrunRecorderEntry')).toEqual({ offsets: ENTRY, bytes: ENTRY_BYTES });
     expect(layoutOf('ncclrunRecorderCommunicator')).toEqual({ offsets: COMMUNICATOR, bytes: COMMUNICATOR_BYTES });
+    expect(layoutOf('ncclrunRecorderEdge')).toEqual({ offsets: EDGE, bytes: EDGE_BYTES });
+    expect(header).toContain(`#define NCCLRUN_RECORDER_EDGES ${RECORDER_EDGES}\n`);
     expect(layoutOf('ncclrunRecorderClock')).toEqual({ offsets: CLOCK, bytes: CLOCK_BYTES });
     expect(layoutOf('ncclrunRecorder')).toMatchObject({ offsets: HEADER, bytes: FIRST_ENTRY });
     expect(FIRST_COMMUNICATOR + RECORDER_COMMUNICATORS * COMMUNICATOR_BYTES).toBe(FIRST_REPLAY);

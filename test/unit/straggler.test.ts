@@ -1,6 +1,6 @@
 /** Which ranks are said to slow a job down, on made-up traces. */
 import { describe, expect, it } from 'vitest';
-import { binomialTail, latenessIn } from '../../launcher/straggler/lateness.ts';
+import { binomialTail, describeLateness, latenessIn } from '../../launcher/straggler/lateness.ts';
 import type { ArrivalTrace, Lateness } from '../../launcher/straggler/lateness.ts';
 import { StragglerTracker } from '../../launcher/straggler/tracker.ts';
 import { seededRandom } from '../rig/random.ts';
@@ -113,7 +113,7 @@ const late = (latenessMs: number, rank = 3): Lateness => ({
   gain: 0.1,
 });
 const said = (windows: readonly (Lateness | null)[]) => {
-  const tracker = new StragglerTracker();
+  const tracker = new StragglerTracker(describeLateness);
   return windows.map((window) => tracker.add(window)?.news ?? null);
 };
 

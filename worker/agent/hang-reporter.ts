@@ -14,6 +14,7 @@ import type {
   RankProcess,
 } from '../../control/messages/hang.ts';
 import { rankArrivals } from './arrivals.ts';
+import { rankEdges } from './edges.ts';
 import { recentCalls, recentName } from './recent-calls.ts';
 import type { RecentCalls } from './recent-calls.ts';
 import { processFacts, sleepOf, stolenMs } from './rank-process.ts';
@@ -63,9 +64,13 @@ export class HangReporter {
   }
 
   /** Where this host's ranks are in all their communicators. Positions inside operations come first where there is no room for all. */
-  rankPositions({ reading, inspect, arrivals }: RankPositionsQuery): HostRankPositions {
-    const where = this.#read(reading, inspect, new Map(), () => true);
-    return arrivals ? { ...where, arrivals: rankArrivals(this.#options.recorders()) } : where;
+  rankPositions({ reading, inspect, arrivals, edges }: RankPositionsQuery): HostRankPositions {
+    const recorders = this.#options.recorders();
+    return {
+      ...this.#read(reading, inspect, new Map(), () => true),
+      ...(arrivals && { arrivals: rankArrivals(recorders) }),
+      ...(edges && { edges: rankEdges(recorders) }),
+    };
   }
 
   /** Where this host's ranks are in one communicator. */
@@ -115,6 +120,7 @@ export class HangReporter {
       processes: this.#processes([...new Set(kept.map(({ page }) => page))], new Set(inspect)),
       stolenMs: stolenMs(),
       arrivals: [],
+      edges: [],
       omitted: found.length - kept.length,
     };
   }

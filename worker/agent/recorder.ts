@@ -26,7 +26,7 @@ import { readU64 } from '../../control/plan/u64.ts';
 import { type GpuClock, readClocks } from './gpu-clock.ts';
 
 const RECORDER_MAGIC = 0x5246_434e;
-const RECORDER_VERSION = 2;
+const RECORDER_VERSION = 3;
 export const HEADER = {
   magic: 0,
   version: 4,
@@ -74,7 +74,10 @@ export const COMMUNICATOR = {
 } as const;
 export const FIRST_REPLAY = FIRST_COMMUNICATOR + RECORDER_COMMUNICATORS * COMMUNICATOR_BYTES;
 const RING_BYTES = RECORDER_ENTRIES * ENTRY_BYTES;
-export const RECORDER_BYTES = FIRST_REPLAY + RECORDER_GPUS * RING_BYTES;
+export const FIRST_EDGE = FIRST_REPLAY + RECORDER_GPUS * RING_BYTES;
+export const RECORDER_EDGES = 512;
+export const EDGE_BYTES = 128;
+export const RECORDER_BYTES = FIRST_EDGE + RECORDER_EDGES * EDGE_BYTES;
 const NAME_BYTES = 32;
 /** A rank's clock and counts are below 2^63: their differences have a sign. */
 const LIMIT = 2 ** 63;
@@ -99,20 +102,27 @@ interface ReadProcess extends Omit<RecordedProcess, 'gpu' | 'entries' | 'replays
   readonly replays?: readonly ReadReplays[];
 }
 
+/** Null if the process has not begun to write, or writes another version. */
+export function recorderView(bytes: Uint8Array): DataView | null {
+  if (bytes.length < RECORDER_BYTES) return null;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const isOurs =
+    view.getUint32(HEADER.magic, true) === RECORDER_MAGIC && view.getUint32(HEADER.version, true) === RECORDER_VERSION;
+  return isOurs ? view : null;
+}
+
 /** The last operations, at most `last`, the oldest first. Null if the process has not begun to write, or writes another version. */
 export function readRecorder(
   bytes: Uint8Array,
   last: number,
   nowNs = Number(process.hrtime.bigint()),
 ): ReadProcess | null {
-  if (bytes.length < RECORDER_BYTES) return null;
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (view.getUint32(HEADER.magic, true) !== RECORDER_MAGIC) return null;
-  if (view.getUint32(HEADER.version, true) !== RECORDER_VERSION) return null;
+  const view = recorderView(bytes);
+  if (view === null) return null;
   const recorded = readU64(view, HEADER.lastSequence);
   if (!Number.isSafeInteger(recorded)) return null;
   const clocks = readClocks(view, HEADER.clocks);
-  const communicators = readCommunicators(view, clocks);
+  const communicators = listCommunicators(view, clocks);
   const byIndex = new Map(communicators.map((one) => [one.communicator.index, one]));
   const entries: RecorderEntry[] = [];
   const held = Math.min(recorded, RECORDER_ENTRIES);
@@ -235,7 +245,7 @@ function isPlausible(entry: RecorderEntry): boolean {
   );
 }
 
-function readCommunicators(view: DataView, clocks: readonly (GpuClock | null)[]): ListedCommunicator[] {
+function listCommunicators(view: DataView, clocks: readonly (GpuClock | null)[]): ListedCommunicator[] {
   const found: ListedCommunicator[] = [];
   for (let index = 0; index < RECORDER_COMMUNICATORS; index++) {
     const at = FIRST_COMMUNICATOR + index * COMMUNICATOR_BYTES;
@@ -252,7 +262,7 @@ function readCommunicators(view: DataView, clocks: readonly (GpuClock | null)[])
       epoch: view.getUint32(at + COMMUNICATOR.epoch, true),
       size,
       rank,
-      name: readName(view, at + COMMUNICATOR.name),
+      name: readName(view, at + COMMUNICATOR.name, NAME_BYTES),
     };
     found.push({
       communicator,
@@ -264,11 +274,16 @@ function readCommunicators(view: DataView, clocks: readonly (GpuClock | null)[])
   return found;
 }
 
+/** The communicators that a process takes part in. */
+export function readCommunicators(view: DataView): RecordedCommunicator[] {
+  return listCommunicators(view, []).map(({ communicator }) => communicator);
+}
+
 /** Letters that a terminal could take for a command become a question mark. */
-function readName(view: DataView, at: number): string {
-  const bytes = Buffer.from(view.buffer, view.byteOffset + at, NAME_BYTES);
+export function readName(view: DataView, at: number, length: number): string {
+  const bytes = Buffer.from(view.buffer, view.byteOffset + at, length);
   const end = bytes.indexOf(0);
-  return bytes.toString('latin1', 0, end === -1 ? NAME_BYTES : end).replaceAll(/[^ -~]/g, '?');
+  return bytes.toString('latin1', 0, end === -1 ? length : end).replaceAll(/[^ -~]/g, '?');
 }
 
 /** Answers the launcher's query about the processes of this host. */

@@ -57,7 +57,11 @@ NetConnection::NetConnection(const Setup& setup, Mapping memory)
       lends_(setup.network.carriesPieces() && !setup.ring.has_value() && parts_ == 1),
       lent_(std::make_unique<std::byte*[]>(setup.steps)),
       requests_(setup.steps * parts_),
-      arrivals_(setup.sends ? 0 : setup.steps * parts_) {
+      arrivals_(setup.sends ? 0 : setup.steps * parts_),
+      record_(setup.recorder, {.peer = setup.peer,
+                               .channel = setup.channel,
+                               .sends = setup.sends,
+                               .nic = setup.network.devices()[setup.device].name}) {
   // A sender has no free slots before the connection is open: a slot posted to one that never is would be lost.
   if (sends_) ring_.head.store(uint64_t(0) - steps_, std::memory_order_relaxed);
   if (deviceRing_.has_value()) deviceRing_->store(ring_, sends_);
@@ -189,6 +193,8 @@ bool NetConnection::connect() {
   if (!registerSlots(*sender_)) return true;
   ring_.head.store(0, std::memory_order_seq_cst);
   open_.store(true, std::memory_order_release);
+  // Kernels may have posted steps meanwhile, of which nobody hears a second time.
+  sendSlots();
   return true;
 }
 
@@ -240,8 +246,10 @@ bool NetConnection::sendSlots() {
       const Status status = sender_->test(requestOf(done_), done, {});
       if (!status.ok()) return fail(status);
       if (!done) break;
-      done_++;
+      if (++done_ % parts_ == 0)
+        carried_ += ring_.stepBytes[(done_ / parts_ - 1) % steps_].load(std::memory_order_relaxed);
     }
+    record_.update(posted_, done_, carried_, sender_.get());
     if (done_ == before) return changed;
     if (done_ / parts_ != before / parts_) {
       ring_.head.store(done_ / parts_, std::memory_order_seq_cst);
@@ -261,6 +269,7 @@ bool NetConnection::receiveSlots() {
     // What has come before a connection ended can still be received, though nothing more can be posted.
     const Status posted = postReceives(sizeof(SlotHeader) + stepBytes_);
     const Status taken = takeArrivals();
+    record_.update(posted_, done_, carried_, nullptr);
     const uint64_t before = visible_;
     changed = publishArrivals(taken.ok()) || changed;
     if (failed_.load(std::memory_order_relaxed) || ended_.load(std::memory_order_relaxed)) return changed;
@@ -358,6 +367,7 @@ bool NetConnection::received(uint64_t step, uint64_t part, size_t bytes) {
   }
   if (part == 0 && !isStep(step, bytes)) return true;
   if (hasGpuSlots()) {
+    carried_ += bytes - (part == 0 ? sizeof(SlotHeader) : 0);
     if (part + 1 != parts_) return false;
     ring_.tail.store(step + 1, std::memory_order_seq_cst);
     return true;
@@ -371,6 +381,7 @@ bool NetConnection::received(uint64_t step, uint64_t part, size_t bytes) {
   if (deviceRing_.has_value() && !expand(step, header)) return true;
   if (lends_) takeWanted(step, header.bytes);
   calls_[step % steps_] = header.call;
+  carried_ += header.bytes;
   ring_.stepBytes[step % steps_].store(header.bytes, std::memory_order_relaxed);
   ring_.tail.store(step + 1, std::memory_order_seq_cst);
   return true;

@@ -16,6 +16,7 @@
 #include "datapath/step_call.h"
 #include "net/net.h"
 #include "net/proxy/device_ring.h"
+#include "net/proxy/edge_record.h"
 #include "plan/segment_format.h"
 
 namespace ncclrun {
@@ -31,6 +32,9 @@ class NetConnection {
     std::string peerName;                 // "rank 3 on host h2"
     std::atomic<int>& busy;               // counts the senders that are not idle
     std::optional<DeviceRing> ring = {};  // kernels play the block; outlives the connection
+    uint32_t peer = 0;                    // this one and the next: for the flight recorder
+    uint32_t channel = 0;
+    std::shared_ptr<const RecorderClaim> recorder = {};  // null: without
   };
   // In front of each slot's payload, and on the wire.
   struct alignas(64) SlotHeader {
@@ -187,8 +191,9 @@ class NetConnection {
     net::Scatter scatter;
   };
   std::optional<Wanted> wanted_;
-  uint64_t posted_ = 0;  // messages for which the network has a request, or had one
-  uint64_t done_ = 0;    // of these, those that are complete
+  uint64_t posted_ = 0;   // messages for which the network has a request, or had one
+  uint64_t done_ = 0;     // of these, those that are complete
+  uint64_t carried_ = 0;  // bytes of payload of steps that are complete
   struct Arrival {
     size_t bytes = 0;
     net::Request* flush = nullptr;
@@ -204,6 +209,7 @@ class NetConnection {
   uint64_t fillers_ = 0;         // sender: empty messages to be sent
   bool hasDrainFailed_ = false;  // receiver: what is open stays so
   bool isCounted_ = false;       // in busy_
+  EdgeRecord record_;
 };
 
 }  // namespace ncclrun

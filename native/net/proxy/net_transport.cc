@@ -17,7 +17,8 @@ constexpr uint64_t kLingerNanoseconds = 500'000;
 }  // namespace
 
 NetTransport::NetTransport(const PlanView& plan, uint32_t rank, const OwnCall& current, Interrupt& interrupt,
-                           Doorbell& own, const GonePeers& gonePeers, int listenFd, DeviceRings* device)
+                           Doorbell& own, const GonePeers& gonePeers, int listenFd, DeviceRings* device,
+                           std::shared_ptr<const RecorderClaim> recorder)
     : plan_(plan),
       rank_(rank),
       current_(current),
@@ -25,6 +26,7 @@ NetTransport::NetTransport(const PlanView& plan, uint32_t rank, const OwnCall& c
       own_(own),
       gonePeers_(gonePeers),
       device_(device),
+      recorder_(std::move(recorder)),
       listening_(listenFd) {}
 
 NetTransport::~NetTransport() { proxy_.end(); }
@@ -124,7 +126,10 @@ Status NetTransport::make(const Key& key, std::unique_ptr<NetEndpoint>& out) {
        .stepBytes = facts.stepBytes,
        .peerName = facts.peerName,
        .busy = busy_,
-       .ring = device_ == nullptr ? std::optional<DeviceRing>() : device_->ringOf(peer, channel, sends)},
+       .ring = device_ == nullptr ? std::optional<DeviceRing>() : device_->ringOf(peer, channel, sends),
+       .peer = peer,
+       .channel = channel,
+       .recorder = recorder_},
       connection));
   NetEndpointOwner& owner = *this;
   out = std::make_unique<NetEndpoint>(facts, current_, std::move(connection), owner);

@@ -25,9 +25,10 @@ namespace ncclrun {
 class NetTransport final : public Transport, private Proxy::Work, private NetEndpointOwner, private RailGroupOwner {
  public:
   // Lets connections in if `listenFd` is not -1; takes it over in any case. current: the call under way. own: this
-  // rank's doorbell. device: whose kernels play the blocks; null: blocks do.
+  // rank's doorbell. device: whose kernels play the blocks; null: blocks do. recorder: counts what connections carry.
   NetTransport(const PlanView& plan, uint32_t rank, const OwnCall& current, Interrupt& interrupt, Doorbell& own,
-               const GonePeers& gonePeers, int listenFd, DeviceRings* device = nullptr);
+               const GonePeers& gonePeers, int listenFd, DeviceRings* device = nullptr,
+               std::shared_ptr<const RecorderClaim> recorder = nullptr);
   // Says goodbye to every peer and waits, with one timeout for all, for peers that have no room for what this rank has
   // sent.
   ~NetTransport() override;
@@ -156,6 +157,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   Doorbell& own_;
   const GonePeers& gonePeers_;
   DeviceRings* const device_;
+  const std::shared_ptr<const RecorderClaim> recorder_;
   Descriptor listening_;
   uint64_t timeoutNanoseconds_ = 0;
 

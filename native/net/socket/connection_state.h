@@ -96,6 +96,7 @@ class SocketTasks {
     tasks_.clear();
   }
   size_t size() const { return tasks_.size(); }
+  const std::vector<std::unique_ptr<Task>>& all() const { return tasks_; }
   bool hasHelpers() const { return hasHelpers_; }
 
   // Moves what the caller's own sockets can move.

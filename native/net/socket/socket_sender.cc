@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "net/socket/tcp_traffic.h"
+
 namespace ncclrun::net {
 
 Status SocketSender::make(SocketNetwork& network, uint32_t device, uint32_t helperOffset,
@@ -148,6 +150,19 @@ void SocketSender::Task::advance() {
     Message& done = *std::exchange(chunk_.message, nullptr);
     sender_.completed(done, header.bytes + (header.offset == 0 ? 1 : 0), helper() != nullptr);
   }
+}
+
+// The sockets share the messages: the one that is busy longest decides how long they take.
+std::optional<Traffic> SocketSender::traffic() const {
+  Traffic sum;
+  for (const auto& task : tasks_.all()) {
+    const std::optional<Traffic> one = tcpTraffic(task->socket());
+    if (!one.has_value()) return {};
+    sum.bytes += one->bytes;
+    sum.busyNanoseconds = std::max(sum.busyNanoseconds, one->busyNanoseconds);
+    sum.retransmits += one->retransmits;
+  }
+  return sum;
 }
 
 }  // namespace ncclrun::net

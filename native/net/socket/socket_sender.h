@@ -27,6 +27,7 @@ class SocketSender final : public Sender {
   }
   Status isendPieces(const Pieces& message, int tag, Request*& out) override;
   Status test(Request* request, bool& done, std::span<size_t> sizes) override;
+  std::optional<Traffic> traffic() const override;
 
  private:
   static constexpr uint32_t kRequests = 256;
@@ -60,6 +61,7 @@ class SocketSender final : public Sender {
         : SocketTask(network, std::move(socket), helper), sender_(sender) {}
     ~Task() { stop(); }
     void advance() override;
+    int socket() const { return socket_.get(); }
 
    private:
     SocketSender& sender_;

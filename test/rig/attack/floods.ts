@@ -52,6 +52,7 @@ const where = {
   monotonicUs: 0,
   stolenMs: null,
   arrivals: [],
+  edges: [],
   communicators: [],
   processes: [],
   omitted: 0,
