@@ -21,7 +21,7 @@ namespace ncclrun {
 class Connections final : public PeerWatch {
  public:
   Connections(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt,
-              const GonePeers& gonePeers, int listenFd, std::shared_ptr<const RecorderClaim> recorder);
+              const GonePeers& gonePeers, int listenFd, std::shared_ptr<const RecorderClaim> recorder = nullptr);
   // Opens the transports that the plan uses.
   Status start();
 

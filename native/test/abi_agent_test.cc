@@ -238,7 +238,7 @@ void flightRecorder() {
     const void* address = mmap(nullptr, NCCLRUN_RECORDER_BYTES, PROT_READ, MAP_SHARED, memory, 0);
     EXPECT(address != MAP_FAILED);
     const auto& recorder = *static_cast<const ncclrunRecorder*>(address);
-    EXPECT(recorder.magic == NCCLRUN_RECORDER_MAGIC && recorder.version == 2 && recorder.jobRank == 5);
+    EXPECT(recorder.magic == NCCLRUN_RECORDER_MAGIC && recorder.version == 3 && recorder.jobRank == 5);
     EXPECT(recorder.pid == static_cast<uint32_t>(getpid()) && recorder.lastSequence == 0);
   });
 }
