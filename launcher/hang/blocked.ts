@@ -1,5 +1,7 @@
 /** Connections between hosts on which messages are under way that do not arrive, though the other side has room for them. */
 import type { RankEdge } from '../../control/messages/hang.ts';
+import { edgeName, edgesIn, otherEnd } from './edges.ts';
+import type { LocatedEdge } from './edges.ts';
 import type { Reading } from './table.ts';
 
 interface EdgeEnd {
@@ -19,17 +21,13 @@ export interface BlockedEdge {
   readonly idleUs: number | null;
 }
 
-interface Located extends RankEdge {
-  readonly host: string;
-}
-
 /** Nothing has moved on them between the readings. Those on which nothing has arrived for longest come first. */
 export function blockedEdges(first: Reading, second: Reading): BlockedEdge[] {
-  const [before, now] = [edgesIn(first), edgesIn(second)];
+  const [before, now] = [edgesIn(first.answers), edgesIn(second.answers)];
   const blocked: BlockedEdge[] = [];
   for (const sender of now.values()) {
     if (!sender.sends) continue;
-    const receiver = now.get(nameOf({ ...sender, rank: sender.peer, peer: sender.rank, sends: false }));
+    const receiver = now.get(otherEnd(sender));
     if (receiver === undefined || !isStill(sender, before) || !isStill(receiver, before)) continue;
     const messages = sender.handed - receiver.carried;
     if (messages <= 0 || receiver.handed <= receiver.carried) continue;
@@ -50,21 +48,11 @@ export function commonHost(edges: readonly BlockedEdge[]): string | null {
   return common.length === 1 ? (common[0] ?? null) : null;
 }
 
-function endOf({ jobRank: rank, host, nic }: Located): EdgeEnd {
+function endOf({ jobRank: rank, host, nic }: LocatedEdge): EdgeEnd {
   return { rank, host, nic };
 }
 
-function nameOf({ communicator, epoch, rank, peer, channel, sends }: RankEdge): string {
-  return `${communicator}:${epoch}:${rank}:${peer}:${channel}:${sends}`;
-}
-
-function edgesIn({ answers }: Reading): ReadonlyMap<string, Located> {
-  const all = new Map<string, Located>();
-  for (const [host, { edges }] of answers) for (const edge of edges) all.set(nameOf(edge), { ...edge, host });
-  return all;
-}
-
-function isStill(edge: RankEdge, before: ReadonlyMap<string, Located>): boolean {
-  const known = before.get(nameOf(edge));
+function isStill(edge: RankEdge, before: ReadonlyMap<string, LocatedEdge>): boolean {
+  const known = before.get(edgeName(edge));
   return known !== undefined && known.handed === edge.handed && known.carried === edge.carried;
 }

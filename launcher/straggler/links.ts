@@ -3,6 +3,7 @@
  * one they carry nothing, so a rate counts only the time in which something was under way.
  */
 import type { RankEdge } from '../../control/messages/hang.ts';
+import { edgeName, edgesIn, otherEnd } from '../hang/edges.ts';
 import type { TimedAnswer } from './traces.ts';
 import { median } from './lateness.ts';
 
@@ -55,17 +56,14 @@ interface Sum {
 
 /** What links have carried between two answers of their senders' hosts. */
 export function linksBetween(before: Answers, now: Answers): Link[] {
-  const earlier = new Map<string, RankEdge>();
-  for (const { where } of before.values()) for (const edge of where.edges) earlier.set(nameOf(edge), edge);
-  const receivers = new Map<string, RankEdge & { readonly host: string }>();
-  for (const [host, { where }] of now)
-    for (const edge of where.edges) if (!edge.sends) receivers.set(nameOf(edge), { ...edge, host });
+  const edgesOf = (answers: Answers) => edgesIn(Array.from(answers, ([host, { where }]) => [host, where] as const));
+  const [earlier, later] = [edgesOf(before), edgesOf(now)];
   const sums = new Map<string, Sum>();
   for (const [host, { where }] of now) {
     const windowUs = where.monotonicUs - (before.get(host)?.where.monotonicUs ?? where.monotonicUs);
     for (const edge of where.edges) {
-      const known = earlier.get(nameOf(edge));
-      const receiver = receivers.get(nameOf({ ...edge, rank: edge.peer, peer: edge.rank, sends: false }));
+      const known = earlier.get(edgeName(edge));
+      const receiver = later.get(otherEnd(edge));
       if (!edge.sends || known === undefined || receiver === undefined || windowUs <= 0) continue;
       const name = `${host} ${edge.nic} ${receiver.host} ${receiver.nic}`;
       const sum = sums.get(name) ?? {
@@ -141,8 +139,4 @@ function isSame(one: LinkEnd, other: LinkEnd): boolean {
 
 function rateOf(links: readonly Link[]): number {
   return links.length === 0 ? 0 : median(links.map(({ bytesPerSecond }) => bytesPerSecond));
-}
-
-function nameOf({ communicator, epoch, rank, peer, channel, sends }: RankEdge): string {
-  return `${communicator}:${epoch}:${rank}:${peer}:${channel}:${sends}`;
 }
