@@ -3,6 +3,7 @@ import { chmod, copyFile, mkdir, mkdtemp, open, rm, writeFile } from 'node:fs/pr
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describeIf, otherUsersUnavailable } from '../rig/capability.ts';
 import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { Steering } from '../rig/steering.ts';
@@ -150,23 +151,26 @@ describe('a program that cannot be started', () => {
     expect(stderr).toContain('less than 128 KiB each');
   });
 
+  it('the launcher names a working directory that does not exist', async () => {
+    const { failures, outcome } = await Command.result(['-n', '1', '--wdir', '/no/such/directory', '/bin/true']);
+    expect(failures[0]).toMatchObject({ type: 'spawn', cause: 'working-directory' });
+    expect(outcome.stderr).toContain('/no/such/directory');
+  });
+});
+
+const launcher = join(repository, 'bin/ncclrun');
+describeIf(otherUsersUnavailable(launcher), 'a user who is not root', () => {
   it('a home directory that cannot be searched is no obstacle and no news', async () => {
     const home = join(directory, 'closed');
     await mkdir(home, { mode: 0o700 });
     await chmod(directory, 0o711);
-    const job = [join(repository, 'bin/ncclrun'), '-n', '1', 'echo', 'ran'];
+    const job = [launcher, '-n', '1', 'echo', 'ran'];
     const argv = ['--reuid=23456', '--regid=23456', '--clear-groups', 'env', `HOME=${home}`, ...job];
     expect(await Command.run(argv, { program: 'setpriv', directory: '/' })).toMatchObject({
       status: 0,
       stdout: 'ran\n',
       stderr: '',
     });
-  });
-
-  it('the launcher names a working directory that does not exist', async () => {
-    const { failures, outcome } = await Command.result(['-n', '1', '--wdir', '/no/such/directory', '/bin/true']);
-    expect(failures[0]).toMatchObject({ type: 'spawn', cause: 'working-directory' });
-    expect(outcome.stderr).toContain('/no/such/directory');
   });
 });
 

@@ -8,15 +8,14 @@ import { readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, expect, it } from 'vitest';
-import { describeIf, findProgram } from '../rig/capability.ts';
+import { describeIf, findProgram, otherUsersUnavailable } from '../rig/capability.ts';
 import { repository } from '../rig/cluster.ts';
 import { Command, type Outcome } from '../rig/command.ts';
 
 const STRANGER = 12_345;
 const USER = 12_346;
 const setpriv = findProgram('setpriv');
-const cannotBecomeOthers =
-  process.getuid?.() !== 0 ? 'to become another user needs root' : setpriv === null ? 'setpriv is not installed' : null;
+const cannotBecomeOthers = otherUsersUnavailable(join(repository, 'bin/ncclrun'));
 
 const root = mkdtempSync(join(tmpdir(), 'ncclrun-planted-'));
 chmodSync(root, 0o755);

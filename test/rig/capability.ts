@@ -33,13 +33,31 @@ export function clusterUnavailable(): string | null {
   return attempt.status === 0 ? null : `unshare: ${attempt.stderr.trim() || String(attempt.error)}`;
 }
 
+/** How many NVIDIA GPUs the driver shows. */
+export function gpusHere(): number {
+  const directory = '/proc/driver/nvidia/gpus';
+  return existsSync(directory) ? readdirSync(directory).length : 0;
+}
+
 /** Null, or the sentence why GPU tests cannot run here. */
 export function gpusUnavailable(wanted: number): string | null {
-  const directory = '/proc/driver/nvidia/gpus';
-  const found = existsSync(directory) ? readdirSync(directory).length : 0;
+  const found = gpusHere();
   if (found < wanted) return `needs ${wanted} NVIDIA GPUs, found ${found}`;
   const compiler = findProgram('nvcc') ?? (existsSync('/usr/local/cuda/bin/nvcc') ? 'nvcc' : null);
   return compiler === null ? 'needs nvcc, which is neither in the PATH nor in /usr/local/cuda/bin' : null;
+}
+
+/** Null, or the sentence why tests cannot run `program`, or this Node, as another user. */
+export function otherUsersUnavailable(program: string): string | null {
+  if (process.getuid?.() !== 0) return 'to become another user needs root';
+  const setpriv = findProgram('setpriv');
+  if (setpriv === null) return 'setpriv is not installed';
+  const who = ['--reuid=23456', '--regid=23456', '--clear-groups'];
+  for (const path of [program, process.execPath]) {
+    const { status } = spawnSync(setpriv, [...who, 'test', '-x', path]);
+    if (status !== 0) return `other users cannot run ${path}: a folder on the way to it is closed to them`;
+  }
+  return null;
 }
 
 export const required = (process.env['NCCLRUN_TEST_REQUIRE'] ?? '') !== '';

@@ -10,6 +10,7 @@ import { resultWithoutJob } from '../../launcher/cli/refused.ts';
 import { TuneReporter, type TuneReporterOptions } from '../../launcher/tune/reporter.ts';
 import { tableOfMeasured } from '../../launcher/tune/table.ts';
 import { tuneHead, tuneLine } from '../../launcher/tune/text.ts';
+import { describeIf, gpusHere } from '../rig/capability.ts';
 import { captured, refusal } from '../rig/captured.ts';
 import { hostNamed } from '../rig/host-slots.ts';
 import { plainReporter } from '../rig/plain-reporter.ts';
@@ -393,18 +394,6 @@ describe('the command line', () => {
   });
 
   test.each([
-    [undefined, 'cuda'],
-    ['0', 'host'],
-    ['', 'host'],
-  ])('CUDA_VISIBLE_DEVICES=%j makes two ranks measure device %s', async (visible, device) => {
-    vi.stubEnv('XDG_CONFIG_HOME', '/nonexistent');
-    vi.stubEnv('NCCL_TOPO_FILE', join(import.meta.dirname, 'fixtures/superchips.xml'));
-    vi.stubEnv('CUDA_VISIBLE_DEVICES', visible);
-    const { stdout } = await captured(() => tune(['--dry-run', '-n', '2']));
-    expect(stdout).toContain(`\nvariants device ${device}: all_reduce `);
-  });
-
-  test.each([
     [['x'], '"x" after tune has no meaning; write: ncclrun tune [options]'],
     [['-b', '0'], '-b 0; a variant takes at least one byte'],
     [['-b', '8', '-e', '4'], '-e 4 is less than -b 8; sizes go from -b up to -e'],
@@ -424,3 +413,25 @@ describe('the command line', () => {
     expect([status, JSON.parse(stdout)]).toMatchObject([2, { ok: false, reason: 'usage', exitCode: 2, rows: [] }]);
   });
 });
+
+/** The file's GPUs are those that NVML names too, so this machine's own GPUs would decide. */
+const ownGpus = gpusHere() > 0 ? 'this machine has GPUs of its own' : null;
+const dryRun = 'tune --dry-run with a topology file';
+describeIf(
+  ownGpus,
+  dryRun,
+  () => {
+    test.each([
+      [undefined, 'cuda'],
+      ['0', 'host'],
+      ['', 'host'],
+    ])('CUDA_VISIBLE_DEVICES=%j makes two ranks measure device %s', async (visible, device) => {
+      vi.stubEnv('XDG_CONFIG_HOME', '/nonexistent');
+      vi.stubEnv('NCCL_TOPO_FILE', join(import.meta.dirname, 'fixtures/superchips.xml'));
+      vi.stubEnv('CUDA_VISIBLE_DEVICES', visible);
+      const { stdout } = await captured(() => tune(['--dry-run', '-n', '2']));
+      expect(stdout).toContain(`\nvariants device ${device}: all_reduce `);
+    });
+  },
+  true,
+);
