@@ -29,17 +29,19 @@ export async function call(
   const deadline = new AbortController();
   const limit = setTimeout(() => deadline.abort(), limitMs); // keeps the process alive until the launcher has answered
   let calls = 0;
+  /** What closed connections said; the limit may pass during a later call, which says less. */
+  let closed: ClosedError | null = null;
   try {
     for (let max = FIRST_PAUSE_MS; ; max = Math.min(2 * max, LONGEST_PAUSE_MS)) {
       calls += 1;
       try {
         return await callOnce(invitation, identity, deadline.signal);
       } catch (error) {
-        const why = messageOf(error);
-        if (!(error instanceof ClosedError)) throw error;
+        if (error instanceof ClosedError) closed = error;
+        else if (closed === null || !deadline.signal.aborted) throw error;
         const pauseMs = max / 2 + Math.random() * (max / 2);
-        if (await passes(pauseMs, deadline.signal)) onRetry?.(why);
-        else throw new Error(`${why} (${calls} calls in ${limitMs / 1000} s)`, { cause: error });
+        if (await passes(pauseMs, deadline.signal)) onRetry?.(closed.message);
+        else throw new Error(`${closed.message} (${calls} calls in ${limitMs / 1000} s)`, { cause: error });
       }
     }
   } finally {

@@ -57,13 +57,21 @@ describe('calls while strangers flood the port', () => {
 });
 
 /** In front of the port, and closes the first `drops` connections once somebody has spoken there. */
-async function dropping(target: number, drops: number): Promise<number> {
+async function dropping(
+  target: number,
+  drops: number,
+  then: 'then joined' | 'then silent' = 'then joined',
+): Promise<number> {
   let dropped = 0;
   const server = createServer((caller: Socket) => {
     caller.on('error', () => undefined);
     if (dropped < drops) {
       dropped += 1;
       caller.once('data', () => caller.destroy());
+      return;
+    }
+    if (then === 'then silent') {
+      closers.push(() => caller.destroy());
       return;
     }
     const launcher = connect(target, '127.0.0.1');
@@ -88,6 +96,14 @@ describe('a caller whose connection is closed before the handshake is done', () 
     expect(callers).toEqual(['h1']);
     const why = `the launcher cannot be reached at port ${port}: 127.0.0.1: the connection was closed before the handshake was done`;
     expect(whys).toEqual([why, why]);
+  });
+
+  it('the caller reports the reason also when it gives up during a call that nobody answers', async () => {
+    const { invitation } = await serve(['h1']);
+    const silent = await dropping(invitation.port, 1, 'then silent');
+    await expect(call({ ...invitation, port: silent }, 'h1', { limitMs: 500 })).rejects.toThrow(
+      /: the connection was closed before the handshake was done \(2 calls in 0\.5 s\)$/,
+    );
   });
 
   it('the caller reports the reason when it gives up', async () => {
