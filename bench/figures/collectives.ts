@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import * as v from 'valibot';
@@ -5,6 +6,7 @@ import { clusterUnavailable } from '../../test/rig/capability.ts';
 import { Cluster, repository } from '../../test/rig/cluster.ts';
 import { whileNear } from '../cores.ts';
 import type { Figure, FigureContext, Goal, Row } from '../figure.ts';
+import { inside, listening } from '../inside.ts';
 import { median, runCommand } from '../measure.ts';
 
 /** Sizes of one run share a number of iterations. Each warms up until the launchers have come to rest, who share the two cores. */
@@ -91,11 +93,35 @@ async function theirs(
 ): Promise<Times> {
   const parameters = [begin, end, FACTOR, warmup, iterations].map(String);
   const finished = await runCommand([...argv, ...parameters], { environment, cluster, limitMs: 60_000 });
-  const lines = finished.stdout
+  return timesOf(finished.stdout);
+}
+
+/** Of lines with bytes and microseconds. */
+function timesOf(output: string): Times {
+  const lines = output
     .trim()
     .split('\n')
     .map((text) => text.split(' ').map(Number));
   return new Map(lines.flatMap(([bytes, time]) => (bytes !== undefined && time !== undefined ? [[bytes, time]] : [])));
+}
+
+/** Half of what each rank of two holds stays there, but of an all_reduce, where each needs all that the other has. */
+const sentOf = (collective: string, bytes: number): number => (collective === 'all_reduce' ? bytes : bytes / 2);
+
+/** The same bytes each way over one TCP connection, without a reduction or a copy between buffers: the floor of any engine here. */
+async function rawExchange(program: string, collective: string, range: Range, { cluster }: Place): Promise<Times> {
+  const [first, second] = cluster?.hosts ?? [];
+  if (first === undefined || second === undefined) return new Map();
+  const [begin, end] = [sentOf(collective, range.begin), sentOf(collective, range.end)];
+  const words = [begin, end, FACTOR, range.warmup, range.iterations].map(String);
+  const peer = await listening(inside(second, program, ['exchange-at', second.address, ...words]));
+  const over = once(peer.child, 'exit');
+  const { stdout } = await runCommand(inside(first, program, ['exchange', second.address, peer.where, ...words]), {
+    limitMs: 60_000,
+  });
+  await over;
+  const whole = begin === range.begin ? 1 : 2;
+  return new Map([...timesOf(stdout)].map(([bytes, time]) => [whole * bytes, time]));
 }
 
 /** Medians of the mean time of back-to-back collectives of floats, out of place; `collective` as in `ncclrun perf`. */
@@ -113,6 +139,10 @@ async function* compare(
     const argv = [...launch, await programs.forPeer(peer, 'mpi_collective'), collective];
     const environment = { ...peer.environment, ...(isCrowded(place) ? yielding : {}) };
     contestants.push([peer.name, () => theirs(argv, environment, range, place)]);
+  }
+  if (place.cluster !== null && place.perHost === 1) {
+    const raw = await programs.plain('raw_tcp');
+    contestants.push(['raw', () => rawExchange(raw, collective, range, place)]);
   }
   const taken = new Map(contestants.map(([name]) => [name, new Array<Times>()]));
   for (let round = 0; round < samples; round++) {

@@ -1,9 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { clusterUnavailable, findProgram } from '../../test/rig/capability.ts';
 import { Cluster, type ClusterHost } from '../../test/rig/cluster.ts';
 import type { Figure, Row } from '../figure.ts';
+import { inside, listening } from '../inside.ts';
 import { median, rounds, runCommand } from '../measure.ts';
 
 /** Short, so that a busy second of the machine hits both contestants of a round. */
@@ -11,37 +10,6 @@ const BYTES_PER_ROUND = 256 << 20;
 const PINGS_PER_ROUND = 10_000;
 const ROUNDS_PER_SAMPLE = 3;
 const MIB = 1 << 20;
-
-/** A program on a host of the cluster. The kernel shares the cores among sessions: this one goes before the machine's other work. */
-const inside = (host: ClusterHost, program: string, words: readonly string[]): string[] => [
-  'sh',
-  '-c',
-  'echo -18 2>/dev/null >/proc/self/autogroup; exec "$@"',
-  'sh',
-  'nsenter',
-  '--target',
-  String(host.init),
-  '--all',
-  '--',
-  program,
-  ...words,
-];
-
-/** Starts `argv`; resolves with its first line, which tells where it listens, and its later output. */
-async function listening([name = '', ...words]: readonly string[]): Promise<{
-  child: ChildProcess;
-  where: string;
-  rest: Promise<string>;
-}> {
-  const child = spawn(name, words, { stdio: ['ignore', 'pipe', 'inherit'] });
-  const lines = createInterface({ input: child.stdout });
-  const [where] = await once(lines, 'line');
-  const rest = once(lines, 'line').then(
-    ([line]) => String(line),
-    () => '',
-  );
-  return { child, where: String(where), rest };
-}
 
 /** Messages one way. */
 interface Load {

@@ -1,9 +1,13 @@
 /* What TCP gives without an engine: SOCKETS connections of which each moves its share of every message between buffers
  * of the same footprint as the engine's, by THREADS threads (0: the main thread). WAIT: "spin" or "sleep", what a
- * thread does while none of its sockets has room or data. And a ping-pong of 8 bytes with both ends spinning.
+ * thread does while none of its sockets has room or data. Exchanges, spinning, in which both sides send and receive as
+ * much at once over one socket: the least that a collective of two hosts can take. And a ping-pong of 8 bytes with both
+ * ends spinning.
  *
  *   raw_tcp receive ADDRESS WAIT SOCKETS THREADS BYTES MESSAGES        prints its port, then MB/s
  *   raw_tcp send PEER PORT WAIT SOCKETS THREADS BYTES MESSAGES
+ *   raw_tcp exchange-at ADDRESS BEGIN END FACTOR WARM-UP ROUNDS        prints its port
+ *   raw_tcp exchange PEER PORT BEGIN END FACTOR WARM-UP ROUNDS         prints "bytes microseconds" of each size
  *   raw_tcp pong ADDRESS ROUNDS                                        prints its port
  *   raw_tcp ping PEER PORT ROUNDS                                      prints microseconds per round trip / 2
  */
@@ -153,6 +157,38 @@ static double stream(const int* fds, int sends, char** words) {
   return transfer(fds, &way, buffer, bytes, messages);
 }
 
+/* Seconds of `rounds` exchanges of `bytes` each way. Each side is done when it has sent and received all of a round. */
+static double exchange(int fd, const char* from, char* to, size_t bytes, long rounds) {
+  const double begin = now();
+  for (long round = 0; round < rounds; round++) {
+    size_t sent = 0, received = 0;
+    while (sent < bytes || received < bytes) {
+      const ssize_t out = sent < bytes ? send(fd, from + sent, bytes - sent, MSG_DONTWAIT) : 0;
+      must(out >= 0 || errno == EAGAIN || errno == EINTR, "send");
+      if (out > 0) sent += (size_t)out;
+      const ssize_t in = received < bytes ? recv(fd, to + received, bytes - received, MSG_DONTWAIT) : 1;
+      must(in > 0 || (in < 0 && (errno == EAGAIN || errno == EINTR)), "recv");
+      if (in > 0 && received < bytes) received += (size_t)in;
+    }
+  }
+  return now() - begin;
+}
+
+/* `words`: BEGIN and what follows it. */
+static void exchanges(int fd, char** words, int prints) {
+  const size_t end = strtoul(words[1], NULL, 10), factor = strtoul(words[2], NULL, 10);
+  const long warm_up = atol(words[3]), rounds = atol(words[4]);
+  char *const from = malloc(end), *const to = malloc(end);
+  must(from != NULL && to != NULL && factor > 1, "exchange");
+  memset(from, 1, end);
+  memset(to, 1, end);
+  for (size_t bytes = strtoul(words[0], NULL, 10); bytes <= end; bytes *= factor) {
+    exchange(fd, from, to, bytes, warm_up);
+    const double seconds = exchange(fd, from, to, bytes, rounds);
+    if (prints) printf("%zu %.3f\n", bytes, seconds / (double)rounds * 1e6);
+  }
+}
+
 int main(int argc, char** argv) {
   int fds[MAX_SOCKETS];
   if (argc == 8 && strcmp(argv[1], "receive") == 0) {
@@ -163,6 +199,10 @@ int main(int argc, char** argv) {
     const int sockets = atoi(argv[5]);
     for (int i = 0; i < sockets; i++) fds[i] = connect_to(argv[2], atoi(argv[3]));
     stream(fds, 1, argv + 4);
+  } else if (argc == 8 && strcmp(argv[1], "exchange-at") == 0) {
+    exchanges(no_delay(accept(listen_at(argv[2]), NULL, NULL)), argv + 3, 0);
+  } else if (argc == 9 && strcmp(argv[1], "exchange") == 0) {
+    exchanges(connect_to(argv[2], atoi(argv[3])), argv + 4, 1);
   } else if (argc == 4 && strcmp(argv[1], "pong") == 0) {
     const int listening = listen_at(argv[2]), fd = no_delay(accept(listening, NULL, NULL));
     char data[8];
