@@ -1,5 +1,7 @@
 #include "net/socket/socket_receiver.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -240,10 +242,23 @@ bool SocketReceiver::Task::read() {
     return false;
   }
   drained_ = size_t(got) < rest + parts[count - 1].iov_len;
+  if (size_t(got) <= kSmallRead) joinAcknowledgements();
   const size_t part = std::min(rest, size_t(got));
   rest_.skip(part);
   end_ += size_t(got) - part;
   return true;
+}
+
+// Linux acknowledges what an application reads at once unless it answers on the same socket (tcp_cleanup_rbuf), and no
+// data flows back on this one.
+void SocketReceiver::Task::joinAcknowledgements() {
+  if (++smallReads_ < kQuickReads) return;
+  const auto now = std::chrono::steady_clock::now();
+  const bool areQuick = now - smallSince_ <= kQuickTime;
+  smallReads_ = 0;
+  smallSince_ = now;
+  const int off = 0;
+  if (areQuick) setsockopt(socket_.get(), IPPROTO_TCP, TCP_QUICKACK, &off, sizeof off);
 }
 
 void SocketReceiver::Task::advance() {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -34,6 +35,10 @@ class SocketReceiver final : public Receiver {
   static constexpr uint32_t kMessages = kRequests * kMaxReceives;
   // What one call moves over a socket before others have their turn.
   static constexpr size_t kBytesPerCall = 8u << 20;
+  // Reads of at most so many bytes are quick if so many of them take no longer than this.
+  static constexpr size_t kSmallRead = 1024;
+  static constexpr uint32_t kQuickReads = 16;
+  static constexpr std::chrono::milliseconds kQuickTime{1};
 
   // The messages of one irecv.
   struct Group {
@@ -77,6 +82,9 @@ class SocketReceiver final : public Receiver {
     void takeStaged();
     // Reads the rest of the chunk, and what follows it, without blocking; false: nothing more is there.
     bool read();
+    // After a read of a few bytes. Where such follow each other quickly, an acknowledgement of each would cost both
+    // sides as much as the message: the kernel may join them. It leaves that mode by itself after a pause of 40 ms.
+    void joinAcknowledgements();
     // The other side sends nothing more here: in order, or not.
     void closed();
     void lost(const std::string& why);
@@ -87,6 +95,8 @@ class SocketReceiver final : public Receiver {
     Places rest_;  // of the chunk
     bool chunk_ = false;
     bool over_ = false;
+    uint32_t smallReads_ = 0;  // since `smallSince_`
+    std::chrono::steady_clock::time_point smallSince_;
     bool drained_ = false;        // the last read has left nothing in the socket, or found nothing
     size_t begin_ = 0, end_ = 0;  // of what is staged
     std::array<std::byte, 4096> staged_;
