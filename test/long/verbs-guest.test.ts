@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
 import { buildMatrix } from '../rig/matrix.ts';
-import { nativeTests } from '../rig/native-tests.ts';
+import { buildSanitizedTest, nativeTests } from '../rig/native-tests.ts';
 import { isDebian, softRoceUnavailable } from '../rig/soft-roce/guest.ts';
 import { buildStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 import { VerbsGuest } from '../rig/verbs-guest.ts';
@@ -30,6 +30,14 @@ describeIf(
         expect(status).toBe(0);
       },
     );
+
+    it('the conformance suite passes with AddressSanitizer and UBSan', async () => {
+      const program = buildSanitizedTest('net_verbs_test');
+      const { status, lines } = await guest.conformance(['one queue pair:'], 290, program);
+      expect(lines.filter((line) => !line.startsWith('ok') && !line.startsWith('skipped two hosts'))).toEqual([]);
+      expect(lines.filter((line) => line.startsWith('ok')).length).toBeGreaterThan(25);
+      expect(status).toBe(0);
+    });
 
     it('sums go on over the second cable when the first one loses all packets in silence', async () => {
       const script = `

@@ -17,7 +17,16 @@ export function tool(file: string, ...argv: string[]): { readonly failed: string
 }
 
 /** Builds all tests, or one target; throws with the compiler's words. */
-export function buildNativeTests(target = 'native_tests'): void {
-  const built = tool('cmake', '--build', build, '--parallel', '2', '--target', target);
+export function buildNativeTests(target = 'native_tests', directory = build): void {
+  const built = tool('cmake', '--build', directory, '--parallel', '2', '--target', target);
   if (built.failed !== null) throw new Error(built.failed);
+}
+
+/** Builds a test with AddressSanitizer and UBSan, as .ci/full does; returns its path. */
+export function buildSanitizedTest(name: string): string {
+  const directory = join(repository, 'build-address');
+  const prepared = tool('cmake', '-S', 'native', '-B', directory, '-DNCCLRUN_SANITIZE=address,undefined');
+  if (prepared.failed !== null) throw new Error(prepared.failed);
+  buildNativeTests(name, directory);
+  return join(directory, 'test', name);
 }

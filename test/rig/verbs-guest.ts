@@ -28,9 +28,12 @@ export class VerbsGuest implements AsyncDisposable {
   }
 
   /** The conformance tests of networks whose titles contain one of these. */
-  async conformance(titles: readonly string[], seconds: number): Promise<GuestResult> {
+  async conformance(
+    titles: readonly string[],
+    seconds: number,
+    program = join(nativeTests, 'net_verbs_test'),
+  ): Promise<GuestResult> {
     const ports = 'rxa,::ffff:10.8.0.1 rxb,::ffff:10.8.0.2';
-    const program = join(nativeTests, 'net_verbs_test');
     const runs = titles.map((title) => `NCCLRUN_TEST_VERBS='${ports}' ${program} '${title}' || exit 1`);
     return runInGuest(runs.join('\n'), join(this.#directory, 'out'), seconds);
   }
