@@ -13,6 +13,7 @@ const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promis
   tune: async (argv) => (await import('./cli/commands/tune.ts')).tune(argv),
   plan: async (argv) => (await import('./cli/commands/plan.ts')).plan(argv),
   hosts: async (argv) => (await import('./cli/commands/hosts.ts')).hosts(argv),
+  doctor: async (argv) => (await import('./cli/commands/doctor.ts')).doctor(argv),
   topo: async (argv) => (await import('./cli/commands/topo.ts')).topo(argv),
   ps: async (argv) => (await import('./cli/commands/ps.ts')).ps(argv),
   stop: async (argv) => (await import('./cli/commands/stop.ts')).stop(argv),

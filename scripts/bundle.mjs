@@ -24,6 +24,8 @@ const apart = {
   plan: 'launcher/cli/commands/plan.ts',
   replay: 'launcher/cli/commands/replay.ts',
   topo: 'launcher/cli/commands/topo.ts',
+  doctor: 'launcher/cli/commands/doctor.ts',
+  readings: 'worker/readings/collect.ts',
   tune: 'launcher/cli/commands/tune.ts',
   tables: 'worker/agent/measured-tables.ts',
   pmi: 'worker/agent/pmi-server.ts',

@@ -4,6 +4,7 @@ import { type CommandName, commandNames } from '../model/command-names.ts';
 import type { CommandLine } from '../model/option.ts';
 import {
   configCommandLine,
+  doctorCommandLine,
   hostsCommandLine,
   perfCommandLine,
   planCommandLine,
@@ -99,6 +100,15 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     about:
       'Prints the hosts of a hostfile or list with their slots and where these come from, or writes them as another tool reads them. Without FILE or LIST: the hosts that a job started here would use.',
     examples: ['ncclrun hosts hostfile', "ncclrun hosts 'node[01-04]:8' --to openmpi"],
+  },
+  doctor: {
+    line: doctorCommandLine,
+    words: { type: 'none' },
+    usage: 'ncclrun doctor [-H LIST | --hostfile FILE] [--quick|--passive] [--json]',
+    summary: 'find what is wrong with hosts and the network between',
+    about:
+      'Looks at every host (processors, memory, limits, files, clock, network cards, GPUs), compares hosts with each other, measures the network between every two, and says what is wrong, where, and what to do. It changes nothing. Exit status: 0 if all is well, 1 if something is wrong or could not be checked, 125 if a host was not reached.',
+    examples: ['ncclrun doctor --hostfile hosts', 'ncclrun doctor --quick -H node1,node2 --json'],
   },
   topo: {
     line: topoCommandLine,

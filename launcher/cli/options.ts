@@ -2,6 +2,7 @@
 import type { CommandLine, Option } from '../model/option.ts';
 import { configOptions } from './options/commands.ts';
 import { convertOptions } from './options/convert.ts';
+import { doctorOptions } from './options/doctor.ts';
 import { hostsOptions } from './options/hosts.ts';
 import { limitsOptions } from './options/limits.ts';
 import { measureOptions } from './options/measure.ts';
@@ -27,6 +28,7 @@ export type MeasureOptionName = (typeof measureOptions)[number]['name'];
 export type TuneOptionName = (typeof tuneOptions)[number]['name'];
 export type PlanOptionName = (typeof planOptions)[number]['name'];
 export type TopoOptionName = (typeof topologyOptions)[number]['name'] | (typeof reachingHosts)[number];
+export type DoctorOptionName = (typeof doctorOptions)[number]['name'] | (typeof examiningHosts)[number];
 export type HostsOptionName = (typeof convertOptions)[number]['name'] | (typeof namingHosts)[number];
 
 type AnyOption =
@@ -35,7 +37,8 @@ type AnyOption =
   | (typeof tuneOptions)[number]
   | (typeof planOptions)[number]
   | (typeof topologyOptions)[number]
-  | (typeof convertOptions)[number];
+  | (typeof convertOptions)[number]
+  | (typeof doctorOptions)[number];
 type NameWith<Default> = Extract<AnyOption, { readonly default: Default }>['name'];
 
 /** Options that have a value even if nobody gives one, whatever the command. */
@@ -81,6 +84,14 @@ const reachingHosts = ['rsh', 'stage', 'verbose', 'version', 'help'] as const;
 export const topoCommandLine: CommandLine = {
   command: 'topo',
   options: [...topologyOptions, ...jobOptions.filter(({ name }) => reachingHosts.some((known) => known === name))],
+  words: 'words',
+};
+
+const examiningHosts = [...namingHosts, 'rsh', 'stage', 'port-range', 'verbose'] as const;
+
+export const doctorCommandLine: CommandLine = {
+  command: 'doctor',
+  options: [...doctorOptions, ...jobOptions.filter(({ name }) => examiningHosts.some((known) => known === name))],
   words: 'words',
 };
 

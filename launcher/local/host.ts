@@ -15,6 +15,7 @@ import {
   libraryPath,
   perfPath,
 } from '../../worker/agent/installation.ts';
+import type { HostReadings } from '../../control/readings.ts';
 import type { FoundVerbs } from '../../control/messages/nic.ts';
 import { hostFacts, type HostFacts } from '../../worker/agent/host-facts.ts';
 import type { TuningListener } from '../../worker/agent/tuning.ts';
@@ -87,6 +88,12 @@ export async function localTopology(): Promise<Detected> {
 export async function localVerbs(): Promise<FoundVerbs> {
   const { foundVerbs } = await import('../../worker/topology/host-verbs.ts');
   return foundVerbs(loadNative());
+}
+
+/** What `ncclrun doctor` reads on this host, which takes a little longer than `watchMs`. */
+export async function localReadings(version: string, watchMs: number): Promise<HostReadings> {
+  const { collectReadings } = await import('../../worker/readings/collect.ts');
+  return await collectReadings({ version, watchMs });
 }
 
 /** How the program ended, and what it printed, that looks for this machine's network plugin: plugins are strangers' code, which runs in a process of its own. */

@@ -5,6 +5,7 @@ export const commandNames = [
   'plan',
   'topo',
   'hosts',
+  'doctor',
   'ps',
   'stop',
   'logs',

@@ -16,6 +16,8 @@ const measured = v.object({
   latencyUs: v.number(),
   latency99Us: v.number(),
   gigabytes: v.array(v.number()),
+  retransmits: v.pipe(v.number(), v.integer()),
+  sentBytes: count,
   error: v.null(),
 });
 const failed = v.object({ ...ends, error: v.string() });
@@ -23,7 +25,7 @@ const line = v.union([network, host, measured, failed]);
 
 export type NetNetwork = v.InferOutput<typeof network>;
 export type NetHost = v.InferOutput<typeof host>;
-/** One way between two NICs. Latency of 8 bytes, in microseconds: median and 99th percentile; GB/s (10⁹ bytes) by size. */
+/** One way between two NICs. Latency of 8 bytes, in microseconds: median and 99th percentile; GB/s (10⁹ bytes) by size; packets that TCP sent again, of so many bytes (-1: nobody counts). */
 export type MeasuredPair = v.InferOutput<typeof measured>;
 export type NetPair = MeasuredPair | v.InferOutput<typeof failed>;
 

@@ -95,7 +95,26 @@ function pairObject(pair: NetPair, medians: NetMedians | null) {
   const { from, fromNic, to, toNic } = pair;
   const ends = { from: { host: from, nic: fromNic }, to: { host: to, nic: toNic } };
   if (!isMeasured(pair) || medians === null)
-    return { ...ends, latencyUs: null, latency99Us: null, gigabytes: null, slow: null, error: pair.error };
-  const { latencyUs, latency99Us, gigabytes } = pair;
-  return { ...ends, latencyUs, latency99Us, gigabytes, slow: slownessOf(pair, medians), error: null };
+    return {
+      ...ends,
+      latencyUs: null,
+      latency99Us: null,
+      gigabytes: null,
+      retransmits: null,
+      sentBytes: null,
+      slow: null,
+      error: pair.error,
+    };
+  const { latencyUs, latency99Us, gigabytes, sentBytes } = pair;
+  const retransmits = pair.retransmits < 0 ? null : pair.retransmits;
+  return {
+    ...ends,
+    latencyUs,
+    latency99Us,
+    gigabytes,
+    retransmits,
+    sentBytes,
+    slow: slownessOf(pair, medians),
+    error: null,
+  };
 }

@@ -146,7 +146,9 @@ typedef struct {
   uint32_t fromNic, toNic;             /* index among the NICs of the host */
   double latencyUs, latency99Us;       /* of 8 bytes one way: half a round trip, median and 99th percentile */
   double gigabytes[NCCLRUN_NET_SIZES]; /* 10^9 bytes per second, by size */
-  char error[1024];                    /* why the pair was not measured; empty: it was */
+  int64_t retransmits; /* packets that TCP has sent again, of `sentBytes`; -1: the network does not tell */
+  uint64_t sentBytes;
+  char error[1024]; /* why the pair was not measured; empty: it was */
 } ncclrunNetPair;
 /* Called on the calling thread: `network` and then `host` for each host once, `pair` for each direction of a pair. */
 typedef struct {

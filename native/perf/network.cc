@@ -74,7 +74,8 @@ void printPair(void* argument, const ncclrunNetPair* pair) {
   } else {
     std::printf("\"latencyUs\":%.3f,\"latency99Us\":%.3f,\"gigabytes\":[", pair->latencyUs, pair->latency99Us);
     for (size_t i = 0; i < sizes; i++) std::printf("%s%.4f", i == 0 ? "" : ",", pair->gigabytes[i]);
-    std::printf("],\"error\":null}\n");
+    std::printf("],\"retransmits\":%" PRId64 ",\"sentBytes\":%" PRIu64 ",\"error\":null}\n", pair->retransmits,
+                pair->sentBytes);
   }
   std::fflush(stdout);
 }

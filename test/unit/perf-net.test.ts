@@ -20,6 +20,8 @@ const pair = (from: number, to: number, latencyUs: number, gigabytes: readonly n
   latencyUs,
   latency99Us: latencyUs * 3,
   gigabytes: [...gigabytes],
+  retransmits: 3,
+  sentBytes: 1e6,
   error: null,
 });
 const broken = (from: number, to: number, error: string): NetPair => ({ from, fromNic: 1, to, toNic: 1, error });

@@ -17,6 +17,8 @@ struct Said {
   Handle handle;
   double latency, latency99;  // microseconds
   double gigabytes[NCCLRUN_NET_SIZES];
+  int64_t retransmits;
+  uint64_t sentBytes;
   char error[sizeof ncclrunNetPair::error / 2];
 };
 
@@ -68,6 +70,9 @@ class Measurement {
                                          : pair.receive(setup_.sizes[i], own_.gigabytes[i]));
       }
     }
+    const std::optional<Traffic> traffic = pair.traffic();
+    own_.retransmits = traffic.has_value() ? int64_t(traffic->retransmits) : -1;
+    own_.sentBytes = traffic.has_value() ? traffic->bytes : 0;
     return {};
   }
 
@@ -108,6 +113,8 @@ class Measurement {
     pair.latencyUs = std::max(sender.latency, receiver.latency);  // only the leader has measured it
     pair.latency99Us = std::max(sender.latency99, receiver.latency99);
     std::copy(std::begin(receiver.gigabytes), std::end(receiver.gigabytes), std::begin(pair.gigabytes));
+    pair.retransmits = sender.retransmits;
+    pair.sentBytes = sender.sentBytes;
     std::string error;
     if (sender.error[0] != '\0') error = describe(from) + ": " + sender.error;
     if (receiver.error[0] != '\0') error += (error.empty() ? "" : "; ") + describe(to) + ": " + receiver.error;

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
@@ -33,6 +34,8 @@ class PairMeasurement {
   // Messages of `bytes` one way. Only the receiver gets the result, in bytes per nanosecond.
   Status send(uint64_t bytes);
   Status receive(uint64_t bytes, double& bytesPerNanosecond);
+  // Of all that this rank has sent here.
+  std::optional<Traffic> traffic() const { return sender_ == nullptr ? std::nullopt : sender_->traffic(); }
 
  private:
   class ProgressTimeout;

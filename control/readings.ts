@@ -1,0 +1,235 @@
+/**
+ * What `ncclrun doctor` reads on a host: facts without a judgement. A reading that the system does not give is null, and `unread` says why. Counters
+ * count from the start of the machine. Bytes, seconds and milliseconds are named so; a limit that does not exist is "unlimited".
+ */
+import * as v from 'valibot';
+
+const count = v.pipe(v.number(), v.integer(), v.minValue(0));
+const size = v.pipe(v.number(), v.minValue(0));
+const word = v.pipe(v.string(), v.maxLength(1000));
+const list = <Item extends v.GenericSchema>(item: Item) => v.pipe(v.array(item), v.maxLength(4096));
+const limit = v.nullable(v.union([size, v.literal('unlimited')]));
+
+const system = v.object({
+  kernel: word,
+  distribution: word,
+  node: word,
+  /** Null: the processor does not say. */
+  virtual: v.nullable(v.boolean()),
+  container: v.boolean(),
+  /** Equal for entries that are one machine. */
+  bootId: word,
+  machineName: word,
+});
+
+const processors = v.object({
+  online: count,
+  present: count,
+  /** That this process may use. */
+  usable: count,
+  governors: list(word),
+  /** Processes that ran or wanted to in the last minute, in the mean. */
+  load: v.nullable(size),
+  /** Part of the time of `overSeconds` that the hypervisor gave to others, and that processes used. */
+  stolen: v.nullable(size),
+  used: v.nullable(size),
+  overSeconds: size,
+  busiest: list(v.object({ pid: count, command: word, cores: size })),
+});
+
+const memory = v.object({
+  totalBytes: v.nullable(size),
+  availableBytes: v.nullable(size),
+  swapUsedBytes: v.nullable(size),
+  /** In the time of `processors.overSeconds`. */
+  swappedPages: v.nullable(count),
+  numaNodeBytes: list(size),
+  uncorrectedErrors: v.nullable(count),
+  correctedErrors: v.nullable(count),
+});
+
+const processes = v.object({
+  total: count,
+  maximum: v.nullable(count),
+  zombies: count,
+  /** In uninterruptible sleep at both readings. */
+  uninterruptible: list(v.object({ pid: count, command: word, place: v.nullable(word) })),
+});
+
+const cgroup = v.object({
+  /** Cores' worth of time; null: no limit. */
+  cores: v.nullable(size),
+  memoryBytes: v.nullable(size),
+  tasks: v.nullable(count),
+  tasksNow: v.nullable(count),
+  throttledPeriods: v.nullable(count),
+});
+
+const limits = v.object({
+  lockedMemoryBytes: limit,
+  openFiles: limit,
+  stackBytes: limit,
+  processes: limit,
+  coreBytes: limit,
+});
+
+const kernelSettings = v.object({
+  ptraceScope: v.nullable(count),
+  portRange: v.nullable(v.tuple([count, count])),
+  receiveBufferBytes: v.nullable(count),
+  sendBufferBytes: v.nullable(count),
+  numaBalancing: v.nullable(count),
+  hugePages: v.nullable(word),
+  removesIpc: v.boolean(),
+  dmesgRestricted: v.nullable(v.boolean()),
+});
+
+const networkInterface = v.object({
+  name: word,
+  addresses: list(word),
+  mtu: count,
+  speedMbps: v.nullable(count),
+  up: v.boolean(),
+  duplex: v.nullable(word),
+  carrierChanges: v.nullable(count),
+  receiveErrors: count,
+  sendErrors: count,
+  receiveDrops: count,
+  sendDrops: count,
+  /** Of a network card, not one that the kernel makes up. */
+  hardware: v.boolean(),
+});
+
+/** Of all TCP connections of the host. */
+const tcp = v.object({ sentSegments: count, resentSegments: count, outOfOrder: count });
+
+const infiniband = v.object({
+  card: word,
+  port: count,
+  state: word,
+  physicalState: word,
+  rateMbps: v.nullable(count),
+  linkLayer: word,
+  firmware: v.nullable(word),
+  board: v.nullable(word),
+  lid: v.nullable(count),
+  subnetManagerLid: v.nullable(count),
+  /** By the kernel's name: symbol_error, link_downed, …; those of `hw_counters` too. */
+  counters: v.record(word, count),
+});
+
+const pciDevice = v.object({
+  address: word,
+  kind: v.picklist(['gpu', 'nic']),
+  width: v.nullable(count),
+  maximumWidth: v.nullable(count),
+  /** GT/s per lane. */
+  speed: v.nullable(size),
+  maximumSpeed: v.nullable(size),
+  correctableErrors: v.nullable(count),
+  nonfatalErrors: v.nullable(count),
+  fatalErrors: v.nullable(count),
+});
+
+const gpu = v.object({
+  index: count,
+  busId: word,
+  name: word,
+  vbios: v.nullable(word),
+  eccEnabled: v.nullable(v.boolean()),
+  eccPending: v.nullable(v.boolean()),
+  uncorrectedErrors: v.nullable(count),
+  correctedErrors: v.nullable(count),
+  /** Rows of the memory that were replaced by spare ones. */
+  remappedRows: v.nullable(count),
+  remapPending: v.nullable(v.boolean()),
+  remapFailed: v.nullable(v.boolean()),
+  recoveryAction: v.nullable(word),
+  persistence: v.nullable(v.boolean()),
+  computeMode: v.nullable(word),
+  temperature: v.nullable(size),
+  slowdownTemperature: v.nullable(size),
+  powerLimitWatts: v.nullable(size),
+  defaultPowerLimitWatts: v.nullable(size),
+  smClockMhz: v.nullable(count),
+  maximumSmClockMhz: v.nullable(count),
+  /** Why the clocks are lower than they could be: hw_slowdown, hw_thermal_slowdown, hw_power_brake, sw_power_cap, … */
+  throttled: list(word),
+  freeBytes: v.nullable(size),
+  totalBytes: v.nullable(size),
+  activeNvlinks: v.nullable(count),
+  nvlinkErrors: v.nullable(count),
+});
+
+const gpus = v.object({
+  driver: v.nullable(word),
+  unifiedMemory: v.boolean(),
+  /** NVIDIA GPUs on the PCI bus. */
+  onBus: count,
+  /** Null where NVML cannot be asked. */
+  devices: v.nullable(list(gpu)),
+});
+
+const directory = v.object({
+  /** What ncclrun and programs use it for: "working directory", "cache", "/tmp", "/dev/shm". */
+  use: word,
+  path: word,
+  /** Null: statfs did not return, or failed. */
+  totalBytes: v.nullable(size),
+  freeBytes: v.nullable(size),
+  freeFiles: v.nullable(size),
+  readOnly: v.boolean(),
+  noexec: v.boolean(),
+  writable: v.boolean(),
+  fileSystem: v.nullable(word),
+});
+
+const files = v.object({
+  directories: list(directory),
+  /** Mounts whose statfs did not return in time. */
+  hanging: list(v.object({ path: word, fileSystem: word, source: word })),
+  /** Of NCCL and PyTorch in /dev/shm, of which no process is left. */
+  staleSharedMemory: v.object({ files: count, bytes: size }),
+});
+
+const clock = v.object({
+  /** Milliseconds since 1970, taken last. */
+  now: v.number(),
+  /** By NTP or PTP, as the kernel knows. */
+  synchronised: v.nullable(v.boolean()),
+});
+
+const environment = v.object({
+  /** Variables that change what NCCL does, with the file or "environment". */
+  nccl: list(v.object({ name: word, value: word, source: word })),
+  visibleGpus: v.nullable(word),
+  /** libnccl.so.2 that programs find first by LD_LIBRARY_PATH or LD_PRELOAD. */
+  library: v.nullable(word),
+});
+
+export const hostReadings = v.object({
+  schemaVersion: v.literal(1),
+  version: word,
+  seconds: size,
+  system,
+  processors,
+  memory,
+  processes,
+  cgroup,
+  limits,
+  kernelSettings,
+  interfaces: list(networkInterface),
+  tcp: v.nullable(tcp),
+  infiniband: list(infiniband),
+  pci: list(pciDevice),
+  gpus,
+  files,
+  clock,
+  environment,
+  /** By reading, why it could not be taken. */
+  unread: v.record(word, word),
+});
+export type HostReadings = v.InferOutput<typeof hostReadings>;
+export type GpuReading = v.InferOutput<typeof gpu>;
+export type DirectoryReading = v.InferOutput<typeof directory>;
+export type InterfaceReading = v.InferOutput<typeof networkInterface>;

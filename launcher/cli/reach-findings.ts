@@ -1,0 +1,40 @@
+/** What it took to reach the hosts, and how far their clocks are off. */
+import type { Finding } from '../doctor/finding.ts';
+import { REACHED } from '../doctor/verdict.ts';
+import type { AskedHost } from './readings-of-hosts.ts';
+
+const SLOW_START_MS = 3000;
+/** Several hosts on one machine share its processors: slow is what is far slower than the others, too. */
+const TIMES_OTHERS = 3;
+const CLOCK_MS = 2000;
+
+export function reachFindings(asked: readonly AskedHost[]): Finding[] {
+  const times = asked.flatMap(({ startMs }) => startMs ?? []).toSorted((one, other) => one - other);
+  const usual = times[times.length >> 1] ?? 0;
+  return asked.flatMap((host) => [...reached(host, usual, asked.length), ...clock(host)]);
+}
+
+function reached({ name, failure, startMs }: AskedHost, usualMs: number, hosts: number): Finding[] {
+  const common = { check: REACHED, host: name, subject: '' };
+  if (failure !== null) return [{ ...common, answer: 'fail', ...failure }];
+  const isSlow = startMs !== null && startMs > SLOW_START_MS && (hosts < 2 || startMs > TIMES_OTHERS * usualMs);
+  if (!isSlow) return [{ ...common, answer: 'ok', message: '', remedy: null }];
+  const message = `its agent took ${((startMs ?? 0) / 1000).toFixed(1)} s to start (others: ${(usualMs / 1000).toFixed(1)})`;
+  return [
+    {
+      ...common,
+      answer: 'warn',
+      message,
+      remedy: 'see ssh -v: UseDNS and GSSAPIAuthentication of its sshd, its load, its home directory',
+    },
+  ];
+}
+
+function clock({ name, read, clockAheadMs }: AskedHost): Finding[] {
+  if (read === null) return [];
+  const common = { check: 'time.offset', host: name, subject: '' };
+  if (Math.abs(clockAheadMs) <= CLOCK_MS) return [{ ...common, answer: 'ok', message: '', remedy: null }];
+  const seconds = (Math.abs(clockAheadMs) / 1000).toFixed(1);
+  const message = `its clock is ${seconds} s ${clockAheadMs > 0 ? 'ahead of' : 'behind'} this host's`;
+  return [{ ...common, answer: 'warn', message, remedy: 'see timedatectl or chronyc tracking, there and here' }];
+}

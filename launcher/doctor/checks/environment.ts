@@ -1,0 +1,72 @@
+/** Variables and libraries that change what programs do. */
+import { note, warn, type Check } from '../finding.ts';
+
+/** They switch off what makes NCCL fast, or say much. */
+const slowing: Readonly<Record<string, RegExp>> = {
+  NCCL_P2P_DISABLE: /^[^0]/u,
+  NCCL_SHM_DISABLE: /^[^0]/u,
+  NCCL_IB_DISABLE: /^[^0]/u,
+  NCCL_NET_GDR_LEVEL: /^(0|LOC)$/u,
+  NCCL_ALGO: /./u,
+  NCCL_PROTO: /./u,
+  NCCL_DEBUG: /^TRACE$/iu,
+  CUDA_LAUNCH_BLOCKING: /^[^0]/u,
+};
+
+export const environmentChecks: readonly Check[] = [
+  {
+    id: 'environment.forced',
+    about: 'variables that slow NCCL down',
+    ofHost: ({ environment: { nccl } }) =>
+      nccl.flatMap(({ name, value, source }) =>
+        slowing[name]?.test(value) === true
+          ? [
+              warn(
+                `${name}=${value} (${source}) slows programs down`,
+                `unset it, or remove it from ${source === 'environment' ? 'the files of the login' : source}`,
+              ),
+            ]
+          : [],
+      ),
+    alike: {
+      what: "NCCL's variables",
+      value: ({ environment: { nccl } }) =>
+        nccl.length === 0
+          ? 'none'
+          : nccl
+              .map(({ name, value }) => `${name}=${value}`)
+              .toSorted()
+              .join(' '),
+      answer: 'warn',
+      remedy: 'set them alike on all hosts, or by ncclrun -x',
+    },
+  },
+  {
+    id: 'environment.visible-gpus',
+    about: 'whether the login hides GPUs',
+    ofHost: ({ environment: { visibleGpus }, gpus: { devices } }) => {
+      if (devices === null || devices.length === 0 || visibleGpus === null) return null;
+      const shown = visibleGpus.split(',').filter((word) => word.trim() !== '').length;
+      if (shown >= devices.length) return [];
+      return [
+        warn(
+          `CUDA_VISIBLE_DEVICES=${visibleGpus} shows ${shown} GPUs of ${devices.length}`,
+          'unset it in the files of the login',
+        ),
+      ];
+    },
+  },
+  {
+    id: 'environment.library',
+    about: 'which libnccl.so.2 programs find first',
+    ofHost: ({ environment: { library } }) =>
+      library === null
+        ? []
+        : [
+            note(
+              `programs find ${library} before their own`,
+              'see LD_LIBRARY_PATH and LD_PRELOAD; --engine decides for a job',
+            ),
+          ],
+  },
+];

@@ -1,0 +1,111 @@
+/** Which host, NIC or path is slow, from the times between hosts: a host that is slow with all others is to blame, not they. */
+import type { Finding } from './finding.ts';
+import { SLOW } from './rounds.ts';
+
+/** Ways of a host that are slow, of all that it has, for it to be blamed. */
+const MOST = 0.75;
+/** A link that carries data loses no packet; where processors are busy TCP sends some again by mistake. */
+const MAX_LOST = 0.005;
+const TIMES_OTHERS = 3;
+/** Ways that are named one by one. */
+const MAX_WAYS = 8;
+
+/** One way between a NIC of each of two hosts. */
+export interface MeasuredWay {
+  readonly from: string;
+  readonly to: string;
+  /** GB/s; null: it failed, and `error` says why. */
+  readonly rate: number | null;
+  /** Of 8 bytes. */
+  readonly latencyUs: number | null;
+  /** Part of the packets that were sent again; null: nobody counts. */
+  readonly lost: number | null;
+  readonly error: string | null;
+}
+
+export function pairFindings(ways: readonly MeasuredWay[]): Finding[] {
+  const names = [...new Set(ways.flatMap(({ from, to }) => [from, to]))];
+  const rates = ways.flatMap(({ rate }) => rate ?? []).toSorted((one, other) => one - other);
+  const usual = rates[rates.length >> 1] ?? 0;
+  const failed = ways.filter(({ rate }) => rate === null);
+  const slow = ways.filter(({ rate }) => rate !== null && rate < SLOW * usual);
+  const lost = ways.flatMap((way) => way.lost ?? []).toSorted((one, other) => one - other);
+  const usualLost = lost[lost.length >> 1] ?? 0;
+  const lossy = ways.filter((way) => (way.lost ?? 0) > Math.max(MAX_LOST, TIMES_OTHERS * usualLost));
+  const found = [
+    ...blame('network.reach', failed, ways, names, 'does not reach', ({ error }) => error ?? ''),
+    ...blame('network.bandwidth', slow, ways, names, 'slow with', (way) => rateText(way, usual)),
+    ...blame('network.loss', lossy, ways, names, 'loses packets with', (way) => {
+      return `${percent(way.lost ?? 0)} of the packets of TCP were sent again from ${way.from} to ${way.to} (median of all: ${percent(usualLost)})`;
+    }),
+  ];
+  const bad = new Set(found.map(({ host }) => host));
+  return [
+    ...found,
+    ...names
+      .filter((host) => !bad.has(host))
+      .map(
+        (host) => ({ check: 'network.bandwidth', answer: 'ok', host, subject: '', message: '', remedy: null }) as const,
+      ),
+  ];
+}
+
+function rateText({ rate, latencyUs }: MeasuredWay, usual: number): string {
+  const latency = latencyUs === null ? '' : `, ${latencyUs.toFixed(1)} µs for 8 bytes`;
+  return `${(rate ?? 0).toPrecision(3)} GB/s${latency} (median of all: ${usual.toPrecision(3)} GB/s)`;
+}
+
+function percent(part: number): string {
+  return `${Number((part * 100).toPrecision(2))} %`;
+}
+
+/** One finding for each host that most of its ways have in common, then one for each way that is left. */
+function blame(
+  check: string,
+  bad: readonly MeasuredWay[],
+  all: readonly MeasuredWay[],
+  hosts: readonly string[],
+  verb: string,
+  describe: (way: MeasuredWay) => string,
+): Finding[] {
+  const touches = ({ from, to }: MeasuredWay, host: string): boolean => from === host || to === host;
+  let left = bad;
+  const blamed: string[] = [];
+  const found: Finding[] = [];
+  for (;;) {
+    const [worst] = hosts
+      .map((host) => {
+        // Ways to hosts that are blamed already say nothing of this one.
+        const own = all.filter((way) => touches(way, host) && !blamed.some((other) => touches(way, other)));
+        const sides = [own, own.filter(({ from }) => from === host), own.filter(({ to }) => to === host)];
+        const share = Math.max(...sides.map((side) => shareOf(side, left, host)));
+        return { host, bad: left.filter((way) => touches(way, host)), share };
+      })
+      .filter(({ share }) => share >= MOST)
+      .toSorted((one, other) => other.share - one.share || other.bad.length - one.bad.length);
+    const [example] = worst?.bad ?? [];
+    if (worst === undefined || example === undefined) break;
+    const { host } = worst;
+    const partners = [...partnersOf(worst.bad, host)];
+    const remedy = 'see its NIC, cable and port of the switch; --exclude keeps it out of jobs until then';
+    const message = `${verb} ${partners.slice(0, 4).join(', ')}: ${describe(example)}`;
+    found.push({ check, answer: 'fail', host, subject: '', message, remedy });
+    blamed.push(host);
+    left = left.filter((way) => !touches(way, host));
+  }
+  return [...found, ...left.slice(0, MAX_WAYS).map((way) => wayFinding(check, way, describe(way)))];
+}
+
+/** Part of these ways that is bad; 0 with one partner alone, who may be to blame himself. */
+function shareOf(ways: readonly MeasuredWay[], bad: readonly MeasuredWay[], host: string): number {
+  return partnersOf(ways, host).size < 2 ? 0 : ways.filter((way) => bad.includes(way)).length / ways.length;
+}
+
+function partnersOf(ways: readonly MeasuredWay[], host: string): Set<string> {
+  return new Set(ways.map(({ from, to }) => (from === host ? to : from)));
+}
+
+function wayFinding(check: string, { from, to }: MeasuredWay, message: string): Finding {
+  const remedy = 'see what is between them: a cable of the switches, a route, a firewall';
+  return { check, answer: 'fail', host: null, subject: `${from} to ${to}`, message, remedy };
+}

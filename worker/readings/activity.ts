@@ -1,0 +1,97 @@
+/** What processors and memory do in a short time: two readings of the kernel's counters. */
+import { availableParallelism } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HostReadings } from '../../control/readings.ts';
+import { listDirectory, parseCpuList, readText } from '../topology/system-files.ts';
+import { namedNumbers, numberIn, numberOf } from './whole-numbers.ts';
+
+/** Processes that used more than this part of a core are named, so many at most. */
+const BUSY_PART = 0.3;
+const MAX_NAMED = 3;
+/** Places of /proc/stat's line of a CPU, in ticks of 10 ms: user, nice, system, idle, iowait, irq, softirq, steal. */
+const [IDLE, IOWAIT, STEAL] = [3, 4, 7];
+const TICKS_PER_SECOND = 100;
+
+interface Sample {
+  readonly ticks: readonly number[];
+  readonly swapped: number | null;
+  /** By process: ticks used, and state. */
+  readonly processes: ReadonlyMap<number, { readonly command: string; readonly state: string; readonly ticks: number }>;
+  readonly seconds: number;
+}
+
+type Activity = Pick<HostReadings, 'processors' | 'processes'> & { readonly swappedPages: number | null };
+
+/** Takes `milliseconds`. */
+export async function readActivity(root: string, milliseconds: number): Promise<Activity> {
+  const before = sample(root);
+  await sleep(milliseconds);
+  const now = sample(root);
+  return {
+    processors: processorsBetween(root, before, now),
+    processes: processesBetween(root, before, now),
+    swappedPages: before.swapped === null || now.swapped === null ? null : now.swapped - before.swapped,
+  };
+}
+
+function sample(root: string): Sample {
+  const paging = namedNumbers(readText(root, 'proc/vmstat'));
+  const swapped = paging.has('pswpin') ? (paging.get('pswpin') ?? 0) + (paging.get('pswpout') ?? 0) : null;
+  const ids = listDirectory(root, 'proc').filter((name) => /^[0-9]+$/u.test(name));
+  const processes = ids.flatMap((id) => {
+    const stat = readText(root, `proc/${id}/stat`);
+    const command = /\((.*)\)/su.exec(stat)?.[1];
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (command === undefined) return [];
+    const ticks = Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
+    return [[Number(id), { command: command.slice(0, 64), state: fields[0] ?? '', ticks }] as const];
+  });
+  const [, line = ''] = /^cpu\s+(.*)$/mu.exec(readText(root, 'proc/stat')) ?? [];
+  return {
+    ticks: line.split(/\s+/u).map(Number),
+    swapped,
+    processes: new Map(processes),
+    seconds: performance.now() / 1000,
+  };
+}
+
+function processorsBetween(root: string, before: Sample, now: Sample): HostReadings['processors'] {
+  const spent = now.ticks.map((ticks, place) => ticks - (before.ticks[place] ?? 0));
+  const all = spent.slice(0, STEAL + 1).reduce((sum, ticks) => sum + ticks, 0);
+  const idle = (spent[IDLE] ?? 0) + (spent[IOWAIT] ?? 0);
+  const stolen = spent[STEAL] ?? 0;
+  const overSeconds = now.seconds - before.seconds;
+  const busiest = [...now.processes].flatMap(([pid, { command, ticks }]) => {
+    const earlier = before.processes.get(pid);
+    const cores = earlier === undefined ? 0 : (ticks - earlier.ticks) / TICKS_PER_SECOND / overSeconds;
+    return cores >= BUSY_PART && pid !== process.pid ? [{ pid, command, cores: Math.round(cores * 100) / 100 }] : [];
+  });
+  const cpus = listDirectory(root, 'sys/devices/system/cpu').filter((name) => /^cpu[0-9]+$/u.test(name));
+  const governors = cpus.map((cpu) => readText(root, `sys/devices/system/cpu/${cpu}/cpufreq/scaling_governor`));
+  return {
+    online: parseCpuList(readText(root, 'sys/devices/system/cpu/online')).length,
+    present: parseCpuList(readText(root, 'sys/devices/system/cpu/present')).length,
+    usable: availableParallelism(),
+    governors: [...new Set(governors.filter((name) => name !== ''))],
+    load: numberOf(readText(root, 'proc/loadavg')),
+    stolen: all > 0 ? stolen / all : null,
+    used: all > 0 ? (all - idle - stolen) / all : null,
+    overSeconds,
+    busiest: busiest.toSorted((one, other) => other.cores - one.cores).slice(0, MAX_NAMED),
+  };
+}
+
+function processesBetween(root: string, before: Sample, now: Sample): HostReadings['processes'] {
+  const stuck = [...now.processes].filter(
+    ([pid, { state }]) => state === 'D' && before.processes.get(pid)?.state === 'D',
+  );
+  return {
+    total: now.processes.size,
+    maximum: numberIn(root, 'proc/sys/kernel/pid_max'),
+    zombies: [...now.processes.values()].filter(({ state }) => state === 'Z').length,
+    uninterruptible: stuck.slice(0, 16).map(([pid, { command }]) => {
+      const place = readText(root, `proc/${pid}/wchan`);
+      return { pid, command, place: /^[a-z_]\w*$/iu.test(place) ? place : null };
+    }),
+  };
+}

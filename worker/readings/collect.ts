@@ -1,0 +1,61 @@
+/** All readings of this host, at once, each with its own limit. */
+import { tmpdir } from 'node:os';
+import { cacheDirectory } from '../../control/cache-directory.ts';
+import type { HostReadings } from '../../control/readings.ts';
+import { readActivity } from './activity.ts';
+import { readClock } from './clock.ts';
+import { readEnvironment } from './environment.ts';
+import { readFiles } from './files.ts';
+import { readGpus } from './gpus.ts';
+import { readCgroup, readKernelSettings, readLimits } from './limits.ts';
+import { readMemory } from './memory.ts';
+import { askedLinks, readInfiniband, readInterfaces, readTcp } from './network.ts';
+import { readPci } from './pci.ts';
+import { readSystem } from './system.ts';
+
+const TOOL_MS = 3000;
+
+interface CollectOptions {
+  readonly version: string;
+  /** How long processors and memory are watched. */
+  readonly watchMs: number;
+  /** `/`, or a recorded tree's: of what /proc, /sys, /dev, /etc and /run have. */
+  readonly root?: string;
+}
+
+export async function collectReadings({ version, watchMs, root = '/' }: CollectOptions): Promise<HostReadings> {
+  const started = performance.now();
+  const unread: Record<string, string> = {};
+  const cache = cacheDirectory(process.env);
+  const used = [
+    ['working directory', process.cwd()],
+    ['temporary files', tmpdir()],
+    ['shared memory', '/dev/shm'],
+    ...(cache === null ? [] : [['cache', cache] as const]),
+  ] as const;
+  const [{ swappedPages, ...activity }, gpus, files, links] = await Promise.all([
+    readActivity(root, watchMs),
+    readGpus(root, (why) => (unread['gpus'] = why)),
+    readFiles(used),
+    root === '/' ? askedLinks() : [],
+  ]);
+  const readings = {
+    schemaVersion: 1,
+    version,
+    system: readSystem(root),
+    ...activity,
+    memory: { ...readMemory(root), swappedPages },
+    cgroup: readCgroup(root),
+    limits: readLimits(root),
+    kernelSettings: readKernelSettings(root),
+    interfaces: readInterfaces(root, links),
+    tcp: readTcp(root),
+    infiniband: readInfiniband(root),
+    pci: readPci(root),
+    gpus,
+    files,
+    environment: readEnvironment(root, process.env),
+    unread,
+  } as const;
+  return { ...readings, seconds: (performance.now() - started) / 1000, clock: await readClock(root, TOOL_MS) };
+}

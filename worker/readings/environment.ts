@@ -1,0 +1,36 @@
+/** Variables of the login that change what NCCL does, and which NCCL programs find first. */
+import { existsSync } from 'node:fs';
+import { isAbsolute, join } from 'node:path';
+import type { HostReadings } from '../../control/readings.ts';
+import { readText } from '../topology/system-files.ts';
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+export function readEnvironment(root: string, variables: Variables): HostReadings['environment'] {
+  // ncclrun gives each host a port of its own for NCCL's RAS.
+  const isMeant = (name: string) =>
+    (/^NCCL_/u.test(name) && name !== 'NCCL_RAS_ADDR') || name === 'CUDA_LAUNCH_BLOCKING';
+  const own = Object.entries(variables)
+    .filter(([name]) => isMeant(name))
+    .map(([name, value = '']) => ({ name, value: value.slice(0, 200), source: 'environment' }));
+  const files = ['etc/nccl.conf', ...(variables['HOME'] === undefined ? [] : [join(variables['HOME'], '.nccl.conf')])];
+  const written = files.flatMap((file) =>
+    Array.from(readText(root, file).matchAll(/^\s*(NCCL_\w+)\s*=\s*(.*?)\s*$/gmu), ([, name = '', value = '']) => ({
+      name,
+      value: value.slice(0, 200),
+      source: isAbsolute(file) ? file : `/${file}`,
+    })),
+  );
+  return {
+    nccl: [...own, ...written],
+    visibleGpus: variables['CUDA_VISIBLE_DEVICES'] ?? null,
+    library: libraryOf(variables),
+  };
+}
+
+function libraryOf(variables: Variables): string | null {
+  const preloaded = (variables['LD_PRELOAD'] ?? '').split(/[ :]/u).find((path) => path.includes('libnccl'));
+  if (preloaded !== undefined) return preloaded;
+  const directories = (variables['LD_LIBRARY_PATH'] ?? '').split(':').filter(isAbsolute);
+  return directories.map((directory) => join(directory, 'libnccl.so.2')).find(existsSync) ?? null;
+}

@@ -1,0 +1,154 @@
+/** Network interfaces, TCP's counters, InfiniBand and RoCE ports, as the kernel has them. */
+import { networkInterfaces } from 'node:os';
+import * as v from 'valibot';
+import type { HostReadings, InterfaceReading } from '../../control/readings.ts';
+import { listDirectory, readText } from '../topology/system-files.ts';
+import { runTool } from './run-tool.ts';
+import { numberIn, numberOf } from './whole-numbers.ts';
+
+const LIMIT_MS = 3000;
+
+/** What `ip -json -statistics link show` says of an interface, as far as it is of use here. */
+const link = v.object({
+  ifname: v.string(),
+  mtu: v.number(),
+  operstate: v.optional(v.string(), 'UNKNOWN'),
+  address: v.optional(v.string(), ''),
+  stats64: v.optional(
+    v.object({
+      rx: v.object({ errors: v.number(), dropped: v.number() }),
+      tx: v.object({ errors: v.number(), dropped: v.number() }),
+    }),
+  ),
+});
+type Link = v.InferOutput<typeof link>;
+type Listed = NodeJS.Dict<readonly { readonly address: string }[]>;
+
+/** This process's interfaces: in a container /sys may be that of the host. Empty where there is no `ip`. */
+export async function askedLinks(): Promise<readonly Link[]> {
+  const answer = await runTool('ip', ['-json', '-statistics', 'link', 'show'], LIMIT_MS);
+  return 'output' in answer ? parseLinks(answer.output) : [];
+}
+
+export function parseLinks(text: string): readonly Link[] {
+  try {
+    return v.parse(v.array(link), JSON.parse(text));
+  } catch {
+    return [];
+  }
+}
+
+/** `links`: as `ip` tells; where it is not there, what /sys has. */
+export function readInterfaces(
+  root: string,
+  links: readonly Link[],
+  listed: Listed = networkInterfaces(),
+): InterfaceReading[] {
+  const known = links.length > 0 ? links : listDirectory(root, 'sys/class/net').map((name) => linkInSys(root, name));
+  return known
+    .filter(({ ifname, mtu }) => ifname !== 'lo' && mtu > 0)
+    .toSorted((one, other) => (one.ifname < other.ifname ? -1 : 1))
+    .map(({ ifname, mtu, operstate, address, stats64 }) => {
+      const path = `sys/class/net/${ifname}`;
+      // The same interface in /sys as in this network namespace.
+      const isSame = address === '' || readText(root, `${path}/address`) === address;
+      const inSys = (file: string): string => (isSame ? readText(root, `${path}/${file}`) : '');
+      const speedMbps = numberOf(inSys('speed'));
+      const duplex = inSys('duplex');
+      return {
+        name: ifname,
+        addresses: (listed[ifname] ?? []).map((one) => one.address),
+        mtu,
+        speedMbps: speedMbps === 0 ? null : speedMbps,
+        up: operstate.toUpperCase() === 'UP' || inSys('carrier') === '1',
+        duplex: duplex === '' || duplex === 'unknown' ? null : duplex,
+        carrierChanges: numberOf(inSys('carrier_changes')),
+        receiveErrors: stats64?.rx.errors ?? 0,
+        sendErrors: stats64?.tx.errors ?? 0,
+        receiveDrops: stats64?.rx.dropped ?? 0,
+        sendDrops: stats64?.tx.dropped ?? 0,
+        hardware: isSame && listDirectory(root, `${path}/device`).length > 0,
+      };
+    });
+}
+
+function linkInSys(root: string, name: string): Link {
+  const path = `sys/class/net/${name}`;
+  const counter = (file: string): number => numberIn(root, `${path}/statistics/${file}`) ?? 0;
+  return {
+    ifname: name,
+    mtu: numberIn(root, `${path}/mtu`) ?? 0,
+    operstate: readText(root, `${path}/operstate`),
+    address: '',
+    stats64: {
+      rx: { errors: counter('rx_errors'), dropped: counter('rx_dropped') },
+      tx: { errors: counter('tx_errors'), dropped: counter('tx_dropped') },
+    },
+  };
+}
+
+/** Null: the kernel does not tell. */
+export function readTcp(root: string): HostReadings['tcp'] {
+  const tcp = table(readText(root, 'proc/net/snmp'), 'Tcp');
+  const extended = table(readText(root, 'proc/net/netstat'), 'TcpExt');
+  const [sentSegments, resentSegments] = [tcp.get('OutSegs'), tcp.get('RetransSegs')];
+  if (sentSegments === undefined || resentSegments === undefined) return null;
+  return { sentSegments, resentSegments, outOfOrder: extended.get('TCPOFOQueue') ?? 0 };
+}
+
+/** Two lines that begin with `name:`, of names and of numbers. */
+function table(text: string, name: string): ReadonlyMap<string, number> {
+  const [names = [], numbers = []] = text
+    .split('\n')
+    .filter((line) => line.startsWith(`${name}: `))
+    .map((line) => line.split(' ').slice(1));
+  return new Map(
+    names.flatMap((one, index) => (/^[0-9]+$/u.test(numbers[index] ?? '') ? [[one, Number(numbers[index])]] : [])),
+  );
+}
+
+export function readInfiniband(root: string): HostReadings['infiniband'] {
+  return listDirectory(root, 'sys/class/infiniband')
+    .toSorted()
+    .flatMap((card) =>
+      listDirectory(root, `sys/class/infiniband/${card}/ports`)
+        .toSorted()
+        .map((port) => portOf(root, card, port)),
+    );
+}
+
+function portOf(root: string, card: string, port: string): HostReadings['infiniband'][number] {
+  const device = `sys/class/infiniband/${card}`;
+  const path = `${device}/ports/${port}`;
+  const text = (file: string): string | null => {
+    const found = readText(root, file);
+    return found === '' ? null : found;
+  };
+  // "4: ACTIVE"
+  const state = (file: string): string => readText(root, `${path}/${file}`).replace(/^\d+: /u, '');
+  const gigabits = numberIn(root, `${path}/rate`);
+  const lid = (file: string): number | null => {
+    const found = Number.parseInt(readText(root, `${path}/${file}`), 16);
+    return Number.isNaN(found) ? null : found;
+  };
+  return {
+    card,
+    port: Number(port),
+    state: state('state'),
+    physicalState: state('phys_state'),
+    rateMbps: gigabits === null ? null : gigabits * 1000,
+    linkLayer: readText(root, `${path}/link_layer`),
+    firmware: text(`${device}/fw_ver`),
+    board: text(`${device}/board_id`),
+    lid: lid('lid'),
+    subnetManagerLid: lid('sm_lid'),
+    counters: Object.fromEntries(
+      ['counters', 'hw_counters'].flatMap((group) =>
+        listDirectory(root, `${path}/${group}`).flatMap((name) => {
+          const value = numberOf(readText(root, `${path}/${group}/${name}`));
+          return value === null || !Number.isInteger(value) ? [] : [[name, value]];
+        }),
+      ),
+    ),
+  };
+}
