@@ -148,7 +148,6 @@ const gpu = v.object({
   persistence: v.nullable(v.boolean()),
   computeMode: v.nullable(word),
   temperature: v.nullable(size),
-  slowdownTemperature: v.nullable(size),
   powerLimitWatts: v.nullable(size),
   defaultPowerLimitWatts: v.nullable(size),
   smClockMhz: v.nullable(count),

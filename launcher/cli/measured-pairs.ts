@@ -4,6 +4,7 @@ import type { MeasuredWay } from '../doctor/pairs.ts';
 import { perfPath } from '../local/host.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
 import type { JobResult, Reporter } from '../model/types.ts';
+import { Limiter } from '../remote/shell/limiter.ts';
 import { failureText } from '../report/failure-text.ts';
 import { MeasuredLines } from '../report/measured-lines.ts';
 import {
@@ -45,13 +46,9 @@ function rateOf({ pair, ways }: MeasuredPair) {
 }
 
 async function measuredRound(settings: Settings<JobOptionName>, pairs: readonly HostPair[]): Promise<MeasuredPair[]> {
-  const rest = pairs.entries();
-  const found = new Array<MeasuredPair>(pairs.length);
-  const work = async (): Promise<void> => {
-    for (const [index, pair] of rest) found[index] = { pair, ways: await waysOf(settings, pair) };
-  };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, pairs.length) }, work));
-  return found;
+  const limiter = new Limiter(AT_ONCE);
+  const measured = async (pair: HostPair) => ({ pair, ways: await waysOf(settings, pair) });
+  return await Promise.all(pairs.map((pair) => limiter.within(() => measured(pair))));
 }
 
 async function waysOf(settings: Settings<JobOptionName>, pair: HostPair): Promise<MeasuredWay[]> {

@@ -7,6 +7,7 @@ import { installationRoot } from '../local/host.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
 import type { Failure } from '../model/failure.ts';
 import type { HostSlots, JobRequest, JobResult, Reporter } from '../model/types.ts';
+import { Limiter } from '../remote/shell/limiter.ts';
 import { failureText } from '../report/failure-text.ts';
 import { jobRequest } from './job-request.ts';
 import { runReported } from './launch.ts';
@@ -29,26 +30,15 @@ export interface AskedHost {
   readonly clockAheadMs: number;
 }
 
-export interface AskOptions {
+interface AskOptions {
   readonly settings: Settings<JobOptionName>;
   /** Options of `ncclrun doctor --readings`. */
   readonly words: readonly string[];
-  /** Called as each host has answered. */
-  readonly told?: (host: AskedHost) => void;
 }
 
 export async function readingsOf(hosts: readonly HostSlots[], options: AskOptions): Promise<AskedHost[]> {
-  const rest = hosts.entries();
-  const found = new Array<AskedHost>(hosts.length);
-  const work = async (): Promise<void> => {
-    for (const [index, host] of rest) {
-      const asked = await readingsOfOne(host, options);
-      found[index] = asked;
-      options.told?.(asked);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, hosts.length) }, work));
-  return found;
+  const limiter = new Limiter(AT_ONCE);
+  return await Promise.all(hosts.map((host) => limiter.within(() => readingsOfOne(host, options))));
 }
 
 /** One rank on each of these hosts of the allocation, whose users and ports stay as they are. */

@@ -78,8 +78,6 @@ function portErrors({ before, after }: Pair): Complaint[] | null {
         const by = (now.counters[name] ?? 0) - (then.counters[name] ?? 0);
         return by > 0 ? [{ name, by }] : [];
       });
-    const text = (all: readonly { name: string; by: number }[]) =>
-      all.map(({ name, by }) => `${name} by ${by}`).join(', ');
     const subject = `${now.card} port ${now.port}`;
     const [errors, loss] = [grown(linkErrors), grown(losses)];
     return [
@@ -89,7 +87,7 @@ function portErrors({ before, after }: Pair): Complaint[] | null {
       ...(errors.length > 0
         ? [
             (errors.some(({ by }) => by > MANY) ? fail : warn)(
-              `errors grew under load: ${text(errors)}`,
+              `errors grew under load: ${grownText(errors)}`,
               'reseat or replace its cable',
               subject,
             ),
@@ -98,7 +96,7 @@ function portErrors({ before, after }: Pair): Complaint[] | null {
       ...(loss.length > 0
         ? [
             warn(
-              `packets were lost under load: ${text(loss)}`,
+              `packets were lost under load: ${grownText(loss)}`,
               'see flow control (PFC) and ECN of the switch and of both ends',
               subject,
             ),
@@ -106,6 +104,10 @@ function portErrors({ before, after }: Pair): Complaint[] | null {
         : []),
     ];
   });
+}
+
+function grownText(all: readonly { readonly name: string; readonly by: number }[]): string {
+  return all.map(({ name, by }) => `${name} by ${by}`).join(', ');
 }
 
 function pciErrors({ before, after }: Pair): Complaint[] | null {

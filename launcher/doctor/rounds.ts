@@ -5,7 +5,7 @@
 export type HostPair = readonly [string, string];
 
 /** Rates of a pair are those of its slower way; null: it failed. */
-export interface MeasuredRate {
+interface MeasuredRate {
   readonly pair: HostPair;
   readonly rate: number | null;
 }
@@ -33,7 +33,7 @@ export function secondRound(hosts: readonly string[], measured: readonly Measure
 }
 
 /** Hosts of pairs that failed, or were far slower than most. */
-export function suspectsIn(measured: readonly MeasuredRate[]): string[] {
+function suspectsIn(measured: readonly MeasuredRate[]): string[] {
   const rates = measured.flatMap(({ rate }) => rate ?? []).toSorted((one, other) => one - other);
   const usual = rates[rates.length >> 1] ?? 0;
   return measured.filter(({ rate }) => rate === null || rate < SLOW * usual).flatMap(({ pair }) => pair);

@@ -141,6 +141,8 @@ describe('the table of perf net', () => {
           latencyUs: 9,
           latency99Us: 27,
           gigabytes: [10, 5],
+          retransmits: 3,
+          sentBytes: 1e6,
           slow: { latency: true, gigabytes: [false, true] },
           error: null,
         },

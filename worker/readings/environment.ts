@@ -7,9 +7,6 @@ import { readText } from '../topology/system-files.ts';
 type Variables = Readonly<Record<string, string | undefined>>;
 
 export function readEnvironment(root: string, variables: Variables): HostReadings['environment'] {
-  // ncclrun gives each host a port of its own for NCCL's RAS.
-  const isMeant = (name: string) =>
-    (/^NCCL_/u.test(name) && name !== 'NCCL_RAS_ADDR') || name === 'CUDA_LAUNCH_BLOCKING';
   const own = Object.entries(variables)
     .filter(([name]) => isMeant(name))
     .map(([name, value = '']) => ({ name, value: value.slice(0, 200), source: 'environment' }));
@@ -26,6 +23,11 @@ export function readEnvironment(root: string, variables: Variables): HostReading
     visibleGpus: variables['CUDA_VISIBLE_DEVICES'] ?? null,
     library: libraryOf(variables),
   };
+}
+
+/** ncclrun gives each host a port of its own for NCCL's RAS. */
+function isMeant(name: string): boolean {
+  return (name.startsWith('NCCL_') && name !== 'NCCL_RAS_ADDR') || name === 'CUDA_LAUNCH_BLOCKING';
 }
 
 function libraryOf(variables: Variables): string | null {

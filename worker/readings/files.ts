@@ -43,14 +43,16 @@ export async function readFiles(
 
 /** Later mounts hide earlier ones of the same path. Spaces are written as \040. */
 export function mountsIn(text: string): Mount[] {
-  const plain = (word: string) =>
-    word.replaceAll(/\\([0-7]{3})/gu, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
   const all = text.split('\n').flatMap((line) => {
     const [source, path, fileSystem, options] = line.split(' ');
     if (source === undefined || path === undefined || fileSystem === undefined) return [];
     return [{ source: plain(source), path: plain(path), fileSystem, options: (options ?? '').split(',') }];
   });
   return [...new Map(all.map((mount) => [mount.path, mount])).values()];
+}
+
+function plain(word: string): string {
+  return word.replaceAll(/\\([0-7]{3})/gu, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }
 
 function isOnDiskOrNetwork(fileSystem: string): boolean {

@@ -64,12 +64,10 @@ export async function readGpus(root: string, problem: (why: string) => void): Pr
     problem(rows);
     return { driver, unifiedMemory, onBus, devices: null };
   }
-  const beside = (all: readonly Row[] | string, key: string, row: Row): Row =>
-    (typeof all === 'string' ? undefined : all.find((one) => one.get(key) === row.get('pci.bus_id'))) ?? new Map();
   const linkLines = 'output' in links ? linesByGpu(links.output) : new Map<number, readonly string[]>();
   const errorLines = 'output' in errors ? linesByGpu(errors.output) : new Map<number, readonly string[]>();
   const devices = rows.map((row) => ({
-    ...gpuOf(row, beside(spare, 'gpu_bus_id', row), beside(action, 'pci.bus_id', row)),
+    ...gpuOf(row, besideRow(spare, 'gpu_bus_id', row), besideRow(action, 'pci.bus_id', row)),
     activeNvlinks: activeLinks(linkLines.get(Number(row.get('index')))),
     nvlinkErrors: linkErrors(errorLines.get(Number(row.get('index')))),
   }));
@@ -89,6 +87,12 @@ async function query(what: string, fields: readonly string[]): Promise<Row[] | s
     const values = line.split(',').map((value) => value.trim());
     return new Map(fields.map((field, index) => [field, values[index] ?? '']));
   });
+}
+
+/** The row of the same GPU in another answer. */
+function besideRow(all: readonly Row[] | string, key: string, row: Row): Row {
+  const found = typeof all === 'string' ? undefined : all.find((one) => one.get(key) === row.get('pci.bus_id'));
+  return found ?? new Map();
 }
 
 type Links = 'activeNvlinks' | 'nvlinkErrors';
@@ -132,7 +136,6 @@ function gpuOf(row: Row, spare: Row, action: Row): Omit<GpuReading, Links> {
     persistence: flag(row, 'persistence_mode', enabled),
     computeMode: text(row, 'compute_mode'),
     temperature: number('temperature.gpu'),
-    slowdownTemperature: null,
     powerLimitWatts: number('power.limit'),
     defaultPowerLimitWatts: number('power.default_limit'),
     smClockMhz: whole('clocks.sm'),
@@ -151,7 +154,7 @@ function sumOf(row: Row, fields: readonly string[]): number | null {
 }
 
 /** `GPU 0: NVIDIA H100 …`, then lines of its links. */
-export function linesByGpu(text: string): Map<number, readonly string[]> {
+function linesByGpu(text: string): Map<number, readonly string[]> {
   const found = new Map<number, string[]>();
   let own: string[] = [];
   for (const line of text.split('\n')) {

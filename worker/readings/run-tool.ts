@@ -2,7 +2,7 @@
 import { execa } from 'execa';
 import { messageOf } from '../../control/message-of.ts';
 
-export type ToolAnswer = { readonly output: string } | { readonly problem: string };
+type ToolAnswer = { readonly output: string } | { readonly problem: string };
 
 /**
  * Its stdout. A tool that does not end in time is killed, and left behind where even that does not end it (uninterruptible sleep): nobody waits

@@ -12,6 +12,10 @@ const MAX_PROCESS_PART = 0.8;
 
 const percent = (part: number): string => `${Number((part * 100).toPrecision(2))} %`;
 
+function machineKey({ bootId, machineName }: HostReadings['system']): string {
+  return `${bootId} ${machineName}`;
+}
+
 export const hostChecks: readonly Check[] = [
   {
     id: 'ncclrun.version',
@@ -27,8 +31,9 @@ export const hostChecks: readonly Check[] = [
     id: 'name.unique',
     about: 'whether two entries of the hostfile are one machine',
     ofHost: ({ system }, hosts) => {
-      const key = (one: HostReadings['system']) => `${one.bootId} ${one.machineName}`;
-      const twins = hosts.filter(({ readings }) => key(readings.system) === key(system)).map(({ name }) => name);
+      const twins = hosts
+        .filter(({ readings }) => machineKey(readings.system) === machineKey(system))
+        .map(({ name }) => name);
       if (twins.length < 2) return [];
       return [fail(`${twins.join(' and ')} are one machine`, 'name it once, with all of its slots')];
     },

@@ -89,7 +89,7 @@ export const networkChecks: readonly Check[] = [
     },
     alike: {
       what: 'active InfiniBand and RoCE ports',
-      value: ({ infiniband }) => (infiniband.length === 0 ? null : String(infiniband.filter(isUp).length)),
+      value: ({ infiniband }) => String(infiniband.filter(isUp).length),
       answer: 'fail',
       remedy: 'see ibstat there: a cable, a port of the switch, or a card that has failed',
     },

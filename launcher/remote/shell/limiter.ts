@@ -10,6 +10,16 @@ export class Limiter {
     this.#free = max;
   }
 
+  /** The work, once there is room for it. */
+  async within<Result>(work: () => Promise<Result>): Promise<Result> {
+    const leave = await this.enter();
+    try {
+      return await work();
+    } finally {
+      leave();
+    }
+  }
+
   /** Resolves when there is room, to the function that gives the room back (calling it again does nothing). */
   async enter(): Promise<() => void> {
     if (this.#free > 0) this.#free -= 1;

@@ -1,0 +1,87 @@
+/** `ncclrun doctor` on this machine, on recorded readings, and on command lines that are wrong. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { allChecks } from '../../launcher/doctor/checks/all.ts';
+import { Command } from '../rig/command.ts';
+import { wellHost } from '../rig/readings.ts';
+
+let directory = '';
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'ncclrun-doctor-'));
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+describe('this machine', () => {
+  it('the machine is examined without a host named, and a summary is printed', async () => {
+    const { stdout, stderr, status } = await Command.run(['doctor', '--quick']);
+    expect(stdout).toMatch(/^1 host, \d+\.\d s: .*; \d+ checks ok$/mu);
+    expect(stderr).toBe('');
+    expect([0, 1]).toContain(status);
+  });
+
+  it('readings that were printed are judged from their file', async () => {
+    const { stdout } = await Command.run(['doctor', '--readings', '--quick']);
+    const file = join(directory, 'here.json');
+    await writeFile(file, stdout);
+    const judged = await Command.run(['doctor', '--from', file, '-v']);
+    expect(judged.stdout).toMatch(/^1 host, /mu);
+    expect(judged.stdout).toContain('files.hang  here');
+  });
+});
+
+describe('recorded hosts', () => {
+  async function recorded(name: string, changes: Parameters<typeof wellHost>[0]): Promise<string> {
+    const file = join(directory, `${name}.json`);
+    const readings = wellHost(changes);
+    await writeFile(file, JSON.stringify({ ...readings, system: { ...readings.system, machineName: name } }));
+    return file;
+  }
+
+  it('a host that differs from two others is named, and the status tells it', async () => {
+    const files = [await recorded('a', {}), await recorded('b', {}), await recorded('c', { version: '0.9' })];
+    const words = files.flatMap((file) => ['--from', file]);
+    expect(await Command.run(['doctor', ...words])).toMatchObject({
+      status: 1,
+      stdout: expect.stringMatching(
+        /^fail {4}ncclrun\.version {2}c: ncclrun 0\.9; a, b|^fail {4}ncclrun\.version {2}c: ncclrun 0\.9; \S+: 1\.0\.0$/mu,
+      ),
+    });
+    expect(await Command.run(['doctor', ...words.slice(0, 4)])).toMatchObject({ status: 0 });
+  });
+
+  it('warnings count unless they are said to be ok', async () => {
+    const file = await recorded('w', { kernelSettings: { ...wellHost().kernelSettings, removesIpc: true } });
+    expect((await Command.run(['doctor', '--from', file])).status).toBe(1);
+    expect((await Command.run(['doctor', '--from', file, '--warnings', 'ok'])).status).toBe(0);
+  });
+});
+
+test.each([
+  [['doctor', 'node1'], 2, '"node1" after doctor has no meaning'],
+  [['doctor', '--warnings', 'no'], 2, '--warnings is "no"'],
+  [['doctor', '--from', '/no/such/file'], 2, '--from /no/such/file cannot be read'],
+  [['doctor', '--from', '/dev/null'], 2, '--from /dev/null has no readings'],
+  [['doctor', '--hostfile', '/no/such/hostfile'], 2, '/no/such/hostfile'],
+] as const)('%j is refused with a remedy', async (argv, status, message) => {
+  const refused = await Command.run([...argv]);
+  expect(refused.stderr).toContain(message);
+  expect(refused.stderr).toContain('next: ');
+  expect(refused.stderr).not.toMatch(/^\s+at /mu);
+  expect(refused.status).toBe(status);
+});
+
+it('a host that cannot be reached is named, and the others are examined all the same', async () => {
+  const rsh = join(directory, 'rsh');
+  await writeFile(rsh, '#!/bin/sh\necho "no route to host" >&2\nexit 255\n', { mode: 0o755 });
+  const { stdout, status } = await Command.run(['doctor', '--quick', '--passive', '-H', 'localhost,far', '--rsh', rsh]);
+  expect(stdout).toMatch(/^fail {4}host\.reached {2}far: .*no route to host/mu);
+  expect(stdout).toMatch(/^2 hosts, /mu);
+  expect(status).toBe(125);
+});
+
+it('every check has a row in its page', async () => {
+  const page = await readFile(join(import.meta.dirname, '../../docs/doctor.md'), 'utf8');
+  for (const { id } of allChecks) expect(page).toContain(`\`${id}\``);
+});

@@ -1,0 +1,188 @@
+/** Readings of a host that is well, with what a test changes. */
+import type { GpuReading, HostReadings } from '../../control/readings.ts';
+
+const GIB = 2 ** 30;
+
+/** Beside `changes` a server with nothing to complain about: two GPUs' worth of memory, one port of InfiniBand, one of Ethernet. */
+export function wellHost(changes: Partial<HostReadings> = {}): HostReadings {
+  return {
+    schemaVersion: 1,
+    version: '1.0.0',
+    seconds: 1,
+    system: {
+      kernel: '6.1.0',
+      distribution: 'Debian 12',
+      node: 'v24.0.0',
+      virtual: false,
+      container: false,
+      bootId: 'b',
+      machineName: 'a',
+    },
+    processors: {
+      online: 64,
+      present: 64,
+      usable: 64,
+      governors: ['performance'],
+      load: 0.1,
+      stolen: 0,
+      used: 0.01,
+      overSeconds: 1,
+      busiest: [],
+    },
+    processes: { total: 400, maximum: 4_194_304, zombies: 0, uninterruptible: [] },
+    memory: {
+      totalBytes: 512 * GIB,
+      availableBytes: 500 * GIB,
+      swapUsedBytes: 0,
+      swappedPages: 0,
+      numaNodeBytes: [256 * GIB, 256 * GIB],
+      uncorrectedErrors: 0,
+      correctedErrors: 0,
+    },
+    cgroup: { cores: null, memoryBytes: null, tasks: null, tasksNow: null, throttledPeriods: 0 },
+    limits: {
+      lockedMemoryBytes: 'unlimited',
+      openFiles: 1_048_576,
+      stackBytes: 8_388_608,
+      processes: 100_000,
+      coreBytes: 0,
+    },
+    kernelSettings: {
+      ptraceScope: 1,
+      portRange: [32_768, 60_999],
+      receiveBufferBytes: 33_554_432,
+      sendBufferBytes: 33_554_432,
+      numaBalancing: 0,
+      hugePages: 'madvise',
+      removesIpc: false,
+      dmesgRestricted: false,
+    },
+    interfaces: [wellInterface()],
+    tcp: { sentSegments: 1000, resentSegments: 0, outOfOrder: 0 },
+    infiniband: [wellPort()],
+    pci: [wellPci()],
+    gpus: {
+      driver: '570.1',
+      unifiedMemory: true,
+      onBus: 4,
+      devices: [0, 1, 2, 3].map((index) => wellGpu({ index, busId: `0${index}:00.0` })),
+    },
+    files: {
+      directories: [
+        directory('working directory', '/home/a'),
+        directory('temporary files', '/tmp'),
+        directory('shared memory', '/dev/shm'),
+        directory('cache', '/home/a/.cache/ncclrun'),
+      ],
+      hanging: [],
+      staleSharedMemory: { files: 0, bytes: 0 },
+    },
+    clock: { now: 0, synchronised: true },
+    environment: { nccl: [], visibleGpus: null, library: null },
+    unread: {},
+    ...changes,
+  };
+}
+
+export function wellInterface(
+  changes: Partial<HostReadings['interfaces'][number]> = {},
+): HostReadings['interfaces'][number] {
+  return {
+    name: 'eth0',
+    addresses: ['10.0.0.1'],
+    mtu: 9000,
+    speedMbps: 100_000,
+    up: true,
+    duplex: 'full',
+    carrierChanges: 2,
+    receiveErrors: 0,
+    sendErrors: 0,
+    receiveDrops: 0,
+    sendDrops: 0,
+    hardware: true,
+    ...changes,
+  };
+}
+
+export function wellPort(
+  changes: Partial<HostReadings['infiniband'][number]> = {},
+): HostReadings['infiniband'][number] {
+  return {
+    card: 'mlx5_0',
+    port: 1,
+    state: 'ACTIVE',
+    physicalState: 'LinkUp',
+    rateMbps: 400_000,
+    linkLayer: 'InfiniBand',
+    firmware: '28.39',
+    board: 'MT_0',
+    lid: 4,
+    subnetManagerLid: 1,
+    counters: { symbol_error: 0, link_downed: 1 },
+    ...changes,
+  };
+}
+
+export function wellPci(changes: Partial<HostReadings['pci'][number]> = {}): HostReadings['pci'][number] {
+  return {
+    address: '0000:17:00.0',
+    kind: 'nic',
+    width: 16,
+    maximumWidth: 16,
+    speed: 32,
+    maximumSpeed: 32,
+    correctableErrors: 0,
+    nonfatalErrors: 0,
+    fatalErrors: 0,
+    ...changes,
+  };
+}
+
+export function wellGpu(changes: Partial<GpuReading> = {}): GpuReading {
+  return {
+    index: 0,
+    busId: '00:00.0',
+    name: 'NVIDIA H100',
+    vbios: '96.00',
+    eccEnabled: true,
+    eccPending: false,
+    uncorrectedErrors: 0,
+    correctedErrors: 0,
+    remappedRows: 0,
+    remapPending: false,
+    remapFailed: false,
+    recoveryAction: 'None',
+    persistence: true,
+    computeMode: 'Default',
+    temperature: 40,
+    powerLimitWatts: 700,
+    defaultPowerLimitWatts: 700,
+    smClockMhz: 1980,
+    maximumSmClockMhz: 1980,
+    throttled: [],
+    freeBytes: 80e9,
+    totalBytes: 81e9,
+    activeNvlinks: 18,
+    nvlinkErrors: 0,
+    ...changes,
+  };
+}
+
+export function directory(
+  use: string,
+  path: string,
+  changes: Partial<HostReadings['files']['directories'][number]> = {},
+) {
+  return {
+    use,
+    path,
+    totalBytes: 100 * GIB,
+    freeBytes: 50 * GIB,
+    freeFiles: 1e6,
+    readOnly: false,
+    noexec: false,
+    writable: true,
+    fileSystem: 'ext4',
+    ...changes,
+  };
+}

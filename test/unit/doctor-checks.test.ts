@@ -1,0 +1,370 @@
+/** What doctor says of a host's readings: each fault by its check, with a remedy; of a host that is well, nothing. */
+import { describe, expect, it, test } from 'vitest';
+import type { GpuReading, HostReadings } from '../../control/readings.ts';
+import { allChecks } from '../../launcher/doctor/checks/all.ts';
+import type { Finding } from '../../launcher/doctor/finding.ts';
+import { runChecks } from '../../launcher/doctor/run-checks.ts';
+import { directory, wellGpu, wellHost, wellInterface, wellPci, wellPort } from '../rig/readings.ts';
+
+const GIB = 2 ** 30;
+
+/** Beside two others that are well. */
+function besideOthers(readings: HostReadings): Finding[] {
+  const machine = (machineName: string) => ({ ...readings.system, machineName });
+  const hosts = [
+    { name: 'h1', readings: wellHost({ system: { ...wellHost().system, machineName: 'h1' } }) },
+    { name: 'h2', readings: wellHost({ system: { ...wellHost().system, machineName: 'h2' } }) },
+    { name: 'h3', readings: { ...readings, system: machine('h3') } },
+  ];
+  return runChecks(allChecks, hosts).filter(({ answer }) => answer !== 'ok');
+}
+
+function gpuWith(changes: Partial<GpuReading>): Partial<HostReadings> {
+  const { gpus } = wellHost();
+  const devices = (gpus.devices ?? []).map((gpu, index) => (index === 2 ? wellGpu({ ...gpu, ...changes }) : gpu));
+  return { gpus: { ...gpus, devices } };
+}
+
+const part = <Name extends keyof HostReadings>(
+  name: Name,
+  changes: Partial<HostReadings[Name]>,
+): Partial<HostReadings> => wellHost({ [name]: { ...Object(wellHost()[name]), ...changes } });
+
+const withDirectory = (path: string, changes: Parameters<typeof directory>[2]): Partial<HostReadings> => {
+  const { files } = wellHost();
+  return {
+    files: {
+      ...files,
+      directories: files.directories.map((one) => (one.path === path ? { ...one, ...changes } : one)),
+    },
+  };
+};
+
+type Row = readonly [
+  what: string,
+  changes: Partial<HostReadings>,
+  check: string,
+  answer: Finding['answer'],
+  message: RegExp,
+];
+
+const rows: readonly Row[] = [
+  [
+    'another version',
+    { version: '0.9.0' },
+    'ncclrun.version',
+    'fail',
+    /^ncclrun 0\.9\.0; h1, h2|^ncclrun 0\.9\.0; h\[1-2\]: 1\.0\.0$/u,
+  ],
+  ['another kernel', part('system', { kernel: '5.4' }), 'os.same', 'note', /kernel 5\.4; /u],
+  ['a processor that is offline', part('processors', { online: 63 }), 'cpu.count', 'warn', /63 of 64 processors/u],
+  ['a slow governor', part('processors', { governors: ['powersave'] }), 'cpu.governor', 'warn', /powersave/u],
+  [
+    'a busy process',
+    part('processors', { usable: 2, busiest: [{ pid: 7, command: 'miner', cores: 0.9 }] }),
+    'cpu.load',
+    'warn',
+    /0\.9 of 2 cores: miner \(process 7/u,
+  ],
+  ['a hypervisor that takes time', part('processors', { stolen: 0.05 }), 'cpu.stolen', 'warn', /5 % of the time/u],
+  ['little free memory', part('memory', { availableBytes: 16 * GIB }), 'memory.free', 'warn', /16 GiB of 512 GiB/u],
+  [
+    'a missing module',
+    part('memory', { totalBytes: 448 * GIB, availableBytes: 440 * GIB }),
+    'memory.free',
+    'warn',
+    /^memory 450 GiB; /u,
+  ],
+  [
+    'memory that is swapped',
+    part('memory', { swapUsedBytes: GIB, swappedPages: 3 }),
+    'memory.swap',
+    'warn',
+    /1 GiB are swapped out, and 3 pages/u,
+  ],
+  ['uncorrected errors of memory', part('memory', { uncorrectedErrors: 1 }), 'memory.ecc', 'fail', /1 errors/u],
+  ['many corrected errors', part('memory', { correctedErrors: 101 }), 'memory.ecc', 'note', /corrected 101/u],
+  [
+    'other NUMA nodes',
+    part('memory', { numaNodeBytes: [512 * GIB] }),
+    'memory.numa',
+    'warn',
+    /^NUMA nodes 1 with 512 GiB/u,
+  ],
+  [
+    'a process that nothing ends',
+    part('processes', { uninterruptible: [{ pid: 9, command: 'cp', place: 'nfs_wait' }] }),
+    'process.uninterruptible',
+    'warn',
+    /cp \(process 9\) waits in nfs_wait/u,
+  ],
+  ['zombies', part('processes', { zombies: 1001 }), 'process.count', 'warn', /1001 zombies/u],
+  [
+    'a full table of processes',
+    part('processes', { total: 27_000, maximum: 32_768 }),
+    'process.count',
+    'warn',
+    /27000 processes of at most 32768/u,
+  ],
+  [
+    'a full control group',
+    part('cgroup', { tasks: 100, tasksNow: 81 }),
+    'process.count',
+    'warn',
+    /81 tasks of at most 100/u,
+  ],
+  ['a control group that stops ranks', part('cgroup', { cores: 63.5 }), 'cgroup.processors', 'warn', /63\.5 cores/u],
+  [
+    'little memory that may be locked',
+    part('limits', { lockedMemoryBytes: 65_536 }),
+    'limits.locked-memory',
+    'fail',
+    /64 KiB/u,
+  ],
+  ['few open files', part('limits', { openFiles: 1024 }), 'limits.open-files', 'warn', /1024 open files/u],
+  ['an unlimited stack', part('limits', { stackBytes: 'unlimited' }), 'limits.stack', 'warn', /unlimited/u],
+  ['a full /dev/shm', withDirectory('/dev/shm', { freeBytes: 1 }), 'shared-memory.size', 'fail', /1 bytes of 100 GiB/u],
+  [
+    'a small /dev/shm',
+    withDirectory('/dev/shm', { totalBytes: 64 * 2 ** 20, freeBytes: 64 * 2 ** 20 }),
+    'shared-memory.size',
+    'warn',
+    /64 MiB of 64 MiB/u,
+  ],
+  [
+    'no /dev/shm',
+    withDirectory('/dev/shm', { totalBytes: null, freeBytes: null }),
+    'shared-memory.size',
+    'fail',
+    /no \/dev\/shm/u,
+  ],
+  [
+    'left shared memory',
+    { files: { ...wellHost().files, staleSharedMemory: { files: 3, bytes: GIB } } },
+    'shared-memory.stale',
+    'note',
+    /3 files of ended programs, 1 GiB/u,
+  ],
+  ['RemoveIPC', part('kernelSettings', { removesIpc: true }), 'login.remove-ipc', 'warn', /RemoveIPC/u],
+  ['a strict ptrace_scope', part('kernelSettings', { ptraceScope: 2 }), 'system.ptrace', 'note', /is 2/u],
+  ['few ports', part('kernelSettings', { portRange: [50_000, 50_099] }), 'network.ports', 'warn', /^100 ports/u],
+  [
+    'small buffers of TCP',
+    part('kernelSettings', { sendBufferBytes: 2 ** 20 }),
+    'network.buffers',
+    'warn',
+    /1 MiB only/u,
+  ],
+  ['no /dev/nvidia-uvm', part('gpus', { unifiedMemory: false }), 'gpu.unified-memory', 'fail', /nvidia-uvm/u],
+  [
+    'a clock that nobody keeps',
+    part('clock', { synchronised: false }),
+    'time.synchronised',
+    'warn',
+    /not synchronised/u,
+  ],
+  [
+    'a clock of which nobody knows',
+    part('clock', { synchronised: null }),
+    'time.synchronised',
+    'unknown',
+    /nobody tells/u,
+  ],
+  [
+    'a mount that hangs',
+    { files: { ...wellHost().files, hanging: [{ path: '/data', fileSystem: 'nfs4', source: 'fs:/data' }] } },
+    'files.hang',
+    'fail',
+    /nfs4 from fs:\/data does not answer/u,
+  ],
+  [
+    'a full directory',
+    withDirectory('/tmp', { freeBytes: 2 ** 20 }),
+    'files.space',
+    'warn',
+    /1 MiB of 100 GiB are free \(temporary files\)/u,
+  ],
+  ['no room for files', withDirectory('/tmp', { freeFiles: 9 }), 'files.space', 'warn', /room for 9 more files/u],
+  [
+    'a read-only directory',
+    withDirectory('/tmp', { readOnly: true, writable: false }),
+    'files.writable',
+    'fail',
+    /mounted read-only/u,
+  ],
+  [
+    'a cache of others',
+    withDirectory('/home/a/.cache/ncclrun', { writable: false }),
+    'files.writable',
+    'warn',
+    /cannot be written to/u,
+  ],
+  [
+    'a cache without programs',
+    withDirectory('/home/a/.cache/ncclrun', { noexec: true }),
+    'files.exec',
+    'fail',
+    /noexec/u,
+  ],
+  ['another MTU', { interfaces: [wellInterface({ mtu: 1500 })] }, 'network.mtu', 'warn', /1 × 1500; /u],
+  ['a slower card', { interfaces: [wellInterface({ speedMbps: 10_000 })] }, 'network.speed', 'fail', /1 × 10 Gb\/s; /u],
+  ['half duplex', { interfaces: [wellInterface({ duplex: 'half' })] }, 'network.speed', 'fail', /half duplex/u],
+  [
+    'a cable that comes and goes',
+    { interfaces: [wellInterface({ carrierChanges: 21 })] },
+    'network.carrier',
+    'warn',
+    /21 times/u,
+  ],
+  [
+    'a port that is down',
+    { infiniband: [wellPort(), wellPort({ card: 'mlx5_1', state: 'DOWN', physicalState: 'LinkErrorRecovery' })] },
+    'infiniband.state',
+    'fail',
+    /is down \(down, linkerrorrecovery\)/u,
+  ],
+  ['fewer ports', { infiniband: [] }, 'infiniband.state', 'fail', /./u],
+  [
+    'a port that runs slowly',
+    { infiniband: [wellPort(), wellPort({ card: 'mlx5_1', rateMbps: 200_000 })] },
+    'infiniband.rate',
+    'fail',
+    /200 Gb\/s, others here at 400/u,
+  ],
+  ['other firmware', { infiniband: [wellPort({ firmware: '28.30' })] }, 'infiniband.firmware', 'warn', /28\.30/u],
+  [
+    'no subnet manager',
+    { infiniband: [wellPort({ subnetManagerLid: 0 })] },
+    'infiniband.subnet-manager',
+    'fail',
+    /no subnet manager/u,
+  ],
+  [
+    'a flapping port',
+    { infiniband: [wellPort({ counters: { link_downed: 5 } })] },
+    'infiniband.downed',
+    'warn',
+    /5 times/u,
+  ],
+  [
+    'symbol errors',
+    { infiniband: [wellPort({ counters: { symbol_error: 8 } })] },
+    'infiniband.errors',
+    'note',
+    /symbol_error 8/u,
+  ],
+  ['missing lanes', { pci: [wellPci({ width: 8 }), wellPci()] }, 'pci.width', 'fail', /8 lanes of 16/u],
+  ['a slow link', { pci: [wellPci({ speed: 16 }), wellPci()] }, 'pci.speed', 'warn', /16 GT\/s of 32/u],
+  ['errors on PCIe', { pci: [wellPci({ fatalErrors: 1 })] }, 'pci.errors', 'fail', /1 fatal/u],
+  ['corrected errors on PCIe', { pci: [wellPci({ correctableErrors: 101 })] }, 'pci.errors', 'note', /corrected 101/u],
+  ['a GPU that fell off the bus', part('gpus', { onBus: 5 }), 'gpu.count', 'fail', /4 GPUs of 5/u],
+  ['a driver that is silent', part('gpus', { devices: null }), 'gpu.count', 'fail', /cannot be asked/u],
+  ['no driver', part('gpus', { driver: null, devices: null }), 'gpu.count', 'unknown', /no driver/u],
+  ['another driver', part('gpus', { driver: '550.1' }), 'gpu.driver', 'fail', /550\.1/u],
+  ['another VBIOS', gpuWith({ vbios: '95.00' }), 'gpu.firmware', 'warn', /95\.00/u],
+  ['uncorrected errors', gpuWith({ uncorrectedErrors: 2 }), 'gpu.ecc', 'fail', /2 errors/u],
+  ['a pending change', gpuWith({ eccPending: true }), 'gpu.ecc', 'warn', /waits for a restart/u],
+  ['error correction that is off', gpuWith({ eccEnabled: false }), 'gpu.ecc', 'warn', /is off/u],
+  [
+    'a row that cannot be replaced',
+    gpuWith({ remapFailed: true }),
+    'gpu.remapped-rows',
+    'fail',
+    /could not be replaced/u,
+  ],
+  ['a row that waits', gpuWith({ remapPending: true }), 'gpu.remapped-rows', 'fail', /waits to be replaced/u],
+  ['too many rows', gpuWith({ remappedRows: 513 }), 'gpu.remapped-rows', 'fail', /513 rows/u],
+  ['what the driver wants', gpuWith({ recoveryAction: 'Reset' }), 'gpu.recovery', 'fail', /asks for: Reset/u],
+  ['no persistence', gpuWith({ persistence: false }), 'gpu.persistence', 'warn', /off on 1 GPUs/u],
+  ['a prohibited GPU', gpuWith({ computeMode: 'Prohibited' }), 'gpu.compute-mode', 'fail', /Prohibited/u],
+  ['an exclusive GPU', gpuWith({ computeMode: 'Exclusive_Process' }), 'gpu.compute-mode', 'note', /Exclusive_Process/u],
+  [
+    'thermal throttling',
+    gpuWith({ throttled: ['hw_thermal_slowdown'] }),
+    'gpu.throttled',
+    'fail',
+    /hw_thermal_slowdown/u,
+  ],
+  ['a power cap', gpuWith({ throttled: ['sw_power_cap'] }), 'gpu.throttled', 'note', /sw_power_cap/u],
+  ['locked clocks', gpuWith({ maximumSmClockMhz: 1500 }), 'gpu.clocks', 'warn', /1500 MHz.* 1980/u],
+  ['a hot GPU', gpuWith({ temperature: 56 }), 'gpu.temperature', 'warn', /56 °C hot, others here 40/u],
+  ['a GPU that is too hot', gpuWith({ temperature: 85 }), 'gpu.temperature', 'fail', /85 °C/u],
+  ['a lower power limit', gpuWith({ powerLimitWatts: 500 }), 'gpu.power', 'warn', /500 W, the default is 700/u],
+  ['used memory', gpuWith({ freeBytes: 40e9 }), 'gpu.memory', 'warn', /are free/u],
+  ['a missing NVLink', gpuWith({ activeNvlinks: 17 }), 'nvlink.count', 'fail', /17 of its NVLinks are up, 18/u],
+  ['errors of NVLinks', gpuWith({ nvlinkErrors: 5 }), 'nvlink.errors', 'note', /5 errors/u],
+  [
+    'a variable that slows down',
+    {
+      environment: {
+        nccl: [{ name: 'NCCL_P2P_DISABLE', value: '1', source: '/etc/nccl.conf' }],
+        visibleGpus: null,
+        library: null,
+      },
+    },
+    'environment.forced',
+    'warn',
+    /NCCL_P2P_DISABLE=1 \(\/etc\/nccl\.conf\)/u,
+  ],
+  [
+    'hidden GPUs',
+    { environment: { nccl: [], visibleGpus: '0,1', library: null } },
+    'environment.visible-gpus',
+    'warn',
+    /shows 2 GPUs of 4/u,
+  ],
+  [
+    'another NCCL',
+    { environment: { nccl: [], visibleGpus: null, library: '/opt/libnccl.so.2' } },
+    'environment.library',
+    'note',
+    /\/opt\/libnccl\.so\.2/u,
+  ],
+];
+
+const ofVersion = (name: string, version: string) => ({
+  name,
+  readings: wellHost({ version, system: { ...wellHost().system, machineName: name } }),
+});
+
+describe('the checks of doctor', () => {
+  it('hosts that are well have no complaint', () => {
+    expect(besideOthers(wellHost())).toEqual([]);
+  });
+
+  test.each(rows)('doctor names %s', (_what, changes, check, answer, message) => {
+    const found = besideOthers(wellHost(changes)).filter(
+      (finding) => finding.check === check && finding.answer === answer,
+    );
+    expect(found.map((finding) => finding.message)).toContainEqual(expect.stringMatching(message));
+    expect(found.map(({ host }) => host)).toEqual(found.map(() => 'h3'));
+    if (answer !== 'note') expect(found.every(({ remedy }) => remedy !== null && remedy !== '')).toBe(true);
+  });
+
+  it('every check has a row here, but for what hosts have in common', () => {
+    const named = new Set(rows.map(([, , check]) => check));
+    expect(allChecks.map(({ id }) => id).filter((id) => !named.has(id))).toEqual(['name.unique']);
+  });
+
+  it('two entries that are one machine are named', () => {
+    const readings = wellHost();
+    const hosts = [
+      { name: 'a', readings },
+      { name: 'b', readings },
+    ];
+    const twins = runChecks(allChecks, hosts).filter(({ answer }) => answer === 'fail');
+    expect(twins.map(({ check, host }) => [check, host])).toEqual([
+      ['name.unique', 'a'],
+      ['name.unique', 'b'],
+    ]);
+  });
+
+  it('nobody is blamed where two halves differ', () => {
+    const bad = runChecks(allChecks, [ofVersion('a', '1'), ofVersion('b', '2')]).filter(
+      ({ answer }) => answer !== 'ok',
+    );
+    expect(bad).toMatchObject([
+      { check: 'ncclrun.version', host: null, message: 'hosts differ in ncclrun: a: 1; b: 2' },
+    ]);
+  });
+});

@@ -1,0 +1,89 @@
+/** What grew under doctor's own load. */
+import { expect, it, test } from 'vitest';
+import type { HostReadings } from '../../control/readings.ts';
+import { growthFindings } from '../../launcher/doctor/growth.ts';
+import { wellHost, wellInterface, wellPci, wellPort } from '../rig/readings.ts';
+
+function grown(after: Partial<HostReadings>) {
+  const found = growthFindings([{ name: 'a', readings: wellHost() }], [{ name: 'a', readings: wellHost(after) }]);
+  return found.filter(({ answer }) => answer !== 'ok');
+}
+
+it('counters that stand still are well', () => {
+  expect(grown({})).toEqual([]);
+  expect(growthFindings([{ name: 'a', readings: wellHost() }], [{ name: 'a', readings: wellHost() }]).length).toBe(3);
+});
+
+const rows: readonly (readonly [
+  what: string,
+  after: Partial<HostReadings>,
+  check: string,
+  answer: string,
+  message: string,
+])[] = [
+  [
+    'errors of a card',
+    { interfaces: [wellInterface({ receiveErrors: 1 })] },
+    'network.errors',
+    'warn',
+    '1 errors under load',
+  ],
+  [
+    'a lost link',
+    { interfaces: [wellInterface({ carrierChanges: 3 })] },
+    'network.errors',
+    'fail',
+    'its link was lost under load',
+  ],
+  [
+    'dropped packets',
+    { interfaces: [wellInterface({ sendDrops: 101 })] },
+    'network.errors',
+    'note',
+    '101 packets dropped under load',
+  ],
+  [
+    'symbol errors',
+    { infiniband: [wellPort({ counters: { symbol_error: 100, link_downed: 1 } })] },
+    'infiniband.growing-errors',
+    'warn',
+    'errors grew under load: symbol_error by 100',
+  ],
+  [
+    'many symbol errors',
+    { infiniband: [wellPort({ counters: { symbol_error: 101, link_downed: 1 } })] },
+    'infiniband.growing-errors',
+    'fail',
+    'errors grew under load: symbol_error by 101',
+  ],
+  [
+    'a port that went down',
+    { infiniband: [wellPort({ counters: { symbol_error: 0, link_downed: 2 } })] },
+    'infiniband.growing-errors',
+    'fail',
+    'its link was lost under load',
+  ],
+  [
+    'lost packets of RoCE',
+    { infiniband: [wellPort({ counters: { symbol_error: 0, link_downed: 1, out_of_sequence: 4 } })] },
+    'infiniband.growing-errors',
+    'warn',
+    'packets were lost under load: out_of_sequence by 4',
+  ],
+  [
+    'corrected errors of PCIe',
+    { pci: [wellPci({ correctableErrors: 1 })] },
+    'pci.growing-errors',
+    'warn',
+    'PCIe corrected 1 errors under load',
+  ],
+];
+test.each(rows)('doctor names %s', (_what, after, check, answer, message) => {
+  expect(grown(after)).toMatchObject([{ check, answer, host: 'a', message }]);
+});
+
+it('a host that was not read before says nothing', () => {
+  expect(
+    growthFindings([], [{ name: 'a', readings: wellHost({ interfaces: [wellInterface({ receiveErrors: 1 })] }) }]),
+  ).toEqual([]);
+});

@@ -1,0 +1,139 @@
+/** Which pairs of hosts doctor measures, and whom it blames for what they show. */
+import { describe, expect, it } from 'vitest';
+import { pairFindings, type MeasuredWay } from '../../launcher/doctor/pairs.ts';
+import { firstRound, secondRound, type HostPair } from '../../launcher/doctor/rounds.ts';
+
+const hosts = ['a', 'b', 'c', 'd', 'e', 'f'];
+
+const rated = (rates: readonly (number | null)[]) =>
+  firstRound(hosts).map((pair, index) => ({ pair, rate: rates[index] ?? null }));
+
+describe('the rounds', () => {
+  it('neighbours are measured first, each host once', () => {
+    expect(firstRound(hosts)).toEqual([
+      ['a', 'b'],
+      ['c', 'd'],
+      ['e', 'f'],
+    ]);
+    expect(firstRound(['a', 'b', 'c'])).toEqual([['a', 'b']]);
+    expect(firstRound(['a'])).toEqual([]);
+  });
+
+  it('the other neighbours follow where no pair was slow', () => {
+    expect(secondRound(hosts, rated([1, 1.1, 0.9]))).toEqual([
+      ['b', 'c'],
+      ['d', 'e'],
+      ['f', 'a'],
+    ]);
+  });
+
+  it('both hosts of a slow pair are measured with hosts that were fast', () => {
+    expect(secondRound(hosts, rated([1, 0.4, 1]))).toEqual([
+      ['c', 'a'],
+      ['d', 'b'],
+    ]);
+    expect(secondRound(hosts, rated([1, 0.5, 1])).length).toBe(3);
+  });
+
+  it('a pair that failed is suspect, and a host without a partner gets one', () => {
+    const odd = ['a', 'b', 'c', 'd', 'e'];
+    const measured: { pair: HostPair; rate: number | null }[] = [
+      { pair: ['a', 'b'], rate: null },
+      { pair: ['c', 'd'], rate: 1 },
+    ];
+    expect(secondRound(odd, measured)).toEqual([
+      ['a', 'c'],
+      ['b', 'd'],
+    ]);
+  });
+
+  it('two hosts need no second round', () => {
+    expect(secondRound(['a', 'b'], [{ pair: ['a', 'b'], rate: 1 }])).toEqual([]);
+  });
+});
+
+const way = (from: string, to: string, changes: Partial<MeasuredWay> = {}): MeasuredWay => ({
+  from,
+  to,
+  rate: 10,
+  latencyUs: 20,
+  lost: 0,
+  error: null,
+  ...changes,
+});
+const both = (one: string, other: string, changes: Partial<MeasuredWay> = {}) => [
+  way(one, other, changes),
+  way(other, one, changes),
+];
+const bad = (ways: readonly MeasuredWay[]) => pairFindings(ways).filter(({ answer }) => answer !== 'ok');
+
+describe('the findings of pairs', () => {
+  const well = [...both('a', 'b'), ...both('c', 'd'), ...both('e', 'f')];
+
+  it('hosts of equal pairs are well', () => {
+    expect(pairFindings(well)).toMatchObject(hosts.map((host) => ({ check: 'network.bandwidth', answer: 'ok', host })));
+  });
+
+  it('a host that is slow with all of its partners is blamed, with the figures', () => {
+    const slow = { rate: 1 };
+    const found = bad([
+      ...both('a', 'b', slow),
+      ...both('c', 'd'),
+      ...both('e', 'f'),
+      ...both('a', 'c', slow),
+      ...both('b', 'e'),
+    ]);
+    expect(found).toMatchObject([{ check: 'network.bandwidth', answer: 'fail', host: 'a' }]);
+    expect(found[0]?.message).toBe('slow with b, c: 1.00 GB/s, 20.0 µs for 8 bytes (median of all: 10.0 GB/s)');
+  });
+
+  it('a path is named where both of its ends are fast with others', () => {
+    const found = bad([
+      way('a', 'b', { rate: 1 }),
+      way('b', 'a'),
+      ...both('c', 'd'),
+      ...both('a', 'c'),
+      ...both('b', 'd'),
+    ]);
+    expect(found).toMatchObject([{ check: 'network.bandwidth', host: null, subject: 'a to b' }]);
+  });
+
+  it('a host that receives slowly from all is blamed though it sends fast', () => {
+    const found = bad([
+      way('a', 'b', { rate: 1 }),
+      way('b', 'a'),
+      way('c', 'b', { rate: 1 }),
+      way('b', 'c'),
+      ...both('c', 'd'),
+      ...both('a', 'd'),
+    ]);
+    expect(found).toMatchObject([{ check: 'network.bandwidth', host: 'b' }]);
+  });
+
+  it('a host to which packets are lost is blamed, not those that send them again', () => {
+    const lossy = { lost: 0.01 };
+    const found = bad([
+      way('a', 'b', lossy),
+      way('b', 'a'),
+      way('c', 'b', lossy),
+      way('b', 'c'),
+      ...both('c', 'd'),
+      ...both('a', 'd'),
+    ]);
+    expect(found).toMatchObject([{ check: 'network.loss', answer: 'fail', host: 'b' }]);
+    expect(found[0]?.message).toContain('1 % of the packets of TCP were sent again from a to b (median of all: 0 %)');
+  });
+
+  it('packets that all lose alike are no finding, nor are few', () => {
+    expect(bad(well.map((one) => ({ ...one, lost: 0.02 })))).toEqual([]);
+    expect(bad([...both('a', 'b', { lost: 0.005 }), ...both('c', 'd'), ...both('e', 'f')])).toEqual([]);
+  });
+
+  it('a host that nobody reaches is named with the reason', () => {
+    const lost = { rate: null, latencyUs: null, lost: null, error: 'no route to host' };
+    const found = bad([way('a', 'b', lost), way('a', 'c', lost), ...both('b', 'c'), ...both('c', 'd')]);
+    expect(found).toMatchObject([
+      { check: 'network.reach', host: 'a', message: 'does not reach b, c: no route to host' },
+    ]);
+  });
+});

@@ -1,0 +1,385 @@
+/** What a host reads of itself, from trees as real machines have them. */
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import * as v from 'valibot';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { hostReadings } from '../../control/readings.ts';
+import { readActivity } from '../../worker/readings/activity.ts';
+import { collectReadings } from '../../worker/readings/collect.ts';
+import { readEnvironment } from '../../worker/readings/environment.ts';
+import { mountsIn, readFiles } from '../../worker/readings/files.ts';
+import { readGpus } from '../../worker/readings/gpus.ts';
+import { readCgroup, readKernelSettings, readLimits } from '../../worker/readings/limits.ts';
+import { readMemory } from '../../worker/readings/memory.ts';
+import { parseLinks, readInfiniband, readInterfaces, readTcp } from '../../worker/readings/network.ts';
+import { readPci } from '../../worker/readings/pci.ts';
+import { runTool } from '../../worker/readings/run-tool.ts';
+import { readSystem } from '../../worker/readings/system.ts';
+
+let root = '';
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'ncclrun-readings-'));
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(root, { recursive: true });
+});
+
+function tree(files: Readonly<Record<string, string>>): void {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), `${text}\n`);
+  }
+}
+
+/** Stands before the system's own, which this machine may have. */
+function nvidiaSmi(script: string): void {
+  tree({ 'bin/nvidia-smi': `#!/bin/sh\n${script}` });
+  chmodSync(join(root, 'bin/nvidia-smi'), 0o755);
+  vi.stubEnv('PATH', `${join(root, 'bin')}:${process.env['PATH'] ?? ''}`);
+}
+
+const statLine = (pid: number, state: string): string =>
+  `${pid} (a (b) c) ${state} 1 1 1 0 -1 0 0 0 0 0 500 100 0 0 20 0 1 0 1 1`;
+
+const linkText = (address: string): string =>
+  JSON.stringify([
+    { ifname: 'lo', mtu: 65536 },
+    {
+      ifname: 'eth0',
+      mtu: 9000,
+      operstate: 'UP',
+      address,
+      stats64: { rx: { errors: 1, dropped: 2 }, tx: { errors: 3, dropped: 4 } },
+    },
+  ]);
+
+function pciFiles(address: string, kind: string, vendor: string, more: Record<string, string> = {}) {
+  const files = Object.entries({ class: kind, vendor, ...more });
+  return Object.fromEntries(files.map(([name, text]) => [`sys/bus/pci/devices/${address}/${name}`, text]));
+}
+
+describe('the readings of a host', () => {
+  it('the readings of this machine are what their schema wants', async () => {
+    const readings = await collectReadings({ version: '1.2.3', watchMs: 10 });
+    expect(v.safeParse(hostReadings, JSON.parse(JSON.stringify(readings))).issues).toBeUndefined();
+    expect(readings.version).toBe('1.2.3');
+  });
+
+  it('a host that shows nothing has empty readings', async () => {
+    const readings = await collectReadings({ version: '1', watchMs: 1, root });
+    expect(v.safeParse(hostReadings, JSON.parse(JSON.stringify(readings))).issues).toBeUndefined();
+    expect(readings).toMatchObject({
+      tcp: null,
+      infiniband: [],
+      pci: [],
+      gpus: { driver: null, onBus: 0, devices: [] },
+    });
+    expect(readings.memory.totalBytes).toBeNull();
+  });
+
+  it('readings tell system, hypervisor and container', () => {
+    tree({
+      'proc/cpuinfo': 'flags\t\t: fpu hypervisor sse',
+      'proc/sys/kernel/osrelease': '6.1.0-18',
+      'etc/os-release': 'NAME=x\nPRETTY_NAME="Debian GNU/Linux 12"',
+      '.dockerenv': '',
+    });
+    expect(readSystem(root)).toMatchObject({
+      kernel: '6.1.0-18',
+      distribution: 'Debian GNU/Linux 12',
+      virtual: true,
+      container: true,
+    });
+  });
+
+  it('processors that are offline, and what processes use, are counted', async () => {
+    tree({
+      'sys/devices/system/cpu/online': '0-2',
+      'sys/devices/system/cpu/present': '0-3',
+      'sys/devices/system/cpu/cpu0/cpufreq/scaling_governor': 'powersave',
+      'sys/devices/system/cpu/cpu1/cpufreq/scaling_governor': 'powersave',
+      'proc/loadavg': '3.50 1 1 1/2 3',
+      'proc/stat': 'cpu  10 0 10 100 0 0 0 5 0 0',
+      'proc/sys/kernel/pid_max': '4194304',
+      'proc/7/stat': statLine(7, 'D'),
+      'proc/7/wchan': 'rpc_wait',
+      'proc/8/stat': statLine(8, 'Z'),
+    });
+    const { processors, processes } = await readActivity(root, 1);
+    expect(processors).toMatchObject({
+      online: 3,
+      present: 4,
+      governors: ['powersave'],
+      load: 3.5,
+      busiest: [],
+      stolen: null,
+    });
+    expect(processes).toEqual({
+      total: 2,
+      maximum: 4_194_304,
+      zombies: 1,
+      uninterruptible: [{ pid: 7, command: 'a (b) c', place: 'rpc_wait' }],
+    });
+  });
+
+  it('memory, its nodes and its errors are read', () => {
+    tree({
+      'proc/meminfo': 'MemTotal:  1024 kB\nMemAvailable: 512 kB\nSwapTotal: 64 kB\nSwapFree: 16 kB',
+      'sys/devices/system/node/node0/meminfo': 'Node 0 MemTotal:  1024 kB',
+      'sys/devices/system/edac/mc/mc0/ue_count': '1',
+      'sys/devices/system/edac/mc/mc1/ue_count': '2',
+      'sys/devices/system/edac/mc/mc0/ce_count': '7',
+    });
+    expect(readMemory(root)).toEqual({
+      totalBytes: 2 ** 20,
+      availableBytes: 2 ** 19,
+      swapUsedBytes: 48 * 1024,
+      numaNodeBytes: [2 ** 20],
+      uncorrectedErrors: 3,
+      correctedErrors: 7,
+    });
+  });
+
+  it('limits, control groups of both versions and settings are read', () => {
+    tree({
+      'proc/self/limits':
+        'Limit  Soft  Hard  Units\nMax locked memory  unlimited  unlimited  bytes\nMax open files  1024  4096  files',
+      'proc/self/cgroup': '0::/slice',
+      'sys/fs/cgroup/slice/cpu.max': '150000 100000',
+      'sys/fs/cgroup/slice/cpu.stat': 'usage_usec 1\nnr_throttled 12',
+      'sys/fs/cgroup/slice/pids.max': 'max',
+      'proc/sys/net/ipv4/ip_local_port_range': '32768\t60999',
+      'proc/sys/net/ipv4/tcp_rmem': '4096\t131072\t6291456',
+      'sys/kernel/mm/transparent_hugepage/enabled': 'always [madvise] never',
+      'etc/systemd/logind.conf': '#RemoveIPC=yes\nRemoveIPC=no',
+      'etc/systemd/logind.conf.d/10.conf': 'RemoveIPC=yes',
+    });
+    expect(readLimits(root)).toMatchObject({ lockedMemoryBytes: 'unlimited', openFiles: 1024, stackBytes: null });
+    expect(readCgroup(root)).toEqual({
+      cores: 1.5,
+      memoryBytes: null,
+      tasks: null,
+      tasksNow: null,
+      throttledPeriods: 12,
+    });
+    expect(readKernelSettings(root)).toMatchObject({
+      portRange: [32_768, 60_999],
+      receiveBufferBytes: 6_291_456,
+      sendBufferBytes: null,
+      hugePages: 'madvise',
+      removesIpc: true,
+    });
+  });
+
+  it('a control group of version 1 is read', () => {
+    tree({
+      'proc/self/cgroup': '3:cpu:/a\n2:memory:/a\n1:pids:/a',
+      'sys/fs/cgroup/cpu/a/cpu.cfs_quota_us': '50000',
+      'sys/fs/cgroup/cpu/a/cpu.cfs_period_us': '100000',
+      'sys/fs/cgroup/memory/a/memory.limit_in_bytes': '9223372036854771712',
+      'sys/fs/cgroup/pids/a/pids.max': '99',
+      'sys/fs/cgroup/pids/a/pids.current': '9',
+    });
+    expect(readCgroup(root)).toMatchObject({ cores: 0.5, memoryBytes: null, tasks: 99, tasksNow: 9 });
+  });
+
+  it('what ip tells of an interface counts, and /sys where it is the same one', () => {
+    tree({
+      'sys/class/net/eth0/address': '02:00:00:00:00:01',
+      'sys/class/net/eth0/speed': '100000',
+      'sys/class/net/eth0/duplex': 'full',
+      'sys/class/net/eth0/carrier_changes': '3',
+      'sys/class/net/eth0/device/vendor': '0x15b3',
+    });
+    const listed = { eth0: [{ address: '10.0.0.1' }] };
+    expect(readInterfaces(root, parseLinks(linkText('02:00:00:00:00:01')), listed)).toEqual([
+      {
+        name: 'eth0',
+        addresses: ['10.0.0.1'],
+        mtu: 9000,
+        speedMbps: 100_000,
+        up: true,
+        duplex: 'full',
+        carrierChanges: 3,
+        receiveErrors: 1,
+        sendErrors: 3,
+        receiveDrops: 2,
+        sendDrops: 4,
+        hardware: true,
+      },
+    ]);
+    expect(readInterfaces(root, parseLinks(linkText('02:00:00:00:00:02')), listed)).toMatchObject([
+      { name: 'eth0', mtu: 9000, speedMbps: null, hardware: false },
+    ]);
+    expect(parseLinks('nonsense')).toEqual([]);
+  });
+
+  it('/sys alone serves where there is no ip', () => {
+    tree({
+      'sys/class/net/ib0/mtu': '4092',
+      'sys/class/net/ib0/operstate': 'up',
+      'sys/class/net/ib0/statistics/rx_errors': '5',
+    });
+    expect(readInterfaces(root, [], {})).toMatchObject([
+      { name: 'ib0', mtu: 4092, up: true, receiveErrors: 5, sendErrors: 0 },
+    ]);
+  });
+
+  it("TCP's counters are found by their names", () => {
+    tree({
+      'proc/net/snmp': 'Tcp: RtoMin OutSegs RetransSegs\nTcp: -1 1000 7',
+      'proc/net/netstat': 'TcpExt: SyncookiesSent TCPOFOQueue\nTcpExt: 0 9',
+    });
+    expect(readTcp(root)).toEqual({ sentSegments: 1000, resentSegments: 7, outOfOrder: 9 });
+  });
+
+  it('ports of InfiniBand with their counters are read', () => {
+    const port = 'sys/class/infiniband/mlx5_0/ports/1';
+    tree({
+      [`${port}/state`]: '4: ACTIVE',
+      [`${port}/phys_state`]: '5: LinkUp',
+      [`${port}/rate`]: '400 Gb/sec (4X NDR)',
+      [`${port}/link_layer`]: 'InfiniBand',
+      [`${port}/lid`]: '0x1f',
+      [`${port}/sm_lid`]: '0x0',
+      [`${port}/counters/symbol_error`]: '3',
+      [`${port}/hw_counters/out_of_sequence`]: '4',
+      'sys/class/infiniband/mlx5_0/fw_ver': '28.39.1002',
+    });
+    expect(readInfiniband(root)).toEqual([
+      {
+        card: 'mlx5_0',
+        port: 1,
+        state: 'ACTIVE',
+        physicalState: 'LinkUp',
+        rateMbps: 400_000,
+        linkLayer: 'InfiniBand',
+        firmware: '28.39.1002',
+        board: null,
+        lid: 31,
+        subnetManagerLid: 0,
+        counters: { symbol_error: 3, out_of_sequence: 4 },
+      },
+    ]);
+  });
+
+  it('GPUs and network cards of the PCI bus are read, and nothing else', () => {
+    tree({
+      ...pciFiles('0000:17:00.0', '0x030200', '0x10de', {
+        current_link_width: '8',
+        max_link_width: '16',
+        aer_dev_fatal: 'TOTAL_ERR_FATAL 2',
+      }),
+      ...pciFiles('0000:18:00.0', '0x020700', '0x15b3', {
+        current_link_speed: '16.0 GT/s PCIe',
+        max_link_speed: '32.0 GT/s PCIe',
+        current_link_width: '0',
+      }),
+      ...pciFiles('0000:19:00.0', '0x030000', '0x1a03'),
+      ...pciFiles('0000:20:00.0', '0x010802', '0x144d'),
+    });
+    expect(readPci(root)).toMatchObject([
+      { address: '0000:17:00.0', kind: 'gpu', width: 8, maximumWidth: 16, fatalErrors: 2 },
+      { address: '0000:18:00.0', kind: 'nic', width: null, speed: 16, maximumSpeed: 32, fatalErrors: null },
+    ]);
+  });
+
+  it('readings tell variables of the login and of files with their place', () => {
+    tree({ 'etc/nccl.conf': '# x\nNCCL_ALGO=Ring' });
+    const variables = {
+      NCCL_DEBUG: 'TRACE',
+      NCCL_RAS_ADDR: 'localhost:1',
+      CUDA_VISIBLE_DEVICES: '0',
+      LD_PRELOAD: '/a/libnccl.so.2',
+    };
+    expect(readEnvironment(root, variables)).toEqual({
+      nccl: [
+        { name: 'NCCL_DEBUG', value: 'TRACE', source: 'environment' },
+        { name: 'NCCL_ALGO', value: 'Ring', source: '/etc/nccl.conf' },
+      ],
+      visibleGpus: '0',
+      library: '/a/libnccl.so.2',
+    });
+  });
+});
+
+describe('the GPUs', () => {
+  const gpus = {
+    'sys/module/nvidia/version': '570.1',
+    'dev/nvidia-uvm': '',
+    'sys/bus/pci/devices/0000:17:00.0/vendor': '0x10de',
+    'sys/bus/pci/devices/0000:17:00.0/class': '0x030200',
+  };
+
+  it('what nvidia-smi says of each GPU is read', async () => {
+    tree(gpus);
+    nvidiaSmi(`case "$*" in
+  *remapped*) echo '00000000:17:00.0, 1, 2, Yes, No';;
+  *recovery*) exit 2;;
+  *--status*) printf 'GPU 0: NVIDIA H100 (UUID: x)\\n\\t Link 0: 26.562 GB/s\\n\\t Link 1: <inactive>\\n';;
+  *--error*) printf 'GPU 0: NVIDIA H100\\n\\t Link 0: Replay Errors: 3\\n\\t Link 0: CRC Errors: 4\\n';;
+  *) echo '0, 00000000:17:00.0, NVIDIA H100, 96.00.1, Enabled, Disabled, 0, 5, Enabled, Default, 41, 650.00, 700.00, 345, 1980, 80000, 81559, Not Active, Active, Not Active, Not Active, [N/A]';;
+esac`);
+    const problems: string[] = [];
+    const { devices, driver, onBus, unifiedMemory } = await readGpus(root, (why) => problems.push(why));
+    expect([driver, onBus, unifiedMemory, problems]).toEqual(['570.1', 1, true, []]);
+    expect(devices).toMatchObject([
+      {
+        index: 0,
+        busId: '00000000:17:00.0',
+        eccEnabled: true,
+        eccPending: true,
+        correctedErrors: 5,
+        remappedRows: 3,
+        remapPending: true,
+        remapFailed: false,
+        recoveryAction: null,
+        powerLimitWatts: 650,
+        defaultPowerLimitWatts: 700,
+        throttled: ['hw_thermal_slowdown'],
+        totalBytes: 81_559 * 2 ** 20,
+        activeNvlinks: 1,
+        nvlinkErrors: 7,
+      },
+    ]);
+  });
+
+  it('a driver that cannot be asked is a problem with its reason', async () => {
+    tree(gpus);
+    nvidiaSmi('exit 15');
+    const problems: string[] = [];
+    expect(await readGpus(root, (why) => problems.push(why))).toMatchObject({ driver: '570.1', devices: null });
+    expect(problems).toEqual(['nvidia-smi ended with status 15']);
+  });
+
+  it('GPUs without a driver are counted', async () => {
+    tree({ ...gpus, 'sys/module/nvidia/version': '' });
+    expect(await readGpus(root, () => undefined)).toMatchObject({ driver: null, onBus: 1, devices: null });
+  });
+});
+
+describe('files and tools', () => {
+  it('mounts are read with their odd names, later ones instead of earlier ones', () => {
+    const text = 'a / ext4 rw,relatime 0 0\nb /my\\040data nfs4 ro 0 0\nc /my\\040data xfs rw,noexec 0 0';
+    expect(mountsIn(text)).toEqual([
+      { source: 'a', path: '/', fileSystem: 'ext4', options: ['rw', 'relatime'] },
+      { source: 'c', path: '/my data', fileSystem: 'xfs', options: ['rw', 'noexec'] },
+    ]);
+  });
+
+  it('a directory that is not there yet is judged by the nearest that is', async () => {
+    const { directories, hanging } = await readFiles([['cache', join(root, 'not/there')]]);
+    expect(directories).toMatchObject([{ use: 'cache', readOnly: false, writable: true }]);
+    expect(directories[0]?.totalBytes).toBeGreaterThan(0);
+    expect(hanging).toEqual([]);
+  });
+
+  it('a tool that hangs is left behind after its time, and one that is not there is a problem', async () => {
+    expect(await runTool('sleep', ['600'], 50)).toEqual({ problem: 'sleep has not ended within 0.05 s' });
+    expect(await runTool('/no/such/tool', [], 1000)).toEqual({ problem: '/no/such/tool cannot be run' });
+    expect(await runTool('sh', ['-c', 'exit 3'], 10_000)).toEqual({ problem: 'sh ended with status 3' });
+    expect(await runTool('echo', ['yes'], 10_000)).toEqual({ output: 'yes' });
+  });
+});
