@@ -31,14 +31,14 @@ describe('this machine', () => {
   });
 });
 
-describe('recorded hosts', () => {
-  async function recorded(name: string, changes: Parameters<typeof wellHost>[0]): Promise<string> {
-    const file = join(directory, `${name}.json`);
-    const readings = wellHost(changes);
-    await writeFile(file, JSON.stringify({ ...readings, system: { ...readings.system, machineName: name } }));
-    return file;
-  }
+async function recorded(name: string, changes: Parameters<typeof wellHost>[0]): Promise<string> {
+  const file = join(directory, `${name}.json`);
+  const readings = wellHost(changes);
+  await writeFile(file, JSON.stringify({ ...readings, system: { ...readings.system, machineName: name } }));
+  return file;
+}
 
+describe('recorded hosts', () => {
   it('a host that differs from two others is named, and the status tells it', async () => {
     const files = [await recorded('a', {}), await recorded('b', {}), await recorded('c', { version: '0.9' })];
     const words = files.flatMap((file) => ['--from', file]);

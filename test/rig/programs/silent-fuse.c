@@ -1,4 +1,5 @@
-/* Mounts a file system of FUSE at its first argument and never answers: whoever asks it for something hangs. Prints a line once it is mounted. */
+/* Mounts a file system of FUSE at its first argument and never answers: whoever asks it for something hangs. Prints a
+ * line once it is mounted. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mount.h>
