@@ -164,11 +164,14 @@ it.each([
   ['a call that did not begin is one without', { ...ended(4), ...usual }, { number: 5, bytes: 0, count: 517 }],
   ['a call of no arguments is the last that began', { ...ended(4), calls: history(5, hashes) }, { number: 4 }],
   ['a rank of no call is the last to count', { ...ended(0), calls: history(1, [1], call) }, { number: 1, bytes: 0 }],
-] as const)('the verdict about a rank that has left has the operation in which it is missed: %s', (_title, change, operation) => {
-  const reading = read({ comms: [{ id, ranks: [0, 1], all: ended(0), changes: { 1: change } }] });
-  const left = { communicator: id, epoch: 0, rank: 2, jobRank: 6, sentence: 'rank 2 has left' };
-  expect(leftVerdict(left, reading)).toMatchObject({ operation });
-});
+] as const)(
+  'the verdict about a rank that has left has the operation in which it is missed: %s',
+  (_title, change, operation) => {
+    const reading = read({ comms: [{ id, ranks: [0, 1], all: ended(0), changes: { 1: change } }] });
+    const left = { communicator: id, epoch: 0, rank: 2, jobRank: 6, sentence: 'rank 2 has left' };
+    expect(leftVerdict(left, reading)).toMatchObject({ operation });
+  },
+);
 
 it('a lost host and ranks that do not join are verdicts', () => {
   expect(hostSilentVerdict('h3', [4, 5], 'silent for 5.1 s')).toMatchObject({
