@@ -34,7 +34,7 @@ function joinRing(tables: WrittenTables, { ring, hostRing }: ChannelParts): numb
 }
 
 function joinTree(tables: WrittenTables, { tree, hostTree }: ChannelParts): number[] {
-  const joined = Array.from(tables.members, () => 0);
+  const joined = [...tables.members];
   const between = tables.hostTrees[hostTree];
   for (const [host, parent] of between?.parents.entries() ?? []) {
     const shape = shapeAt(tables, host);

@@ -45,7 +45,7 @@ export function validateTree(tree: readonly number[], ranks: number, hostOf: Hos
   let known: number[] = [];
   const comesToTop = Array.from({ length: ranks }, () => false);
   let tops = 0;
-  for (let start = 0; start < ranks; start++) {
+  for (const start of tree.keys()) {
     let rank = start;
     known = [];
     while (comesToTop[rank] === false) {

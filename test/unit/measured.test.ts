@@ -390,7 +390,7 @@ describe('tables of GPUs', () => {
       processor: null,
       cores: null,
     });
-    expect(key.topology).toMatch(/^[0-9a-f]{16}$/u);
+    expect(key.topology).toBe('890310fa6bb8d9d3'); // or tables of earlier versions are not found
     expect(keyOf(gpuInput(4)).topology).not.toBe(key.topology);
   });
 

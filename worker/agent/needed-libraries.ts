@@ -79,6 +79,6 @@ function numberAt(buffer: Buffer, offset: number): number {
 }
 
 function textAt(strings: Buffer, offset: number): string {
-  const [text = ''] = strings.subarray(offset).toString('latin1').split('\0', 1);
+  const [text = ''] = strings.subarray(offset).toString('latin1').split('\0');
   return text;
 }
