@@ -18,27 +18,28 @@ function verdicts(job: PlantedJob, moved: readonly number[] = []) {
   ]);
 }
 
-describe('ranks that keep others waiting', () => {
-  const job = (changes: Record<number, Change>, rest: Partial<PlantedJob> = {}): PlantedJob => ({
-    comms: [{ id, ranks: count(4), changes }],
-    ...rest,
-  });
+/** Four ranks of two hosts. */
+const four = (changes: Record<number, Change>, rest: Partial<PlantedJob> = {}): PlantedJob => ({
+  comms: [{ id, ranks: count(4), changes }],
+  ...rest,
+});
 
+describe('ranks that keep others waiting', () => {
   it('a rank that has ended the operation is not blamed beside one that has not begun it', () => {
     const changes = { 1: ended(17), 3: ended(16) };
-    expect(verdicts(job(changes))).toEqual([['stuck-outside', '3', 'likely']]);
-    expect(verdicts(job(changes, { processes: { 1: { state: 'stopped' } } }))).toEqual([
+    expect(verdicts(four(changes))).toEqual([['stuck-outside', '3', 'likely']]);
+    expect(verdicts(four(changes, { processes: { 1: { state: 'stopped' } } }))).toEqual([
       ['stuck-outside', '3', 'likely'],
     ]);
   });
 
   it('a rank that makes progress in the operation is late beside one that has not begun it', () => {
-    expect(verdicts(job({ 3: ended(16) }), [2])).toEqual([['stuck-outside', '2,3', 'likely']]);
+    expect(verdicts(four({ 3: ended(16) }), [2])).toEqual([['stuck-outside', '2,3', 'likely']]);
   });
 
   it('a rank that makes progress in the operation is not blamed beside a stopped one', () => {
     const stopped = { processes: { 1: { state: 'stopped' } } } as const;
-    expect(verdicts(job({ 3: ended(16) }, stopped), [2])).toEqual([['stopped', '1,3', 'certain']]);
+    expect(verdicts(four({ 3: ended(16) }, stopped), [2])).toEqual([['stopped', '1,3', 'certain']]);
   });
 
   it('a rank that has left is named beside a late one', () => {
@@ -62,14 +63,20 @@ describe('ranks that keep others waiting', () => {
   });
 });
 
-describe('a call that few ranks have made', () => {
-  /** The first ranks are in operation 17, all others have ended 16. */
-  const ahead = (size: number, few: number, change: Change = {}): PlantedJob => ({
-    comms: [{ id, ranks: count(size), changes: changesOf(count(size).slice(few), { ...ended(16), ...change }) }],
-    ranksPerHost: 8,
-  });
-  const kinds = (job: PlantedJob) => verdicts(job).map(([kind]) => kind);
+/** The first ranks are in operation 17, all others have ended 16. */
+const ahead = (size: number, few: number, change: Change = {}): PlantedJob => ({
+  comms: [{ id, ranks: count(size), changes: changesOf(count(size).slice(few), { ...ended(16), ...change }) }],
+  ranksPerHost: 8,
+});
 
+const using = (cpuMs: number) => ({
+  ...ahead(8, 1),
+  cpuMs: Object.fromEntries(count(8).map((rank) => [rank, cpuMs])),
+});
+
+const kinds = (job: PlantedJob) => verdicts(job).map(([kind]) => kind);
+
+describe('a call that few ranks have made', () => {
   it.each([
     ['a quarter is few', 8, 2, 'extra-call'],
     ['more than a quarter is not', 7, 2, 'stuck-outside'],
@@ -80,10 +87,6 @@ describe('a call that few ranks have made', () => {
   });
 
   it('ranks that use a fifth of a CPU are late, and those that use less are idle', () => {
-    const using = (cpuMs: number) => ({
-      ...ahead(8, 1),
-      cpuMs: Object.fromEntries(count(8).map((rank) => [rank, cpuMs])),
-    });
     expect([using(50), using(49)].map(kinds)).toEqual([['late'], ['extra-call']]);
   });
 

@@ -20,6 +20,9 @@ function comm(size: number, odd: readonly number[], change: Change = ended(16)):
 const outliers = (job: PlantedJob, moved: readonly number[] = []) =>
   status(job, moved).outliers.map(({ ranks, condition }) => [ranks, condition]);
 
+const outside = (own: readonly number[], operation: number): Record<number, Change> =>
+  Object.fromEntries(own.map((rank, index) => [rank, ended(operation - (operation === 17 ? 0 : index))]));
+
 describe('the status of a job', () => {
   it('a rank outside of the operation in which all others wait stands out with both operations', () => {
     expect(status({ comms: [comm(4, [3])] })).toEqual({
@@ -164,8 +167,6 @@ describe('the status of a job', () => {
   });
 
   it('a communicator that an outlier has is no group with one of the same shares and none', () => {
-    const outside = (own: readonly number[], operation: number): Record<number, Change> =>
-      Object.fromEntries(own.map((rank, index) => [rank, ended(operation - (operation === 17 ? 0 : index))]));
     const comms = [
       { id: aa, ranks: count(8), changes: outside([1, 2, 3], 16) },
       { id: bb, ranks: count(8), changes: outside([1, 2, 3], 17) },

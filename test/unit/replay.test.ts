@@ -140,8 +140,9 @@ test.each([
   expect(traceEvents.filter(({ ph }: { ph: string }) => ph === 'X')).toMatchObject([{ dur: microseconds }]);
 });
 
+const short = (sequence: number): RecorderEntry => entryOf(sequence, { endedNs: entryOf(sequence).startedNs + 100 });
+
 test('an arrow leads from the rank that came last to each that waited for it then, and to no other', () => {
-  const short = (sequence: number): RecorderEntry => entryOf(sequence, { endedNs: entryOf(sequence).startedNs + 100 });
   const ranks = [rankOf(0, [entryOf(1)]), rankOf(1, [late(1, 300)]), rankOf(2, [short(1)]), rankOf(3, [late(1, 300)])];
   const replay = replayOf(ranks, 4);
   const { text } = perfettoTrace(replay, replayedCommunicators(replay), 2e9);

@@ -174,15 +174,15 @@ it.each([
   expect(jsonAsked(words.split(' '), runCommandLine, {})).toBe(asked);
 });
 
-describe('aggregators', () => {
-  const aggregators = (text: string) => {
-    const argv = ['-n', '2', ...text.split(' ').filter(Boolean), 'p'];
-    const { settings, words, further } = readCommandLine<JobOptionName>(argv, runCommandLine, {
-      XDG_CONFIG_HOME: '/nonexistent',
-    });
-    return jobRequest(settings, words, further).aggregators;
-  };
+const aggregators = (text: string) => {
+  const argv = ['-n', '2', ...text.split(' ').filter(Boolean), 'p'];
+  const { settings, words, further } = readCommandLine<JobOptionName>(argv, runCommandLine, {
+    XDG_CONFIG_HOME: '/nonexistent',
+  });
+  return jobRequest(settings, words, further).aggregators;
+};
 
+describe('aggregators', () => {
   it.each([
     ['', null],
     ['--collnet', { count: null, hostList: null }],
