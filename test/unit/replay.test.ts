@@ -283,3 +283,11 @@ test.each([
   writeFileSync(file, text);
   expect(() => readReplay(file)).toThrow(sentence);
 });
+
+test.each([
+  ['that ended', 0, 0],
+  ['that failed', RecordFlag.failed, 1],
+])('the text of an operation %s says so', (_which, flags, times) => {
+  const replay = replayOf([rankOf(0, [entryOf(1, { flags })])], 1);
+  expect(replayText(replay, replayedCommunicators(replay), show).split(' failed')).toHaveLength(1 + times);
+});
