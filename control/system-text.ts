@@ -26,8 +26,7 @@ export function decodeSystemText(bytes: Buffer): string {
 
 /** Bytes of the character that begins there; 0: none does. */
 function sequenceLength(bytes: Buffer, at: number): number {
-  for (let length = 1; length <= MAX_SEQUENCE && at + length <= bytes.length; length += 1)
-    if (isUtf8(bytes.subarray(at, at + length))) return length;
+  for (let length = 1; length <= MAX_SEQUENCE; length += 1) if (isUtf8(bytes.subarray(at, at + length))) return length;
   return 0;
 }
 

@@ -74,7 +74,6 @@ export class StreamLink implements Link {
 
   /** Ends now and drops unsent frames. */
   abandon(): void {
-    this.#ending = true;
     this.#finish(null);
   }
 

@@ -1,5 +1,5 @@
 /** The tables of a HostPlan, rank by rank again. */
-import type { ChannelParts, ChannelTables, HostTree, Shape } from './channel-tables.ts';
+import type { ChannelParts, ChannelTables, Shape } from './channel-tables.ts';
 import type { Channel } from './types.ts';
 
 /** What follows from the others is not written down. */
@@ -24,7 +24,9 @@ function joinRing(tables: WrittenTables, { ring, hostRing }: ChannelParts): numb
   const joined: number[] = [];
   for (const host of tables.hostRings[hostRing] ?? []) {
     const first = tables.firstMember[host] ?? 0;
-    const { ranks, rings } = tables.shapes[tables.shapeOf[host] ?? 0] ?? NO_SHAPE;
+    const shape = shapeAt(tables, host);
+    if (shape === undefined) continue;
+    const { ranks, rings } = shape;
     for (const local of rings.subarray(ring * ranks, (ring + 1) * ranks))
       joined.push(tables.members[first + local] ?? 0);
   }
@@ -32,20 +34,23 @@ function joinRing(tables: WrittenTables, { ring, hostRing }: ChannelParts): numb
 }
 
 function joinTree(tables: WrittenTables, { tree, hostTree }: ChannelParts): number[] {
-  const joined = Array.from(tables.members, () => 0);
-  const { parents, attachments } = tables.hostTrees[hostTree] ?? NO_HOST_TREE;
-  parents.forEach((parent, host) => {
+  const joined = [...tables.members];
+  const between = tables.hostTrees[hostTree];
+  for (const [host, parent] of between?.parents.entries() ?? []) {
+    const shape = shapeAt(tables, host);
+    if (shape === undefined) continue;
+    const { ranks, trees } = shape;
     const first = tables.firstMember[host] ?? 0;
-    const { ranks, trees } = tables.shapes[tables.shapeOf[host] ?? 0] ?? NO_SHAPE;
     trees.subarray(tree * ranks, (tree + 1) * ranks).forEach((above, local) => {
       const rank = tables.members[first + local] ?? 0;
       const isTop = above === local && parent !== host;
-      const there = isTop ? (tables.firstMember[parent] ?? 0) + (attachments[host] ?? 0) : first + above;
+      const there = isTop ? (tables.firstMember[parent] ?? 0) + (between?.attachments[host] ?? 0) : first + above;
       joined[rank] = tables.members[there] ?? 0;
     });
-  });
+  }
   return joined;
 }
 
-const NO_SHAPE: Shape = { ranks: 0, rings: new Uint32Array(0), trees: new Uint32Array(0) };
-const NO_HOST_TREE: HostTree = { parents: new Uint32Array(0), attachments: new Uint32Array(0) };
+function shapeAt({ shapes, shapeOf }: WrittenTables, host: number): Shape | undefined {
+  return shapes[shapeOf[host] ?? 0];
+}

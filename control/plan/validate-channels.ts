@@ -43,12 +43,12 @@ export function validateTree(tree: readonly number[], ranks: number, hostOf: Hos
     topOfHost.set(hostOf(rank), rank);
   }
   let known: number[] = [];
-  const comesToTop = new Uint8Array(ranks);
+  const comesToTop = Array.from({ length: ranks }, () => false);
   let tops = 0;
-  for (let start = 0; start < ranks; start++) {
+  for (const start of tree.keys()) {
     let rank = start;
     known = [];
-    while (comesToTop[rank] === 0) {
+    while (comesToTop[rank] === false) {
       check(known.length < ranks, `${where}[${rank}]: goes round in a circle`);
       known.push(rank);
       const parent = tree[rank] ?? rank;
@@ -58,7 +58,7 @@ export function validateTree(tree: readonly number[], ranks: number, hostOf: Hos
       }
       rank = parent;
     }
-    for (const one of known) comesToTop[one] = 1;
+    for (const one of known) comesToTop[one] = true;
   }
   check(tops === 1, `${where}: ${tops} ranks have nobody above them, exactly one has to`);
 }

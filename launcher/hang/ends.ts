@@ -69,7 +69,7 @@ export function isWhole(reading: Reading): boolean {
 export function differenceVerdict(reading: Reading, sentence: string): Verdict {
   const table = jobTable(reading, reading);
   const [comm] = table.comms;
-  const place = comm?.places.find((one) => one.inside) ?? comm?.places[0];
+  const [place] = comm?.places ?? [];
   const finding = comm === undefined || place === undefined ? null : differenceFinding(comm, place, waitGraph(table));
   const communicator = comm === undefined ? null : { id: comm.id, epoch: comm.epoch, size: comm.size };
   const where = communicator === null ? '' : ` (communicator ${communicator.id})`;

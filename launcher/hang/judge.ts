@@ -2,6 +2,7 @@
  * Finds who keeps a job waiting, over all its communicators at once. Ranks that wait point at others until the chain ends: with ranks that wait
  * for nobody (they are to blame), with a cycle over several communicators (a deadlock), or inside one operation (a connection carries nothing).
  */
+import { counted } from '../text/counted.ts';
 import type { Hang } from '../model/hang.ts';
 import { COMPUTES, MAX_NAMED, complaints, culprit } from './culprit.ts';
 import type { Culprit } from './culprit.ts';
@@ -267,7 +268,9 @@ function missingSentences(comm: CommTable, { silent, omitted }: JobTable): strin
   if (silent.length > 0) return silent.map((host) => `${host} does not say where its ranks are`);
   const missing = missingFrom(comm);
   if (missing === 0) return [];
-  return omitted > 0 ? [`the positions of ${missing} ranks are not known`] : [`${missing} of its ranks have left it`];
+  return omitted > 0
+    ? [`the positions of ${counted(missing, 'rank')} are not known`]
+    : [`${missing} of its ranks ${missing === 1 ? 'has' : 'have'} left it`];
 }
 
 /** The gravest: a stopped rank explains more than one that sleeps. */

@@ -9,6 +9,9 @@ const MAX_IDS = 16;
 const FEW = 0.25;
 const MAX_OUTLIERS = 64;
 
+/** One at least. */
+type Some<Value> = [Value, ...Value[]];
+
 export function jobStatus(
   first: Reading,
   second: Reading,
@@ -40,19 +43,17 @@ function frozenAs({ state }: Member): RankCondition {
 }
 
 function outliersOf({ id, size, places }: CommTable): Outlier[] {
-  const classes = new Map<string, Place[]>();
-  for (const place of places) {
-    // The number of an operation that makes progress differs between ranks from one moment to the next.
+  // The number of an operation that makes progress differs between ranks from one moment to the next.
+  const classes = grouped(places, (place) => {
     const condition = conditionOf(place);
-    const name = condition === 'running' ? condition : `${condition}:${place.operation}`;
-    classes.set(name, [...(classes.get(name) ?? []), place]);
-  }
-  const [most, ...others] = [...classes.values()].toSorted((one, other) => other.length - one.length);
+    return condition === 'running' ? condition : `${condition}:${place.operation}`;
+  });
+  const [most, ...others] = classes.toSorted((one, other) => other.length - one.length);
   const isMoving = most?.every((place) => conditionOf(place) === 'running') === true;
   if (most === undefined || isMoving) return others.flatMap((own) => (isStuck(own) ? [outlier(id, own, null)] : []));
   return others.flatMap((own) => {
     const isFew = own.length <= MAX_NAMED && own.length <= size * FEW;
-    return isFew ? [outlier(id, own, most[0] ?? null)] : [];
+    return isFew ? [outlier(id, own, most[0])] : [];
   });
 }
 
@@ -61,51 +62,50 @@ function isStuck(places: readonly Place[]): boolean {
   return places.length <= MAX_NAMED && places.every(({ member }) => member.isFrozen);
 }
 
-function outlier(communicator: string, own: readonly Place[], most: Place | null): Outlier {
+function outlier(communicator: string, own: Some<Place>, most: Place | null): Outlier {
   const [first] = own;
   return {
     ranks: rankRanges(own.map(({ jobRank }) => jobRank)),
     hosts: [...new Set(own.map(({ member }) => member.host))],
     communicator,
-    condition: first === undefined ? 'unknown' : conditionOf(first),
+    condition: conditionOf(first),
     seconds: secondsOf(own),
-    operation: first === undefined || first.operation === 0 ? null : first.operation,
+    operation: first.operation === 0 ? null : first.operation,
     others: most === null || most.operation === 0 ? null : most.operation,
-    collective: first === undefined || first.operation === 0 ? null : first.collective,
+    collective: first.operation === 0 ? null : first.collective,
   };
 }
 
 function groupsOf(
   seen: readonly { readonly comm: CommTable; readonly outliers: readonly Outlier[] }[],
 ): CommunicatorGroup[] {
-  const groups = new Map<string, CommTable[]>();
-  for (const { comm, outliers } of seen) {
+  const groups = grouped(seen, ({ comm, outliers }) => {
     const shares = sharesOf(comm.places).map(({ condition, count }) => `${condition} ${count}`);
-    const name = [comm.size, hostsOf(comm), outliers.length > 0, ...shares].join(':');
-    groups.set(name, [...(groups.get(name) ?? []), comm]);
-  }
-  return [...groups.values()].map(groupOf).toSorted((one, other) => other.size - one.size || other.count - one.count);
+    return [comm.size, hostsOf(comm), outliers.some(Boolean), ...shares].join(':');
+  });
+  return groups
+    .map(([{ comm }, ...others]) => groupOf([comm, ...others.map((one) => one.comm)]))
+    .toSorted((one, other) => other.size - one.size || other.count - one.count);
 }
 
-function groupOf(comms: readonly CommTable[]): CommunicatorGroup {
+function groupOf(comms: Some<CommTable>): CommunicatorGroup {
   const [first] = comms;
   const places = comms.flatMap((comm) => comm.places);
   const latest = places.reduce<Place | null>(
     (last, place) => (last === null || place.operation > last.operation ? place : last),
     null,
   );
-  const numbers = places.map(({ operation }) => operation);
   return {
     count: comms.length,
     ids: comms.slice(0, MAX_IDS).map(({ id }) => id),
-    size: first?.size ?? 0,
-    hosts: first === undefined ? 0 : hostsOf(first),
+    size: first.size,
+    hosts: hostsOf(first),
     shares: sharesOf(places),
     operations:
       latest === null || latest.operation === 0
         ? null
         : {
-            lowest: numbers.reduce((low, one) => Math.min(low, one)),
+            lowest: places.reduce((low, { operation }) => Math.min(low, operation), latest.operation),
             highest: latest.operation,
             collective: latest.collective,
           },
@@ -113,16 +113,9 @@ function groupOf(comms: readonly CommTable[]): CommunicatorGroup {
 }
 
 function sharesOf(places: readonly Place[]): ConditionShare[] {
-  const shares = new Map<RankCondition, Place[]>();
-  for (const place of places) {
-    const condition = conditionOf(place);
-    const known = shares.get(condition);
-    if (known === undefined) shares.set(condition, [place]);
-    else known.push(place);
-  }
-  return Array.from(shares, ([condition, own]) => ({ condition, count: own.length, seconds: secondsOf(own) })).toSorted(
-    (one, other) => other.count - one.count,
-  );
+  return grouped(places, conditionOf)
+    .map((own) => ({ condition: conditionOf(own[0]), count: own.length, seconds: secondsOf(own) }))
+    .toSorted((one, other) => other.count - one.count);
 }
 
 function secondsOf(places: readonly Place[]): number {
@@ -132,4 +125,16 @@ function secondsOf(places: readonly Place[]): number {
 
 function hostsOf({ places }: CommTable): number {
   return new Set(places.map(({ member }) => member.host)).size;
+}
+
+/** The values of each name, in the order of first mention. */
+function grouped<Value>(values: readonly Value[], nameOf: (value: Value) => string): Some<Value>[] {
+  const groups = new Map<string, Some<Value>>();
+  for (const value of values) {
+    const name = nameOf(value);
+    const known = groups.get(name);
+    if (known === undefined) groups.set(name, [value]);
+    else known.push(value);
+  }
+  return [...groups.values()];
 }

@@ -120,7 +120,7 @@ export class StdinFlow {
     if (reader === undefined) return;
     const wasFull = reader.onTheWay >= WINDOW_BYTES;
     reader.onTheWay = Math.max(0, reader.onTheWay - bytes);
-    if (wasFull && reader.onTheWay < WINDOW_BYTES) this.#pace();
+    if (wasFull) this.#pace();
   }
 
   /** The rank reads no more; the others go on. */

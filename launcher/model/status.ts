@@ -2,15 +2,7 @@
 import type { Verdict } from './hang.ts';
 
 /** running: it made progress between two readings. waiting: it is in an operation without. idle: it is in none. Others: the process cannot go on. */
-export type RankCondition =
-  | 'running'
-  | 'waiting'
-  | 'idle'
-  | 'stopped'
-  | 'frozen'
-  | 'uninterruptible'
-  | 'dead'
-  | 'unknown';
+export type RankCondition = 'running' | 'waiting' | 'idle' | 'stopped' | 'frozen' | 'uninterruptible' | 'dead';
 
 /** Ranks of a communicator that are alike. */
 export interface ConditionShare {

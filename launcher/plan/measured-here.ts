@@ -72,10 +72,19 @@ function busIdsOf(system: Element): string[] {
 /** As its agent would report it. */
 export function thisHost(isOneMachine: boolean): KnownHost {
   const { nics, hardware, addresses, verbs } = localNetwork();
-  const [address] = addresses;
-  const first = nics.filter((nic) => nic.address === address);
-  const others = nics.filter((nic) => nic.address !== address);
-  return { isOneMachine, cores: availableParallelism(), hardware, nics: [...first, ...others], verbs };
+  const [address = null] = addresses;
+  return { isOneMachine, cores: availableParallelism(), hardware, nics: withFirst(nics, address), verbs };
+}
+
+/** The NIC of that address comes first, the others in their order. */
+export function withFirst<Nic extends { readonly address: string | null }>(
+  nics: readonly Nic[],
+  address: string | null,
+): Nic[] {
+  const [own = [], others = []] = [true, false].map((wanted) =>
+    nics.filter((nic) => (nic.address === address) === wanted),
+  );
+  return [...own, ...others];
 }
 
 /** null: there is one host. */

@@ -161,8 +161,7 @@ function flowsOf(slices: readonly Slice[]): TraceEvent[] {
     const source = own.find(({ operation, part, arrived }) => arrived !== null && operation.last === part.rank);
     if (source === undefined || own.length > MAX_ARROWS) return [];
     return own.flatMap((slice) => {
-      if (slice === source || slice.arrived === null || slice.to < slice.arrived || slice.from >= slice.arrived)
-        return [];
+      if (slice.arrived === null || slice.to < slice.arrived || slice.from >= slice.arrived) return [];
       const common = { name: 'came last', cat: 'arrival', id: (lastId += 1) };
       return [
         { ...common, ph: 's', pid: source.pid, tid: source.tid, ts: slice.arrived / 1000 },

@@ -11,11 +11,16 @@ const MAX_NAMED = 10;
 export function stackText({ ranks, missing }: StackReport, columns: number): string[] {
   const main = treeStacks(ranks, (thread) => thread.isMain);
   const others = treeStacks(ranks, (thread) => !thread.isMain && !thread.isEngine);
-  const lines: string[] = [];
-  if (main.length > 0) lines.push(`main ${main.length === 1 ? 'thread' : 'threads'}`, ...stackTree(main, columns));
-  if (others.length > 0) lines.push('', 'other threads', ...stackTree(others, columns));
-  const notes = [...omissions(ranks), ...problems(ranks), ...missingText(missing)];
-  return lines.length > 0 && notes.length > 0 ? [...lines, '', ...notes] : [...lines, ...notes];
+  const paragraphs = [
+    titledTree(`main ${main.length === 1 ? 'thread' : 'threads'}`, main, columns),
+    titledTree('other threads', others, columns),
+    [...omissions(ranks), ...problems(ranks), ...missingText(missing)],
+  ].filter((lines) => lines.length > 0);
+  return paragraphs.flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]));
+}
+
+function titledTree(title: string, stacks: readonly TreeStack[], columns: number): string[] {
+  return stacks.length === 0 ? [] : [title, ...stackTree(stacks, columns)];
 }
 
 function treeStacks(

@@ -19,8 +19,11 @@ export interface TestAgents extends Disposable {
   engines(ranks: readonly number[]): Promise<EngineClient[]>;
 }
 
-/** Two ranks a host. Rank r of the job lives on host floor(r / 2). `machine`: the topology of each host. */
-export function testAgents(hostCount: number, machine?: OwnMachine): TestAgents {
+/**
+ * Two ranks a host. Rank r of the job lives on host floor(r / 2). `machine`: the topology of each host. `plansLocally`: agents plan the
+ * communicators of their own ranks alone.
+ */
+export function testAgents(hostCount: number, machine?: OwnMachine, plansLocally = true): TestAgents {
   const native = loadNative();
   const directory = mkdtempSync(join(tmpdir(), 'ncclrun-test-'));
   const up: Frame[] = [];
@@ -34,7 +37,7 @@ export function testAgents(hostCount: number, machine?: OwnMachine): TestAgents 
       hub.hub.receive(hostIndex, frame);
     };
     const place = { hostIndex, hostName: `node${hostIndex}`, hostCount, rankCount: 2 * hostCount, localRankCount: 2 };
-    const job = { jobId: 'test', epoch: 0, plansLocally: true };
+    const job = { jobId: 'test', epoch: 0, plansLocally };
     bootstraps.push(
       new Bootstrap({
         native,

@@ -168,3 +168,21 @@ describe('how much may be read', () => {
     expect(() => thisMachine.readFile(join(directory, 'none'))).toThrow('ENOENT');
   });
 });
+
+describe('mentions of one name with several ports', () => {
+  test.each([
+    ['two ports are two hosts', 'a port=1 slots=2\na port=2 slots=3', ['a:1 2 1', 'a:2 3 2']],
+    ['one port is stated for all mentions', 'a port=1 slots=2\na slots=3', ['a 5 1']],
+    ['no port is stated', 'a slots=2\na slots=3', ['a 5']],
+    ['a mention without a port is a third host', 'a port=1\na port=2\na', ['a:1 ? 1', 'a:2 ? 2', 'a ?']],
+    [
+      'a port of this machine is another host',
+      'localhost slots=2\nlocalhost port=2222 slots=3',
+      ['localhost 2', 'localhost:2222 3 2222'],
+    ],
+    ['the port of ssh is this machine itself', 'localhost slots=2\nlocalhost port=22 slots=3', ['localhost 5 22']],
+    ['one port of this machine keeps its name', 'localhost port=2222 slots=3', ['localhost 3 2222']],
+  ])('%s', (_title, content, expected) => {
+    expect(hostsOf(content)).toEqual(expected);
+  });
+});

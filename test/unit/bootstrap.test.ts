@@ -7,7 +7,7 @@ import { ByteReader } from '../../control/messages/bytes.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Key } from '../../control/messages/key.ts';
 import type { Exited } from '../../control/messages/payload.ts';
-import { LeftHow, POST_ROUND } from '../../control/messages/rendezvous.ts';
+import { JOIN_ROUND, LeftHow, POST_ROUND, SPLIT_ROUND } from '../../control/messages/rendezvous.ts';
 import { testAgents } from '../rig/agents.ts';
 import type { TestAgents } from '../rig/agents.ts';
 import { delivery, EngineClient, refusal, table } from '../rig/engine-client.ts';
@@ -123,6 +123,26 @@ describe('the bootstrap of one host', () => {
     const key = newKey();
     const plans = await Promise.all([zero?.join(key, 2, 0), one?.join(key, 2, 1)]);
     expect(plans.map((frame) => frame?.kind)).toEqual([FrameKind.plan, FrameKind.plan]);
+  });
+});
+
+describe('an agent that leaves plans to the launcher', () => {
+  test.each([
+    ['joins', JOIN_ROUND, true],
+    ['splits', SPLIT_ROUND, true],
+    ['gathers', 7, false],
+  ] as const)('the agent sends %s of its own ranks up: %s', async (_what, round, isSent) => {
+    using agents = testAgents(1, undefined, false);
+    const key = newKey(round);
+    const clients = await agents.engines([0, 1]);
+    const answers = clients.map(async (client, rank) => {
+      if (round === SPLIT_ROUND) await client.join({ ...key, round: JOIN_ROUND }, 2, rank);
+      if (round === SPLIT_ROUND) agents.up.splice(0);
+      if (round === SPLIT_ROUND) return client.split(key, 2, rank, 0, rank);
+      return round === JOIN_ROUND ? client.join(key, 2, rank) : client.gather(key, 2, rank, 'x');
+    });
+    await Promise.all(answers);
+    expect(kinds(agents.up).includes(FrameKind.merged)).toBe(isSent);
   });
 });
 

@@ -7,6 +7,7 @@ import { Planner } from '../../control/planner/planner.ts';
 import { byNetworkView } from '../../launcher/plan/by-network.ts';
 import type { ByNetworkView } from '../../launcher/plan/by-network.ts';
 import { byNetworkText } from '../../launcher/plan/by-network-text.ts';
+import { binarySize } from '../../control/planner/tuning/collnet-limit.ts';
 import { plannedAggregators } from '../../launcher/plan/aggregators.ts';
 import { modelOf } from '../../launcher/plan/variants.ts';
 import { refusal } from '../rig/captured.ts';
@@ -92,6 +93,22 @@ test('measured times stand beside the predicted ones', () => {
     other: { measuredMicroseconds: null },
   });
   expect(byNetworkText(view)).toContain(' (measured 28500)');
+});
+
+it.each([
+  [0, '0 bytes'],
+  [1, '1 bytes'],
+  [999, '999 bytes'],
+  [1024, '1 KiB'],
+  [1536, '1.5 KiB'],
+  [2 ** 20, '1 MiB'],
+  [2 ** 26, '64 MiB'],
+  [2 ** 30, '1 GiB'],
+  [2 ** 40, '1 TiB'],
+  [2 ** 49, '512 TiB'],
+  [2 ** 51, '2050 TiB'],
+])('%i bytes are %s', (bytes, text) => {
+  expect(binarySize(bytes)).toBe(text);
 });
 
 describe('the aggregators that ncclrun plan plans with', () => {

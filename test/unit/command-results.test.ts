@@ -1,16 +1,18 @@
 /** Commands beside their jobs: results without a job, what perf would run, running jobs, and topology files that cannot be read. */
-import { chmodSync, mkdtempSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { build } from '../../launcher/cli/commands/build.ts';
 import { bundle } from '../../launcher/cli/commands/bundle.ts';
+import { dump } from '../../launcher/cli/commands/dump.ts';
 import { perf } from '../../launcher/cli/commands/perf.ts';
 import { prefix } from '../../launcher/cli/commands/prefix.ts';
 import { ps } from '../../launcher/cli/commands/ps.ts';
 import { topo } from '../../launcher/cli/commands/topo.ts';
 import { printRefused, resultWithoutJob } from '../../launcher/cli/refused.ts';
 import { runningJobs } from '../../launcher/jobs/find.ts';
+import { FollowServer } from '../../launcher/jobs/follow-server.ts';
 import { JobNote } from '../../launcher/jobs/note.ts';
 import { jobsText } from '../../launcher/jobs/text.ts';
 import { libraryPath } from '../../launcher/local/host.ts';
@@ -118,6 +120,32 @@ const text = (count: number, seconds = 0) =>
     [{ schemaVersion: 1, jobId: 'j', startedAt: 0, programs: [['p']], pid: 1, hosts: hosts(count) }],
     seconds * 1000,
   );
+
+it('ncclrun dump writes what the ranks have recorded into a file, and names it', async () => {
+  const recorder = { schemaVersion: 1, takenAt: 3, hosts: [], communicators: [], ranks: [], omitted: 0 } as const;
+  const server = await FollowServer.open('dumped', {
+    look: { tagOutput: 'auto', timestampOutput: false, onHang: 'report' },
+    keptNow: () => null,
+    recorderNow: () => Promise.resolve(recorder),
+    stacksNow: () => Promise.resolve(null),
+    statusNow: () => Promise.resolve(null),
+  });
+  if (server === null) throw new Error('no server');
+  const note = new JobNote();
+  note.event(started('dumped', 5));
+  note.serves(server.place);
+  onTestFinished(async () => {
+    await server.close(null);
+    await note.result();
+  });
+  const file = join(directory, 'dumped.json');
+  const { status, stdout } = await captured(() => dump(['dumped', '-o', file]));
+  expect({ status, stdout }).toEqual({ status: 0, stdout: `wrote ${file}: ncclrun replay ${file} shows it\n` });
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ schemaVersion: 1, jobId: 'dumped', recorder });
+  expect(await refusal(() => dump(['dumped', '-o', join(directory, 'none/x')]))).toMatch(
+    /none\/x cannot be written: .*; name a file in a directory you may write to$/,
+  );
+});
 
 describe('ncclrun ps', () => {
   const map: RankMap = {

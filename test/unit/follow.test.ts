@@ -56,6 +56,10 @@ describe('kept output', () => {
     expect(small.kept).toMatchObject({ pieces: { length: 8192 }, dropped: 2 * (10_000 - 8192) });
   });
 
+  test('is empty where the job has written nothing', () => {
+    expect(tail().kept).toMatchObject({ pieces: [], dropped: 0 });
+  });
+
   test('is nothing before the job has begun', () => {
     expect(new JobTail({ tagOutput: 'auto', timestampOutput: false, onHang: 'report' }, new JobNote()).kept).toBeNull();
   });

@@ -156,6 +156,7 @@ test.each([
   ['--elastic-timeout 3 -np 2 p', /--on-failure restart/u],
   ['-x node[1-3] p', /write --exclude node\[1-3\]; -x passes one variable/u],
   ['-x node1,node2 p', /write --exclude node1,node2/u],
+  ['--rankmap=v p', /^--rankmap is an option of MPICH/u],
   ['--mca', /--mca needs a value\nwrite --mca K V/u],
 ])('"%s" is refused', (typed, message) => {
   expect(refused(typed)).toMatch(message);

@@ -341,7 +341,7 @@ describe('all ranks inside', () => {
 describe('ranks that no answer has', () => {
   it('ranks that have left the communicator are counted', () => {
     const hang = one({ comms: [{ id: aa, ranks: [0, 1, 2], size: 4 }] });
-    expect(hang).toMatchObject({ late: ['1 of its ranks have left it'], verdict: { kind: 'left' } });
+    expect(hang).toMatchObject({ late: ['1 of its ranks has left it'], verdict: { kind: 'left' } });
   });
 
   it('a silent host is named', () => {

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { SpawnStep } from '../../control/messages/guardian.ts';
 import type { Failure } from '../../launcher/model/failure.ts';
 import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
@@ -14,7 +14,7 @@ import {
 import { exitedRank, lose, rankResult, waiting } from '../../launcher/job/rank.ts';
 import type { RunningRank } from '../../launcher/job/rank.ts';
 import type { Forwardable } from '../../launcher/model/forwardable.ts';
-import { SignalPolicy, type SignalActions } from '../../launcher/job/signals.ts';
+import { dieOfInterrupt, SignalPolicy, type SignalActions } from '../../launcher/job/signals.ts';
 import { spawnFailure } from '../../launcher/job/spawn-failure.ts';
 import type { RankMap } from '../../launcher/model/types.ts';
 import { hostNamed } from '../rig/host-slots.ts';
@@ -237,6 +237,20 @@ describe('signals to the launcher', () => {
     const { signals, calls } = recordedSignals();
     for (let press = 0; press < 3; press++) signals.receive('SIGINT');
     expect(calls).toEqual(['interrupt', 'terminate SIGINT', 'leave']);
+  });
+
+  test('a job that ^C has ended with that status ends the launcher by the signal, and no other job does', () => {
+    const kill = vi.spyOn(process, 'kill').mockReturnValue(true);
+    const listeners = process.listeners('SIGINT');
+    onTestFinished(() => {
+      kill.mockRestore();
+      for (const one of listeners) process.on('SIGINT', one);
+    });
+    recordedSignals().signals.receive('SIGINT');
+    for (const status of [0, 1, 129, 131]) dieOfInterrupt(status);
+    expect(kill).not.toHaveBeenCalled();
+    dieOfInterrupt(130);
+    expect(kill.mock.calls).toEqual([[process.pid, 'SIGINT']]);
   });
 
   test('SIGTERM terminates at once, and so does a following ^C', () => {

@@ -1,10 +1,11 @@
 /** The archive of ncclrun in the cache directory: hosts run what is in it, so one that another user may have written does not count. */
+import * as zlib from 'node:zlib';
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { findKept, keep } from '../../launcher/remote/staging/archive.ts';
+import { canCompress, findKept, keep } from '../../launcher/remote/staging/archive.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'ncclrun-archive-'));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -49,4 +50,8 @@ it('keep() rejects a directory that others may write to', async () => {
     `another user could change it in ${directory}: every user may write to it (mode 0777)`,
   );
   expect(readdirSync(directory)).toEqual([]);
+});
+
+it('every Node compresses with gzip, and with zstd if its zlib does', () => {
+  expect([canCompress('gzip'), canCompress('zstd')]).toEqual([true, 'zstdCompress' in zlib]);
 });

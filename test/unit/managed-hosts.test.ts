@@ -145,7 +145,9 @@ describe("hosts of a resource manager's allocation", () => {
         /heterogeneous Slurm job of 2 components/u,
       );
       expect(() => findManager('auto', { ...slurm, ...sign })).toThrow(/heterogeneous/u);
+      expect(() => findManager('slurm', { ...slurm, ...sign })).toThrow(/heterogeneous/u);
       expect(findManager('none', { ...slurm, ...sign })).toBeNull();
+      expect(findManager('pbs', { ...slurm, ...sign, PBS_NODEFILE: 'nodes' })?.name).toBe('pbs');
     }
     expect(findManager('auto', { ...slurm, SLURM_HET_SIZE: '1' })?.name).toBe('slurm');
   });

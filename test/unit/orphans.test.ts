@@ -1,9 +1,14 @@
 /** What is left of a job without a guardian: real processes, found by their parent or by the job's id. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { childrenNow, hasJobId, killOrphans } from '../../worker/agent/orphans.ts';
+import { compile } from '../rig/compile.ts';
+import { processEntry } from '../rig/processes.ts';
+import { until } from '../rig/until.ts';
 
 /** Writes a line when it runs, and then sleeps. */
 async function sleeper(jobId: string | null, { argv0 = 'sh', seconds = '30' } = {}): Promise<ChildProcess> {
@@ -84,5 +89,38 @@ describe('orphans of a job', () => {
     await once(guardian, 'spawn');
     expect((await killOrphans(job(), keep, '/guardian')).survivors).toEqual([]);
     expect(await ended).toEqual([0, null]);
+  });
+
+  test('a process whose first thread has ended is killed, also if one other thread is left', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'ncclrun-orphans-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    const jobId = job();
+    const linger = await compile('test/rig/programs/linger.c', directory);
+    const env = { NCCLRUN_JOB_ID: jobId };
+    const child = spawn(linger, ['thread', join(directory, 'pid')], { env, stdio: 'ignore' });
+    await once(child, 'exit');
+    const file = join(directory, 'pid');
+    await until('the process is so far', () => existsSync(file));
+    const pid = Number(readFileSync(file, 'latin1'));
+    await until('its first thread has ended', () => processEntry(pid)?.state === 'Z');
+    expect(hasJobId(pid, jobId)).toBe(true);
+    expect(await killOrphans(jobId, allChildren(), '/guardian')).toEqual({ killed: 1, survivors: [] });
+    expect(hasJobId(pid, jobId)).toBe(false);
+  });
+
+  test('eight of the processes that nothing ends are named, each with its state and the reason', async () => {
+    const jobId = job();
+    const keep = allChildren();
+    await Promise.all(Array.from({ length: 9 }, () => sleeper(jobId)));
+    vi.spyOn(process, 'kill').mockReturnValue(true);
+    onTestFinished(() => void vi.restoreAllMocks());
+    let seconds = 0;
+    vi.spyOn(process, 'hrtime').mockImplementation(() => [(seconds += 2), 0]);
+    const { killed, survivors } = await killOrphans(jobId, keep, '/guardian');
+    expect([killed, survivors.length]).toEqual([0, 8]);
+    for (const sentence of survivors)
+      expect(sentence).toMatch(
+        /^could not end process \d+ \(sleep, (?:root|user id \d+), state \w\): SIGKILL is pending/,
+      );
   });
 });

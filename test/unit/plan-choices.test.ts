@@ -8,7 +8,7 @@ import { preferencesFrom } from '../../control/planner/input/preferences.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { gpusByAddress } from '../../control/topology/used-gpus.ts';
 import { inputOf, UNKNOWN_HOST } from '../../launcher/plan/engine.ts';
-import { measuredHere, thisHost } from '../../launcher/plan/measured-here.ts';
+import { measuredHere, thisHost, withFirst } from '../../launcher/plan/measured-here.ts';
 import { viewOf } from '../../launcher/plan/view.ts';
 import { eightGpus } from '../rig/eight-gpus.ts';
 
@@ -69,6 +69,45 @@ describe.each([false, true])('hosts that one machine plays: %s', (isOneMachine) 
       expect(differing.map(({ collective, bytes, algorithm }) => `${collective} ${bytes} ${algorithm}`)).toEqual([]);
     },
   );
+});
+
+it('the predicted bus bandwidth is the one that nccl-tests would print for the predicted time', async () => {
+  const preferences = preferencesFrom({});
+  const planned = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 4 }]);
+  const { situation } = await measuredHere(planned, { system: null, isOneMachine: false, preferences });
+  const bytes = 2 ** 26;
+  const collectives = COLLECTIVES.filter((name) => name !== 'barrier');
+  const options = {
+    full: false,
+    settings: [],
+    memory: null,
+    table: null,
+    gids: new Map<string, string>(),
+    preferences,
+  };
+  const { tuning } = viewOf(planned.cluster, { ...options, collectives, sizes: [bytes], situation });
+  const factors = tuning.map(({ collective, predictedBusBw, predictedMicroseconds }) => [
+    collective,
+    Number(((predictedBusBw * predictedMicroseconds * 1000) / bytes).toFixed(2)),
+  ]);
+  expect(Object.fromEntries(factors)).toEqual({
+    allReduce: 1.5,
+    allGather: 0.75,
+    reduceScatter: 0.75,
+    allToAll: 0.75,
+    gather: 0.75,
+    scatter: 0.75,
+    broadcast: 1,
+    reduce: 1,
+    sendRecv: 1,
+  });
+});
+
+it('the NIC of the address at which others reach this machine comes first', () => {
+  const nics = ['a', 'b', null, 'c'].map((address) => ({ address }));
+  const first = (address: string | null) => withFirst(nics, address).map((nic) => nic.address);
+  expect(first('b')).toEqual(['b', 'a', null, 'c']);
+  expect(first('d')).toEqual(['a', 'b', null, 'c']);
 });
 
 describe('what this machine has measured', () => {

@@ -2,9 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { messageOf } from '../../control/message-of.ts';
 import { decodeHostPlan, isHostPlan } from '../../control/plan/decode.ts';
 import { encodeHostPlan, encodePlan, assembleHostPlan } from '../../control/plan/encode.ts';
 import { readPlanFile } from '../../control/plan/file.ts';
+import { PLAN_HEADER_BYTES } from '../../control/plan/layout.ts';
 import { planFromJson, planToJson } from '../../control/plan/json.ts';
 import { PlanError, validatePlan } from '../../control/plan/validate.ts';
 import { asEncoded, randomPlan, samplePlan } from '../rig/plans.ts';
@@ -59,6 +61,25 @@ describe('HostPlan', () => {
         expect(senders).toEqual(receivers);
       });
     }
+  });
+
+  test('decodeHostPlan names the section that lies beyond the plan, and how long the plan is', () => {
+    const bytes = encodeHostPlan(samplePlan(), 0);
+    const sentences: string[] = [];
+    for (let at = 0; at < PLAN_HEADER_BYTES; at += 4) {
+      const damaged = Buffer.from(bytes);
+      damaged.writeUInt32LE(100_000, at);
+      try {
+        decodeHostPlan(damaged);
+      } catch (error) {
+        if (messageOf(error).includes('lie beyond')) sentences.push(messageOf(error));
+      }
+    }
+    expect(sentences.length).toBeGreaterThan(8);
+    for (const sentence of sentences)
+      expect(sentence).toMatch(
+        new RegExp(`^\\w+: \\d+ records of \\d+ bytes at \\d+ lie beyond ${bytes.length} bytes$`),
+      );
   });
 
   test('decodeHostPlan rejects truncated and damaged plans', () => {

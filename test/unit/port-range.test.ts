@@ -35,6 +35,11 @@ describe('the range', () => {
 
   test.each([
     ['20015-20000', '20000-20015, the lower port first'],
+    ['20015:20000', '20000-20015, the lower port first'],
+    ['1025-1024', '1024-1025, the lower port first'],
+    ['70000-70000', 'LO-HI, ports from 1024 to 65535 such as 20000-20999'],
+    ['1023-1024', 'a range of ports from 1024 on'],
+    ['1024-1023', 'a range of ports from 1024 on'],
     ['90-80', 'a range of ports from 1024 on'],
     ['80-90', 'a range of ports from 1024 on'],
     ['20000', 'LO-HI, ports from 1024 to 65535 such as 20000-20999'],

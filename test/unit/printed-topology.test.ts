@@ -69,3 +69,15 @@ describe('a printed topology', () => {
     );
   });
 });
+
+test.each([
+  [0, null],
+  [1, 1],
+  [90, 90],
+])('a GPU of compute capability %i is printed with %j', (sm, expected) => {
+  const gpu = element('gpu', { dev: 0, sm, rank: 0, gdr: 1 });
+  const pci = element('pci', { busid: '0000:01:00.0', class: '0x030200', link_speed: '8 GT/s', link_width: 16 }, [gpu]);
+  const one = element('system', { version: 1 }, [element('cpu', { numaid: 0, arch: 'arm64' }, [pci])]);
+  const { gpus } = JSON.parse(jsonOf(survey(one, 'here', [])));
+  expect(gpus).toMatchObject([{ computeCapability: expected }]);
+});

@@ -1,8 +1,9 @@
 /** What the kernel says about a process, as the agent reads it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { processFacts, sleepOf } from '../../worker/agent/rank-process.ts';
+import { processFacts, sleepOf, stolenMs } from '../../worker/agent/rank-process.ts';
 import { until } from '../rig/until.ts';
 
 it('a process that waits for its standard input sleeps in a read of that pipe', async () => {
@@ -35,4 +36,12 @@ it('a process that computes uses CPU time', () => {
   const after = processFacts(process.pid);
   expect(after.state).toBe('running');
   expect(after.cpuMs - before.cpuMs).toBeGreaterThanOrEqual(40);
+});
+
+const ticks = (): number => Number(readFileSync('/proc/stat', 'latin1').split('\n')[0]?.split(/\s+/)[8]);
+
+it('the time that the hypervisor gave to others is the eighth number of the CPUs’ line', () => {
+  const [before, stolen, after] = [ticks(), stolenMs(), ticks()];
+  expect(stolen).toBeGreaterThanOrEqual(before * 10);
+  expect(stolen).toBeLessThanOrEqual(after * 10);
 });

@@ -128,6 +128,39 @@ test('a trace splits a collective into wait and transfer, with arrows from the r
   ]);
 });
 
+test.each([
+  ['lasts until the recorder was read while it runs', running(1), 5],
+  ['lasts as long as it did where it has ended', entryOf(1), 0.8],
+  ['has no duration where nobody saw its end', entryOf(1, { endedNs: 0, flags: RecordFlag.failed }), 0],
+  ['has no duration where it has not begun', entryOf(1, { startedNs: 0, endedNs: 0 }), 0],
+])('an operation of a trace %s', (_title, entry, microseconds) => {
+  const replay = replayOf([rankOf(0, [entry])], 1);
+  const { text } = perfettoTrace(replay, replayedCommunicators(replay), entryOf(1).startedNs + 5000);
+  const { traceEvents } = JSON.parse(text);
+  expect(traceEvents.filter(({ ph }: { ph: string }) => ph === 'X')).toMatchObject([{ dur: microseconds }]);
+});
+
+const short = (sequence: number): RecorderEntry => entryOf(sequence, { endedNs: entryOf(sequence).startedNs + 100 });
+
+test('an arrow leads from the rank that came last to each that waited for it then, and to no other', () => {
+  const ranks = [rankOf(0, [entryOf(1)]), rankOf(1, [late(1, 300)]), rankOf(2, [short(1)]), rankOf(3, [late(1, 300)])];
+  const replay = replayOf(ranks, 4);
+  const { text } = perfettoTrace(replay, replayedCommunicators(replay), 2e9);
+  const { traceEvents } = JSON.parse(text);
+  const arrows = traceEvents.filter(({ name }: { name: string }) => name === 'came last');
+  expect(arrows.map(({ ph, tid }: { ph: string; tid: number }) => `${ph} ${tid}`)).toEqual(['s 2', 'f 1']);
+});
+
+test.each([
+  [64, 126],
+  [65, 0],
+])('the trace of an operation of %i ranks has %i ends of arrows', (size, ends) => {
+  const ranks = Array.from({ length: size }, (_, rank) => rankOf(rank, [rank === 5 ? late(1, 300) : entryOf(1)]));
+  const replay = replayOf(ranks, size);
+  const { traceEvents } = JSON.parse(perfettoTrace(replay, replayedCommunicators(replay), 2e9).text);
+  expect(traceEvents.filter(({ name }: { name: string }) => name === 'came last')).toHaveLength(ends);
+});
+
 test('communicators of a rank have tracks of their own, and a trace has the last operations where there are too many', () => {
   const other = '00000000000000cd';
   const two = [{ index: 1, id: other, epoch: 0, size: 1, rank: 0, name: 'dp' }];
@@ -249,4 +282,12 @@ test.each([
   const file = join(directory, 'wrong.json');
   writeFileSync(file, text);
   expect(() => readReplay(file)).toThrow(sentence);
+});
+
+test.each([
+  ['that ended', 0, 0],
+  ['that failed', RecordFlag.failed, 1],
+])('the text of an operation %s says so', (_which, flags, times) => {
+  const replay = replayOf([rankOf(0, [entryOf(1, { flags })])], 1);
+  expect(replayText(replay, replayedCommunicators(replay), show).split(' failed')).toHaveLength(1 + times);
 });

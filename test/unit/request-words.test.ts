@@ -173,3 +173,25 @@ it.each([
 ])('whether "%s" asks for JSON: %s', (words, asked) => {
   expect(jsonAsked(words.split(' '), runCommandLine, {})).toBe(asked);
 });
+
+const aggregators = (text: string) => {
+  const argv = ['-n', '2', ...text.split(' ').filter(Boolean), 'p'];
+  const { settings, words, further } = readCommandLine<JobOptionName>(argv, runCommandLine, {
+    XDG_CONFIG_HOME: '/nonexistent',
+  });
+  return jobRequest(settings, words, further).aggregators;
+};
+
+describe('aggregators', () => {
+  it.each([
+    ['', null],
+    ['--collnet', { count: null, hostList: null }],
+    ['--collnet=2', { count: 2, hostList: null }],
+    ['--collnet=0', null],
+    ['--collnet-hosts a,b', { count: null, hostList: 'a,b' }],
+    ['--collnet=1 --collnet-hosts a,b', { count: 1, hostList: 'a,b' }],
+    ['--collnet=0 --collnet-hosts a,b', null],
+  ])('"%s" wants %j', (text, expected) => {
+    expect(aggregators(text)).toEqual(expected);
+  });
+});

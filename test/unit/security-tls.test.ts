@@ -1,8 +1,8 @@
 /** The port at which invited agents call, attacked by who listens to, cuts, changes and repeats what an agent says there. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { connect, createServer, type Socket } from 'node:net';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { connect, createServer, Socket } from 'node:net';
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { call, callOnce } from '../../control/link/call.ts';
 import { LinkServer } from '../../control/link/link-server.ts';
 import { JOB_TOKEN_BYTES, type Invitation } from '../../control/link/secret.ts';
@@ -190,4 +190,19 @@ it('a caller with the key that sends no frame loses its link with a message', as
   socket.on('error', () => undefined);
   socket.write('GET / HTTP/1.1\r\n\r\n');
   await expect.poll(() => port.problems).toEqual(['it sent text, which is no frame: "GET / HTTP/1.1"']);
+});
+
+it('the kernel probes the connection of an agent that falls silent, and delays no small frame', async () => {
+  const keepAlive = vi.spyOn(Socket.prototype, 'setKeepAlive');
+  const noDelay = vi.spyOn(Socket.prototype, 'setNoDelay');
+  onTestFinished(() => {
+    keepAlive.mockRestore();
+    noDelay.mockRestore();
+  });
+  const socket = await call(port.invitation, HOST, { limitMs: SOON_MS });
+  closers.push(() => socket.destroy());
+  await vi.waitFor(() => expect(port.callers).toEqual([HOST]));
+  expect(keepAlive.mock.calls).toContainEqual([true, 30_000]);
+  expect(noDelay.mock.calls.flat()).not.toContain(false);
+  expect(noDelay).toHaveBeenCalledWith(true);
 });

@@ -42,6 +42,19 @@ describe.skipIf(findProgram('ssh') === null)("options added to the user's ssh co
     ]);
   });
 
+  test.each([
+    ['AddressFamily any', all],
+    ['AddressFamily inet', ['KexAlgorithms']],
+    ['AddressFamily inet6', ['KexAlgorithms']],
+    ['ProxyJump none', all],
+    ['ProxyCommand none', all],
+    ['ProxyUseFdpass no', all],
+    ['BindAddress 127.0.0.1', ['KexAlgorithms']],
+    ['BindInterface lo', ['KexAlgorithms']],
+  ])('a ProxyCommand is added to a configuration of "%s" if it leaves the connection to us', async (line, options) => {
+    expect(await optionsOf(`Host b\n  ${line}\n`, ['a', 'b'])).toEqual([all, options]);
+  });
+
   test('a configuration for tunnels gets options that make it run our command', async () => {
     const session = ['SessionType', 'StdinNull', 'ForkAfterAuthentication'];
     expect(await optionsOf('Host b\n  SessionType none\n', ['b'])).toEqual([[...session, ...all]]);

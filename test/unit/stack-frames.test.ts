@@ -43,6 +43,11 @@ describe('Python frames', () => {
     ]);
   });
 
+  it('the interpreter’s own frame is the innermost if it calls nothing', () => {
+    const frames = [native('list_sort', PYTHON), native('_PyEval_EvalFrameDefault', PYTHON), ...started];
+    expect(names(framesOf(thread(frames, [python('order', 3, true)])))).toEqual(['list_sort', 'order:3']);
+  });
+
   it('native code between two runs of the interpreter stays between their frames', () => {
     const frames = [
       native('_PyEval_EvalFrameDefault', PYTHON),

@@ -94,11 +94,54 @@ describe('what stack prints', () => {
     expect(text.join('\n')).not.toContain('ppoll');
   });
 
-  it('many ranks with one reason are one line', () => {
-    const ranks = Array.from({ length: 20 }, (_, rank) =>
+  it.each([
+    [1, ['rank 0 on node1 (pid 4000): its process has ended']],
+    [11, ['11 ranks (0-10): its process has ended']],
+    [20, ['20 ranks (0-19): its process has ended']],
+  ])('%i ranks with one reason are one line', (count, expected) => {
+    const ranks = Array.from({ length: count }, (_, rank) =>
       stack(rank, [], { threads: [], problem: 'its process has ended' }),
     );
-    expect(stackText(report(ranks), 80)).toEqual(['20 ranks (0-19): its process has ended']);
+    expect(stackText(report(ranks), 80)).toEqual(expected);
+  });
+
+  it('ten ranks with one reason are named one by one, each with its own process', () => {
+    const ranks = Array.from({ length: 10 }, (_, rank) =>
+      stack(rank, [], { threads: [], problem: `process ${4000 + rank} has ended` }),
+    );
+    expect(stackText(report(ranks), 80)).toEqual(
+      ranks.map(({ rank }) => `rank ${rank} on node1 (pid ${4000 + rank}): process ${4000 + rank} has ended`),
+    );
+  });
+
+  it('a main thread without a stack has its reason beside the others’ trees', () => {
+    const [main] = stack(1, []).threads;
+    if (main === undefined) throw new Error('it has one');
+    const threads = [
+      { ...main, problem: 'it is asleep' },
+      { ...main, isMain: false, problem: 'unseen', frames: MAIN },
+    ];
+    const text = stackText(report([stack(0, MAIN), stack(1, [], { threads, omittedThreads: 1 })]), 80);
+    expect(text.filter((line) => line === '' || !line.includes('  '))).toEqual([
+      'main thread',
+      '',
+      'other threads',
+      '',
+      '1 more thread not looked at',
+      'rank 1 on node1 (pid 4001): of its main thread: it is asleep',
+    ]);
+  });
+
+  it('notes without a tree, and a tree without notes, have no empty line', () => {
+    expect(stackText(report([], '3'), 80)).toEqual(['no answer came from the hosts of ranks 3']);
+    expect(stackText(report([stack(0, MAIN)]), 80)).not.toContain('');
+    expect(stackText(report([stack(0, MAIN), stack(1, MAIN)], '3'), 80)).toEqual([
+      'main threads',
+      expect.stringContaining('<module>'),
+      expect.stringContaining('train'),
+      '',
+      'no answer came from the hosts of ranks 3',
+    ]);
   });
 });
 

@@ -38,6 +38,21 @@ describe('topologyFiles', () => {
     expect(files === null ? null : [files.read, files.dump]).toEqual(expected);
   });
 
+  test('topologyFiles takes the environment of the first program, before the one of the host', () => {
+    const gpus = [{ name: '0', index: 0, address: '0000:1b:00.0' }];
+    const own = { A: 'host', B: 'host', NCCL_TOPO_FILE: '/a.xml' };
+    const programs = [program('/one', { B: 'one' }), program('/two', { B: 'two', NCCLRUN_DEVICE: 'host' })];
+    expect(topologyFiles(placement(programs), own, gpus)).toMatchObject({
+      environment: { ...own, B: 'one' },
+      onGpus: true,
+    });
+    expect(topologyFiles(placement(programs.toReversed()), own, gpus)).toMatchObject({
+      environment: { ...own, B: 'two' },
+      onGpus: false,
+    });
+    expect(topologyFiles(placement(programs.toReversed()), {}, gpus)).toBeNull();
+  });
+
   test('topologyFiles takes the first program that names a file', () => {
     const programs = [program('/one'), program('/two', { NCCL_TOPO_DUMP_FILE: 'b.xml' })];
     expect(topologyFiles(placement(programs), {}, [])).toMatchObject({ read: null, dump: '/two/b.xml' });

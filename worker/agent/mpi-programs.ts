@@ -14,7 +14,7 @@ const LOOKS_MS: readonly number[] = [50, 1000, 5000, 20_000];
 const OUTER_PMI = /^(?:PMI_(?:FD|PORT|ID)$|PMIX_(?!MCA_))/u;
 
 interface MpiProgramsOptions {
-  readonly order: AgentOrder;
+  readonly order: Pick<AgentOrder, 'jobId' | 'epoch' | 'hostName'>;
   readonly placement: Placement;
   /** To the guardian. */
   send(frame: Frame): void;

@@ -79,6 +79,6 @@ function numberAt(buffer: Buffer, offset: number): number {
 }
 
 function textAt(strings: Buffer, offset: number): string {
-  const end = strings.indexOf(0, offset);
-  return strings.toString('latin1', Math.min(offset, strings.length), end === -1 ? strings.length : end);
+  const [text = ''] = strings.subarray(offset).toString('latin1').split('\0');
+  return text;
 }

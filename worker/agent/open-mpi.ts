@@ -12,7 +12,7 @@ const MPI4PY = /\/mpi4py\/MPI\.[^/\n]*\.so$/mu;
 const MAX_PROCESSES = 64;
 
 /** The library of Open MPI that `pid` or one of its descendants uses; null if none does, or all have ended. */
-export function openMpiProgram(pid: number): string | null {
+export function openMpiProgram(pid: number, libraryOf = openMpiLibrary): string | null {
   const pids = [pid];
   for (let at = 0; at < pids.length && pids.length < MAX_PROCESSES; at++) pids.push(...childrenOf(pids[at] ?? 0));
   for (const one of pids) {
@@ -22,7 +22,8 @@ export function openMpiProgram(pid: number): string | null {
   return null;
 }
 
-function libraryOf(pid: number): string | null {
+/** The library of Open MPI that this process uses itself. */
+function openMpiLibrary(pid: number): string | null {
   try {
     const linked = neededLibraries(`/proc/${pid}/exe`).find((name) => OPEN_MPI.test(name));
     if (linked !== undefined) return linked;

@@ -1,5 +1,5 @@
 /** What ncclrun tune has measured on this host. A job without such tables looks once for their directory, when its first communicator is planned. */
-import { accessSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { cacheDirectory } from '../../control/cache-directory.ts';
 import type { Tables, TableUse } from '../../control/planner/measured/tables.ts';
 
@@ -28,19 +28,10 @@ function tablesOf(environment: NodeJS.ProcessEnv, listener: TuningListener): Pro
   const cache = cacheDirectory(environment);
   if (cache === null) return null;
   const directory = `${cache}/tuning`;
-  return measures || exists(directory) ? load(directory, measures, listener) : null;
+  return measures || existsSync(directory) ? load(directory, measures, listener) : null;
 }
 
 async function load(directory: string, measures: boolean, listener: TuningListener): Promise<Tables> {
   const { makeTables } = await import('./measured-tables.ts');
   return makeTables(directory, measures, listener);
-}
-
-function exists(directory: string): boolean {
-  try {
-    accessSync(directory);
-    return true;
-  } catch {
-    return false;
-  }
 }
