@@ -118,6 +118,7 @@ const hello = v.object({
   jobId: name,
   hostName: name,
   bootId: name,
+  clockId: v.nullable(name),
   pid: count,
   cores: count,
   gpus: count,

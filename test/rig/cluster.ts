@@ -10,7 +10,7 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, watch } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -38,6 +38,8 @@ export const LOGIN_ADDRESS = '10.77.0.1';
 export interface ClusterOptions {
   /** More lines for every sshd_config. */
   readonly sshd?: string;
+  /** Each host has a CLOCK_MONOTONIC of its own, as real ones do. */
+  readonly ownClocks?: boolean;
 }
 
 /** One host; every method that breaks it has its opposite. */
@@ -220,6 +222,9 @@ export class Cluster implements AsyncDisposable {
       address: `10.77.0.${11 + index}`,
     }));
     const ssh = await writeClusterFiles(state, hosts, options.sshd ?? '');
+    if (options.ownClocks === true)
+      for (const [index, { name }] of hosts.entries())
+        await writeFile(join(state, name, 'clock'), String(1000 * (index + 1)));
     const namespaces = ['--net', '--mount', '--uts', '--pid', '--fork', '--kill-child=KILL'];
     const script = [join(here, 'cluster/login.sh'), state, repository, ...hosts.map((host) => host.name)];
     const login = spawn('unshare', [...namespaces, ...script], { stdio: ['pipe', 'pipe', 'inherit'] });

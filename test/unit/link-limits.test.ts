@@ -59,6 +59,7 @@ const hello = {
   jobId: 'j',
   hostName: 'h',
   bootId: 'b',
+  clockId: letters(1000),
   pid: 1,
   cores: 1,
   gpus: 0,

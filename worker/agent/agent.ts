@@ -27,6 +27,7 @@ import {
   decodeExited,
   decodeSignal,
   decodeSpawned,
+  encodeClock,
   encodeLease,
   encodeSpawnFailed,
 } from '../../control/messages/payload.ts';
@@ -169,6 +170,8 @@ export class Agent {
       }
       case FrameKind.recorder:
         return answerRecorder(frame, this.#bootstrap?.recorders() ?? [], this.#gpus, (one) => this.#link.send(one));
+      case FrameKind.clock:
+        return this.#answerClock(frame.request);
       case FrameKind.stacks:
         return this.#stacks.asked(frame);
       case FrameKind.reach:
@@ -259,6 +262,13 @@ export class Agent {
     } catch (error) {
       this.#report({ type: 'refusal', message: messageOf(error), remedy: null });
     }
+  }
+
+  /** At once: what passes until the answer is there makes the launcher's estimate worse. */
+  #answerClock(request: number): void {
+    const payload = encodeClock(process.hrtime.bigint());
+    this.#link.send(makeFrame(FrameKind.clock, { request, payload }));
+    this.#link.flush();
   }
 
   /** Without an answer the launcher goes on soon. */
