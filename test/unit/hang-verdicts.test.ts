@@ -2,8 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import type { CallArguments } from '../../control/messages/hang.ts';
 import { judgeHangs } from '../../launcher/hang/judge.ts';
+import { jobStatus } from '../../launcher/hang/status.ts';
 import type { Hang, VerdictKind } from '../../launcher/model/hang.ts';
-import { ended, history, readings } from '../rig/positions.ts';
+import { ended, FIRST_US, history, readings } from '../rig/positions.ts';
 import type { Change, PlantedJob } from '../rig/positions.ts';
 
 const four = [0, 1, 2, 3];
@@ -361,9 +362,46 @@ describe('ranks that no answer has', () => {
   });
 });
 
+describe('kernels that wait', () => {
+  // As read from a job: the warps of a kernel say in turn when each of them began to wait.
+  const begunUs = [-31_260_000, -31_259_998, -31_258_750, -31_260_000, -31_259_100];
+  const waiting = (look: number): PlantedJob => ({
+    comms: [
+      {
+        id: aa,
+        ranks: four,
+        all: { byKernel: true },
+        changes: {
+          ...Object.fromEntries(
+            [0, 1, 2].map((rank) => [rank, { progressUs: FIRST_US + (begunUs[look + rank] ?? 0) }]),
+          ),
+          3: ended(16),
+        },
+      },
+    ],
+  });
+
+  it.each([0, 1, 2])('the late rank is named at look %i, whichever warps the readings have seen', (look) => {
+    const [first] = readings(waiting(look));
+    const [, second] = readings(waiting((look + 1) % 3));
+    expect(judgeHangs(first, second)).toMatchObject([{ verdict: { blamed: [{ ranks: '3' }] }, waiting: '0-2' }]);
+    const { groups } = jobStatus(first, second, { ranks: 4, takenAt: 0, verdicts: [] });
+    expect(groups[0]?.shares).toMatchObject([
+      { condition: 'waiting', count: 3 },
+      { condition: 'idle', count: 1 },
+    ]);
+  });
+});
+
 describe('no hang', () => {
   it('ranks that moved between the readings withdraw their votes', () => {
     expect(judge({ comms: [{ id: aa, ranks: four, changes: { 3: ended(16) } }] }, [0, 1, 2])).toEqual([]);
+  });
+
+  it('ranks whose kernels made progress between the readings withdraw their votes, though they wait at both', () => {
+    const job: PlantedJob = { comms: [{ id: aa, ranks: four, all: { byKernel: true }, changes: { 3: ended(16) } }] };
+    expect(judge(job)).toMatchObject([{ verdict: { kind: 'stuck-outside' } }]);
+    expect(judge(job, [0, 1, 2])).toEqual([]);
   });
 
   it('ranks that wait for a short time only are not judged', () => {

@@ -1,7 +1,9 @@
 /**
- * Reports ranks that make no progress inside an operation, once for each operation. The launcher then asks all agents for the positions of all
+ * Reports ranks that make no progress inside an operation, and again when a wait has become twice as long: the launcher may have seen the ranks at a
+ * moment that told it nothing. The launcher then asks all agents for the positions of all
  * their ranks, twice. The telemetry pages have the positions: no program has to do anything for it.
  */
+import { monotonicMs } from '../../control/clock.ts';
 import type { HostGpu } from '../../control/messages/gpu.ts';
 import type {
   CommunicatorName,
@@ -39,11 +41,19 @@ interface HangReporterOptions {
   readonly nicsBetween: (communicator: CommunicatorName, rank: number, peer: number) => NicPair | null;
 }
 
+interface ReportedWait {
+  readonly operation: number;
+  /** When it was reported. Waits that began later are others, of the same operation where a graph repeats it. */
+  readonly atMs: number;
+  /** It is reported again when it has lasted for so long. */
+  readonly againMs: number;
+}
+
 export class HangReporter {
   readonly #options: HangReporterOptions;
   readonly #timer: NodeJS.Timeout | null;
-  /** Rank of the job and communicator → the operation that was reported last. */
-  readonly #reported = new Map<string, number>();
+  /** By rank of the job and communicator: the wait that was reported last. */
+  readonly #reported = new Map<string, ReportedWait>();
   /** Waits count from here on. */
   #sinceNs = 0;
 
@@ -93,6 +103,8 @@ export class HangReporter {
     calls: RecentCalls,
     isWanted: (page: TelemetryPage, slot: TelemetrySlot) => boolean,
   ): HostRankPositions {
+    // Before the pages are read: what they say has moved later is later.
+    const monotonicUs = Number(process.hrtime.bigint() / 1000n);
     const pages = this.#options.telemetry();
     const found = pages
       .flatMap((page) => page.slots.map((slot) => ({ page, slot })))
@@ -115,7 +127,7 @@ export class HangReporter {
     return {
       reading,
       atMs: Math.round(performance.now()),
-      monotonicUs: Number(process.hrtime.bigint() / 1000n),
+      monotonicUs,
       communicators: [...communicators.values()],
       processes: this.#processes([...new Set(kept.map(({ page }) => page))], new Set(inspect)),
       stolenMs: stolenMs(),
@@ -161,8 +173,12 @@ export class HangReporter {
       for (const slot of slots) {
         const { communicator, epoch, operation, rank } = slot;
         const name = `${jobRank}:${rank}:${communicator}:${epoch}`;
-        if (waitedMs(slot, this.#sinceNs) < hangAfterMs || this.#reported.get(name) === operation) continue;
-        this.#reported.set(name, operation);
+        const atMs = monotonicMs();
+        const waited = waitedMs(slot, this.#sinceNs);
+        const known = this.#reported.get(name);
+        const isSame = known?.operation === operation && atMs - waited <= known.atMs;
+        if (waited < hangAfterMs || (isSame && waited < known.againMs)) continue;
+        this.#reported.set(name, { operation, atMs, againMs: 2 * waited });
         isNew = true;
       }
     }
