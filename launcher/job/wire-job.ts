@@ -88,7 +88,7 @@ export function wireJob(
   const stragglers = new Stragglers({
     positions,
     intervalMs: parts.request.stragglerWindowSeconds * 1000,
-    found: (verdict) => job.emit({ type: 'verdict', verdict }),
+    found: (verdict) => job.emit({ type: 'verdict', verdict, replaces: false }),
     ended: (message) => job.emit({ type: 'notice', message }),
   });
   const verdicts: JobVerdicts = new JobVerdicts({
