@@ -228,6 +228,7 @@ const where = v.object({
         v.object({
           call: v.pipe(v.string(), v.maxLength(100)),
           file: v.nullable(v.pipe(v.string(), v.maxLength(300))),
+          channel: v.nullable(v.pipe(v.string(), v.maxLength(100))),
         }),
       ),
     }),

@@ -101,6 +101,16 @@ export const PROCESS_STATES = [
 ] as const;
 export type ProcessState = (typeof PROCESS_STATES)[number];
 
+/** What a process sleeps in. */
+export interface ProcessSleep {
+  /** The system call, `read`, or where that is not known the wait channel. */
+  readonly call: string;
+  /** Null: the call has none. */
+  readonly file: string | null;
+  /** The kernel's function in which its thread waits (/proc/PID/wchan); null: not known. */
+  readonly channel: string | null;
+}
+
 /** What the kernel says about the process of a rank. */
 export interface RankProcess {
   /** Rank in the job. */
@@ -113,8 +123,8 @@ export interface RankProcess {
   readonly cpuMs: number;
   /** How often its cgroup's limit of CPU time has held it up; null if nobody knows. */
   readonly throttled: number | null;
-  /** What it sleeps in: `read`, and the file where the call has one. Null unless the query asks for it, or nobody knows. */
-  readonly sleep: { readonly call: string; readonly file: string | null } | null;
+  /** What it sleeps in. Null unless the query asks for it, or nobody knows. */
+  readonly sleep: ProcessSleep | null;
 }
 
 /** When a rank began the last collectives of a communicator, as far as its flight recorder knows. */

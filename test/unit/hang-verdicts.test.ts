@@ -75,9 +75,10 @@ describe('a rank that does not come', () => {
   it('a rank that computes is late, and one that sleeps is stuck outside', () => {
     expect(short({ ...late(ended(16)), cpuMs: { 3: 240 } })).toEqual(['late', '3', 'likely']);
     expect(one({ ...late(ended(16)), cpuMs: { 3: 240 } }).late[0]).toMatch(/which it has ended, running$/);
-    expect(one({ ...late(ended(0)), processes: { 3: { sleep: { call: 'read', file: '/data/x' } } } }).late).toEqual([
-      'rank 3 on h1 (pid 73) has begun no operation, asleep in read of /data/x',
-    ]);
+    expect(
+      one({ ...late(ended(0)), processes: { 3: { sleep: { call: 'read', file: '/data/x', channel: 'pipe_read' } } } })
+        .late,
+    ).toEqual(['rank 3 on h1 (pid 73) has begun no operation, asleep in read of /data/x']);
   });
 
   it('a rank that is still in an earlier operation is late', () => {
@@ -133,10 +134,11 @@ describe('the process of a blamed rank', () => {
     expect(short(job)).toEqual(['stuck-outside', '1', 'likely']);
   });
 
-  it('uninterruptible sleep is named with the call and the file', () => {
-    const processes = { 2: { state: 'uninterruptible', sleep: { call: 'read', file: '/nfs/x' } } } as const;
+  it('uninterruptible sleep is named with the call, the file and the wait channel', () => {
+    const sleep = { call: 'read', file: '/nfs/x', channel: 'folio_wait_bit_common' };
+    const processes = { 2: { state: 'uninterruptible', sleep } } as const;
     expect(one({ comms: [{ id: aa, ranks: four, changes: { 2: ended(16) } }], processes }).late[0]).toMatch(
-      /which it has ended, in uninterruptible sleep in read of \/nfs\/x$/,
+      /which it has ended, in uninterruptible sleep in read of \/nfs\/x \(folio_wait_bit_common\)$/,
     );
   });
 

@@ -101,6 +101,15 @@ const waiting = {
   calls: null,
   waitsFor: { rank: 0, nics: { own: letters(64), peer: letters(64) } },
 };
+const sleeping = (changes: object) => ({
+  jobRank: 0,
+  pid: 0,
+  gpu: null,
+  state: 'uninterruptible',
+  cpuMs: 0,
+  throttled: null,
+  sleep: { call: letters(100), file: letters(300), channel: letters(100), ...changes },
+});
 const communicator = { communicator: '0123456789abcdef', epoch: 0, size: 0, ranks: [waiting] };
 const where = {
   reading: 0,
@@ -110,7 +119,7 @@ const where = {
   arrivals: [],
   edges: [],
   communicators: [communicator],
-  processes: [],
+  processes: [sleeping({})],
   omitted: 0,
 };
 const whereOne = (changes: object) => ({
@@ -220,6 +229,11 @@ describe('messages', () => {
       parseReport,
       { type: 'rankPositions', where: whereOne({ jobRank: -2 }) },
       'report: where.communicators.0.ranks.0.jobRank: ',
+    ],
+    [
+      parseReport,
+      { type: 'rankPositions', where: { ...where, processes: [sleeping({ channel: letters(101) })] } },
+      'report: where.processes.0.sleep.channel: ',
     ],
     [
       parseReport,
