@@ -162,6 +162,18 @@ export class ClusterHost {
     await this.#inNetwork('tc', 'qdisc', 'replace', 'dev', 'eth0', ...bucket);
     await this.#cluster.inLogin('tc', 'qdisc', 'replace', 'dev', `cable-${this.name}`, ...bucket);
   }
+  /** Limits what this host sends to one other, and all else that it sends to `usual`. */
+  async rateTo(other: ClusterHost, rate: string, usual: string): Promise<void> {
+    const tc = (...words: readonly string[]): Promise<unknown> => this.#inNetwork('tc', ...words);
+    await tc('qdisc', 'replace', 'dev', 'eth0', 'root', 'handle', '1:', 'htb', 'default', '10');
+    for (const [flow, own] of [
+      ['1:10', usual],
+      ['1:20', rate],
+    ] as const)
+      await tc('class', 'add', 'dev', 'eth0', 'parent', '1:', 'classid', flow, 'htb', 'rate', own, 'burst', '256kb');
+    const toOther = ['u32', 'match', 'ip', 'dst', other.address, 'flowid', '1:20'];
+    await tc('filter', 'add', 'dev', 'eth0', 'parent', '1:', 'protocol', 'ip', ...toOther);
+  }
   async unrate(): Promise<void> {
     await this.#inNetwork('tc', 'qdisc', 'delete', 'dev', 'eth0', 'root');
     await this.#cluster.inLogin('tc', 'qdisc', 'delete', 'dev', `cable-${this.name}`, 'root');

@@ -28,7 +28,8 @@ static _Noreturn void leave(int signal) {
 }
 
 static void answer(const struct fuse_in_header* request, const void* body, size_t length, int error) {
-  struct fuse_out_header header = {.len = (uint32_t)(sizeof header + length), .error = error, .unique = request->unique};
+  struct fuse_out_header header = {
+      .len = (uint32_t)(sizeof header + length), .error = error, .unique = request->unique};
   struct iovec parts[] = {{&header, sizeof header}, {(void*)body, length}};
   if (writev(device, parts, 2) < 0 && errno != ENOENT) leave(0);
 }
