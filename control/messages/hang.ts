@@ -1,6 +1,7 @@
 /** Positions of ranks in their communicators' operations, which agents report about ranks without progress. */
 
 import type { HostGpu } from './gpu.ts';
+import type { HostHealth } from './host-health.ts';
 
 /** The NICs at both ends of a connection between two hosts. */
 export interface NicPair {
@@ -185,6 +186,8 @@ export interface HostRankPositions {
   readonly processes: readonly RankProcess[];
   /** CPU time that other virtual machines have taken from this one, in milliseconds over all CPUs; null: nobody knows. */
   readonly stolenMs: number | null;
+  /** Of its NICs and GPUs; null unless the query asks for arrivals. */
+  readonly health: HostHealth | null;
   /** Empty unless the query asks for them. */
   readonly arrivals: readonly RankArrivals[];
   /** The same; those on which something waits come first, then those that have carried most. */

@@ -60,6 +60,7 @@ function reading(job: PlantedJob, atMs: number, moved: readonly number[]): Readi
       atMs,
       monotonicUs: FIRST_US + atMs * 1000,
       stolenMs: null,
+      health: null,
       arrivals: [],
       edges: [],
       omitted,

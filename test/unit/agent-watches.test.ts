@@ -51,6 +51,7 @@ describe('ranks without progress', () => {
       telemetry: () => pages,
       recorders: () => [],
       gpuOf: (rank) => ({ index: rank, address: null }),
+      gpuHealth: () => [],
       stalled: () => void reports.push(hangs.rankPositions(readings)),
       nicsBetween: (_, rank, peer) => ({ own: `nic of ${rank}`, peer: `nic of ${peer}` }),
     });

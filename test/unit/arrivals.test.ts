@@ -21,6 +21,7 @@ function answer(own: readonly RankArrivals[], aheadUs: number, known: Partial<Kn
     communicators: [],
     processes: [],
     stolenMs: null,
+    health: null,
     arrivals: own,
     edges: [],
     omitted: 0,

@@ -156,7 +156,7 @@ describe('links that are slow', () => {
   test('a link that needs much longer for the same is named with its rate', () => {
     const found = slow([100, 1], [100, 9], [100, 1.1], [100, 1]);
     expect(found).toMatchObject({ nic: null, link: { from: { host: 'h1' }, to: { host: 'h2' } }, others: 3 });
-    expect(found === null ? null : slowLinkVerdict(found)).toMatchObject({
+    expect(found === null ? null : slowLinkVerdict(found, [])).toMatchObject({
       kind: 'slow-link',
       blamed: [
         { ranks: '1', host: 'h1' },

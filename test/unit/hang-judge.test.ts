@@ -41,6 +41,7 @@ function judge(hosts: readonly string[] = ['h0', 'h1']) {
       communicators: [],
       processes: [],
       stolenMs: null,
+      health: null,
       arrivals: [],
       edges: [],
       omitted: 0,

@@ -116,6 +116,19 @@ const where = {
   atMs: 0,
   monotonicUs: 0,
   stolenMs: null,
+  health: {
+    nics: many(64, { nic: letters(64), counters: { [letters(40)]: 1 } }),
+    gpus: many(64, {
+      address: letters(40),
+      clock: 0,
+      maxClock: null,
+      throttleReasons: 0,
+      corrected: 0,
+      uncorrected: 0,
+      pcieWidth: 0,
+      maxPcieWidth: null,
+    }),
+  },
   arrivals: [],
   edges: [],
   communicators: [communicator],
@@ -229,6 +242,11 @@ describe('messages', () => {
       parseReport,
       { type: 'rankPositions', where: whereOne({ jobRank: -2 }) },
       'report: where.communicators.0.ranks.0.jobRank: ',
+    ],
+    [
+      parseReport,
+      { type: 'rankPositions', where: { ...where, health: { nics: many(65, { nic: 'a', counters: {} }), gpus: [] } } },
+      'report: where.health.nics: ',
     ],
     [
       parseReport,

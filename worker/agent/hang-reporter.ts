@@ -15,8 +15,10 @@ import type {
   RankPositionsQuery,
   RankProcess,
 } from '../../control/messages/hang.ts';
+import type { GpuHealth } from '../../control/messages/host-health.ts';
 import { rankArrivals } from './arrivals.ts';
 import { rankEdges } from './edges.ts';
+import { nicErrors } from './nic-errors.ts';
 import { recentCalls, recentName } from './recent-calls.ts';
 import type { RecentCalls } from './recent-calls.ts';
 import { processFacts, sleepOf, stolenMs } from './rank-process.ts';
@@ -36,6 +38,8 @@ interface HangReporterOptions {
   /** The flight recorders of the same processes. */
   readonly recorders: () => readonly Uint8Array[];
   readonly gpuOf: (jobRank: number) => HostGpu | null;
+  /** Of the ranks' GPUs. */
+  readonly gpuHealth: () => readonly GpuHealth[];
   readonly stalled: () => void;
   /** Of the connection by which a rank of this host receives from another; null inside a host. */
   readonly nicsBetween: (communicator: CommunicatorName, rank: number, peer: number) => NicPair | null;
@@ -78,7 +82,10 @@ export class HangReporter {
     const recorders = this.#options.recorders();
     return {
       ...this.#read(reading, inspect, new Map(), () => true),
-      ...(arrivals && { arrivals: rankArrivals(recorders) }),
+      ...(arrivals && {
+        arrivals: rankArrivals(recorders),
+        health: { nics: nicErrors(), gpus: this.#options.gpuHealth() },
+      }),
       ...(edges && { edges: rankEdges(recorders) }),
     };
   }
@@ -131,6 +138,7 @@ export class HangReporter {
       communicators: [...communicators.values()],
       processes: this.#processes([...new Set(kept.map(({ page }) => page))], new Set(inspect)),
       stolenMs: stolenMs(),
+      health: null,
       arrivals: [],
       edges: [],
       omitted: found.length - kept.length,
