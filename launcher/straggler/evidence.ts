@@ -13,6 +13,7 @@ const MIN_STOLEN = 0.05;
 const MIN_DROPS = 10;
 /** Of the median of equal GPUs: a lower clock is worth a word. */
 const MIN_CLOCK = 0.9;
+const IDLE = 0x1;
 /** Why NVML says that clocks are low: those reasons that slow a busy GPU down. */
 const THROTTLE_REASONS: readonly (readonly [bit: number, name: string])[] = [
   [0x4, 'power cap'],
@@ -71,7 +72,7 @@ function gpuEvidence(host: string, { gpu }: RankProcess, now: Answers, before: H
   const reasons = THROTTLE_REASONS.filter(([bit]) => ((own.throttleReasons ?? 0) & bit) !== 0);
   if (reasons.length > 0) add('throttle-reason', reasons.map(([, name]) => name).join(', '), null);
   const usual = usualClock(own, now);
-  if (own.clock !== null && usual !== null && own.clock < MIN_CLOCK * usual) {
+  if (own.clock !== null && usual !== null && !isIdle(own) && own.clock < MIN_CLOCK * usual) {
     add('gpu-clock', own.clock, 'MHz');
     add('usual-gpu-clock', usual, 'MHz');
   }
@@ -85,11 +86,16 @@ function gpuEvidence(host: string, { gpu }: RankProcess, now: Answers, before: H
   return evidence;
 }
 
-/** Median of the job's other GPUs of the kind; null: there is none. */
+/** Its clock is low because it has nothing to do. */
+function isIdle({ throttleReasons }: GpuHealth): boolean {
+  return ((throttleReasons ?? 0) & IDLE) !== 0;
+}
+
+/** Median of the job's other busy GPUs of the kind; null: there is none. */
 function usualClock({ address, maxClock }: GpuHealth, now: Answers): number | null {
   const clocks = Array.from(now.values()).flatMap(({ where }) =>
     (where.health?.gpus ?? []).flatMap((one) =>
-      one.address === address || one.maxClock !== maxClock || one.clock === null ? [] : [one.clock],
+      one.address === address || one.maxClock !== maxClock || one.clock === null || isIdle(one) ? [] : [one.clock],
     ),
   );
   return clocks.length === 0 ? null : median(clocks);

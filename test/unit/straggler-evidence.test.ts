@@ -78,6 +78,7 @@ describe('evidence about a rank', () => {
       { gpu: { clock: 1200 } },
       ['GPU 1: gpu-clock 1200 MHz', 'GPU 1: usual-gpu-clock 1980 MHz'],
     ],
+    ['a clock of a GPU that has nothing to do', {}, { gpu: { clock: 345, throttleReasons: 1 } }, []],
     ['a clock of a GPU that is of another kind', {}, { gpu: { clock: 1200, maxClock: 1410 } }, []],
     [
       'ECC errors that are new',
