@@ -111,6 +111,7 @@ class SimulatedAgent implements AgentConnection {
       jobId,
       hostName: this.#name,
       bootId: this.#name,
+      clockId: null,
       pid: 9,
       cores: CORES,
       gpus: 0,

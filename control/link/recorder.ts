@@ -48,11 +48,9 @@ export const recordedProcess: v.GenericSchema<RecordedProcess> = v.object(proces
 const query: v.GenericSchema<RecorderQuery> = v.object({
   last: v.pipe(whole, v.maxValue(RECORDER_ENTRIES)),
   full: v.array(whole),
-  clockOnly: v.exactOptional(v.literal(true)),
 });
 
 const answer: v.GenericSchema<RecorderAnswer> = v.variant('type', [
-  v.object({ type: v.literal('clock'), nowNs: whole }),
   v.object({ type: v.literal('process'), ...processFields }),
   v.object({ type: v.literal('end') }),
 ]);

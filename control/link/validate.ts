@@ -7,6 +7,7 @@ import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../message
 import type { ReachQuestion } from '../messages/reach.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 import type { Invitation } from './secret.ts';
+import { MAX_HEALTH_GPUS, MAX_HEALTH_NICS } from '../messages/host-health.ts';
 import {
   MAX_ARRIVALS,
   MAX_ARRIVING_RANKS,
@@ -118,6 +119,7 @@ const hello = v.object({
   jobId: name,
   hostName: name,
   bootId: name,
+  clockId: v.nullable(name),
   pid: count,
   cores: count,
   gpus: count,
@@ -192,6 +194,34 @@ const rankArrivals = v.object({
   outsideUs: v.pipe(v.array(count), v.maxLength(MAX_ARRIVALS)),
 });
 
+const reading = v.nullable(count);
+const health = v.object({
+  nics: v.pipe(
+    v.array(
+      v.object({
+        nic: nicName,
+        counters: v.pipe(v.record(word, count), v.maxEntries(40)),
+      }),
+    ),
+    v.maxLength(MAX_HEALTH_NICS),
+  ),
+  gpus: v.pipe(
+    v.array(
+      v.object({
+        address: word,
+        clock: reading,
+        maxClock: reading,
+        throttleReasons: reading,
+        corrected: reading,
+        uncorrected: reading,
+        pcieWidth: reading,
+        maxPcieWidth: reading,
+      }),
+    ),
+    v.maxLength(MAX_HEALTH_GPUS),
+  ),
+});
+
 const rankEdge = v.object({
   communicator: communicatorName,
   epoch: count,
@@ -227,10 +257,12 @@ const where = v.object({
         v.object({
           call: v.pipe(v.string(), v.maxLength(100)),
           file: v.nullable(v.pipe(v.string(), v.maxLength(300))),
+          channel: v.nullable(v.pipe(v.string(), v.maxLength(100))),
         }),
       ),
     }),
   ),
+  health: v.nullable(health),
   arrivals: v.pipe(v.array(rankArrivals), v.maxLength(MAX_ARRIVING_RANKS)),
   edges: v.pipe(v.array(rankEdge), v.maxLength(MAX_EDGES)),
   omitted: count,

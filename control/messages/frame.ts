@@ -54,6 +54,7 @@ export const FrameKind = {
 
   recorder: 0x3d, // launcher → agent: send what your processes' flight recorders hold; payload JSON RecorderQuery (recorder.ts); agent → launcher: payload JSON RecorderAnswer, as many as there are
   stacks: 0x3e, // launcher → agent: read your ranks' stacks; payload JSON StackQuery (stack.ts); agent → launcher: payload JSON StackAnswer, one for each rank and an end
+  clock: 0x3f, // launcher → agent: what does your CLOCK_MONOTONIC say? agent → launcher: payload u64 ns
 
   // engine ↔ agent (bootstrap.ts has the payloads)
   engineHello: 0x50,

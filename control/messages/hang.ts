@@ -1,6 +1,7 @@
 /** Positions of ranks in their communicators' operations, which agents report about ranks without progress. */
 
 import type { HostGpu } from './gpu.ts';
+import type { HostHealth } from './host-health.ts';
 
 /** The NICs at both ends of a connection between two hosts. */
 export interface NicPair {
@@ -101,6 +102,16 @@ export const PROCESS_STATES = [
 ] as const;
 export type ProcessState = (typeof PROCESS_STATES)[number];
 
+/** What a process sleeps in. */
+export interface ProcessSleep {
+  /** The system call, `read`, or where that is not known the wait channel. */
+  readonly call: string;
+  /** Null: the call has none. */
+  readonly file: string | null;
+  /** The kernel's function in which its thread waits (/proc/PID/wchan); null: not known. */
+  readonly channel: string | null;
+}
+
 /** What the kernel says about the process of a rank. */
 export interface RankProcess {
   /** Rank in the job. */
@@ -113,8 +124,8 @@ export interface RankProcess {
   readonly cpuMs: number;
   /** How often its cgroup's limit of CPU time has held it up; null if nobody knows. */
   readonly throttled: number | null;
-  /** What it sleeps in: `read`, and the file where the call has one. Null unless the query asks for it, or nobody knows. */
-  readonly sleep: { readonly call: string; readonly file: string | null } | null;
+  /** What it sleeps in. Null unless the query asks for it, or nobody knows. */
+  readonly sleep: ProcessSleep | null;
 }
 
 /** When a rank began the last collectives of a communicator, as far as its flight recorder knows. */
@@ -175,6 +186,8 @@ export interface HostRankPositions {
   readonly processes: readonly RankProcess[];
   /** CPU time that other virtual machines have taken from this one, in milliseconds over all CPUs; null: nobody knows. */
   readonly stolenMs: number | null;
+  /** Of its NICs and GPUs; null unless the query asks for arrivals. */
+  readonly health: HostHealth | null;
   /** Empty unless the query asks for them. */
   readonly arrivals: readonly RankArrivals[];
   /** The same; those on which something waits come first, then those that have carried most. */

@@ -107,6 +107,8 @@ export interface AgentHello {
   readonly jobId: string;
   readonly hostName: string;
   readonly bootId: string;
+  /** Hosts with the same one read the same CLOCK_MONOTONIC; null: not known. */
+  readonly clockId: string | null;
   readonly pid: number;
   readonly cores: number;
   readonly gpus: number;

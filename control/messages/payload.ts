@@ -98,6 +98,18 @@ export function encodeLease(leaseMs: number): Uint8Array {
   return new ByteWriter(4).u32(leaseMs).finish();
 }
 
+/** The reader's CLOCK_MONOTONIC. */
+export function encodeClock(nanoseconds: bigint): Uint8Array {
+  return new ByteWriter(8).u64(nanoseconds).finish();
+}
+
+export function decodeClock(payload: Uint8Array): number {
+  const reader = new ByteReader(payload, 'clock');
+  const nanoseconds = reader.size('nanoseconds');
+  reader.end();
+  return nanoseconds;
+}
+
 function milliseconds(nanoseconds: bigint): number {
   return Number(nanoseconds / 1_000_000n);
 }

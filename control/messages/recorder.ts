@@ -108,13 +108,7 @@ export interface RecorderQuery {
   readonly last: number;
   /** All operations of these ranks. */
   readonly full: readonly number[];
-  /** Only the clock is asked for: that is the whole answer. */
-  readonly clockOnly?: true;
 }
 
-/** Payload of FrameKind.recorder from an agent: its clock, then each of its processes, then `end`. */
-export type RecorderAnswer =
-  /** CLOCK_MONOTONIC when the query was read, nanoseconds. */
-  | { readonly type: 'clock'; readonly nowNs: number }
-  | ({ readonly type: 'process' } & RecordedProcess)
-  | { readonly type: 'end' };
+/** Payload of FrameKind.recorder from an agent: each of its processes, then `end`. */
+export type RecorderAnswer = ({ readonly type: 'process' } & RecordedProcess) | { readonly type: 'end' };

@@ -48,6 +48,37 @@ export function commonHost(edges: readonly BlockedEdge[]): string | null {
   return common.length === 1 ? (common[0] ?? null) : null;
 }
 
+/** One for each two hosts. */
+export function blockedSentences(edges: readonly BlockedEdge[]): string[] {
+  const pairs = Map.groupBy(edges, ({ from, to }) => [from.host, to.host].toSorted().join(' '));
+  return Array.from(pairs.values(), (own) => {
+    const [first] = own;
+    return first === undefined ? '' : own.length === 1 ? blockedSentence(first) : pairSentence(first, own);
+  });
+}
+
+export function blockedSentence({ from, to, messages, idleUs }: BlockedEdge): string {
+  const [what, have] = messages === 1 ? ['a message', 'has'] : [`${messages} messages`, 'have'];
+  const since = idleUs === null ? '' : sinceText(idleUs);
+  return `${what} from rank ${from.rank} on ${from.host} to rank ${to.rank} on ${to.host} (${from.nic} to ${to.nic}) ${have} not arrived${since}`;
+}
+
+/** `first`: of the blocked connections between two hosts. */
+function pairSentence({ from, to }: BlockedEdge, edges: readonly BlockedEdge[]): string {
+  const isOneWay = edges.every((edge) => edge.from.host === from.host);
+  const hosts = isOneWay ? `from ${from.host} to ${to.host}` : `between ${from.host} and ${to.host}`;
+  const ends = edges.flatMap((edge) => [edge.from, edge.to]);
+  const nicsOf = (host: string): string =>
+    [...new Set(ends.filter((end) => end.host === host).map(({ nic }) => nic))].toSorted().join(', ');
+  const idle = edges.flatMap(({ idleUs }) => idleUs ?? []);
+  const since = idle.length === 0 ? '' : sinceText(Math.min(...idle));
+  return `messages on ${edges.length} connections ${hosts} (${nicsOf(from.host)} to ${nicsOf(to.host)}) have not arrived${since}`;
+}
+
+function sinceText(idleUs: number): string {
+  return `, and nothing has for ${(idleUs / 1e6).toFixed(1)} s`;
+}
+
 function endOf({ jobRank: rank, host, nic }: LocatedEdge): EdgeEnd {
   return { rank, host, nic };
 }

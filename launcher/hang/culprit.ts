@@ -1,4 +1,5 @@
 /** A rank that others wait for: where it is, what is said about it, and which facts speak for that. */
+import type { ProcessSleep } from '../../control/messages/hang.ts';
 import { rankName } from '../text/rank-name.ts';
 import { ranges } from '../text/ranges.ts';
 import type { Blamed, Evidence, RankWhere, VerdictKind } from '../model/hang.ts';
@@ -107,9 +108,16 @@ function factText({ state, isFrozen, sleep, cpuShare, heldUp }: Member): string 
   const held = heldUp > 0 ? ', held up by the CPU limit of its cgroup' : '';
   if (sleep !== null && (state === 'uninterruptible' || (cpuShare ?? 0) < COMPUTES)) {
     const file = sleep.file === null ? '' : ` of ${sleep.file}`;
-    return isFrozen ? ` in ${sleep.call}${file}${held}` : `, asleep in ${sleep.call}${file}${held}`;
+    return isFrozen
+      ? ` in ${sleep.call}${file}${channelText(sleep)}${held}`
+      : `, asleep in ${sleep.call}${file}${held}`;
   }
   return (cpuShare ?? 0) >= COMPUTES || state === 'running' ? `, running${held}` : held;
+}
+
+/** Where uninterruptible sleep keeps it, it is the kernel that must be asked why. */
+function channelText({ call, channel }: ProcessSleep): string {
+  return channel === null || channel === call ? '' : ` (${channel})`;
 }
 
 export function evidenceOf({ member }: Culprit): Evidence[] {
@@ -120,6 +128,7 @@ export function evidenceOf({ member }: Culprit): Evidence[] {
   if (sleep !== null) {
     const value = sleep.file === null ? sleep.call : `${sleep.call} of ${sleep.file}`;
     evidence.push({ kind: 'sleeps-in', ...about, value, unit: null });
+    if (sleep.channel !== null) evidence.push({ kind: 'wait-channel', ...about, value: sleep.channel, unit: null });
   }
   if (heldUp > 0) evidence.push({ kind: 'throttled', ...about, value: heldUp, unit: 'periods' });
   return evidence;

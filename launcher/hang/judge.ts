@@ -8,7 +8,7 @@ import { COMPUTES, MAX_NAMED, complaints, culprit } from './culprit.ts';
 import type { Culprit } from './culprit.ts';
 import { waitsIn, worstPlace } from './finding.ts';
 import type { Finding } from './finding.ts';
-import { commonHost } from './blocked.ts';
+import { blockedSentence, blockedSentences, commonHost } from './blocked.ts';
 import type { BlockedEdge } from './blocked.ts';
 import { cycleIn, endsOf, hasCycleIn, reachableFrom, waitGraph } from './graph.ts';
 import type { WaitGraph } from './graph.ts';
@@ -224,7 +224,8 @@ class Judge {
   /** All ranks are inside, and none makes progress: the connections that wait are all that is known. */
   #stuck(comm: CommTable, ends: readonly number[]): Finding {
     const blocked = this.#table.blocked.filter((edge) => edge.comm === `${comm.id}:${comm.epoch}`);
-    const waits = blocked.length > 0 ? blocked.map(blockedSentence) : waitsIn(comm);
+    const [waits, connections] =
+      blocked.length > 0 ? [blockedSentences(blocked), blocked.map(blockedSentence)] : [waitsIn(comm), waitsIn(comm)];
     const { silent } = this.#table;
     const missing = missingSentences(comm, this.#table);
     const ruledOut = [
@@ -242,7 +243,7 @@ class Judge {
       late: missing,
       waits,
       evidence: isKnown
-        ? waits
+        ? connections
             .slice(0, MAX_NAMED)
             .map((value) => ({ kind: 'connection', host: null, subject: comm.id, value, unit: null }))
         : ruledOut.map((value) => ({ kind: 'ruled-out', host: null, subject: comm.id, value, unit: null })),
@@ -288,12 +289,6 @@ function waitersOf({ nodes, edges }: WaitGraph): Place[][] {
     if (worst !== null) for (const { to } of edges[node] ?? []) waiters[to]?.push(worst);
   }
   return waiters;
-}
-
-function blockedSentence({ from, to, messages, idleUs }: BlockedEdge): string {
-  const [what, have] = messages === 1 ? ['a message', 'has'] : [`${messages} messages`, 'have'];
-  const since = idleUs === null ? '' : `, and nothing has for ${(idleUs / 1e6).toFixed(1)} s`;
-  return `${what} from rank ${from.rank} on ${from.host} to rank ${to.rank} on ${to.host} (${from.nic} to ${to.nic}) ${have} not arrived${since}`;
 }
 
 /** The ranks of the host that all blocked connections have in common, else the sender of the one that is blocked longest. */

@@ -69,11 +69,10 @@ export function jobTable(first: Reading, second: Reading): JobTable {
       for (const position of ranks) {
         const member = members.get(position.jobRank);
         if (member === undefined) continue;
-        // A host that was silent at the first reading cannot withdraw what its ranks say now.
         const known = before.get(`${id}:${epoch}:${position.rank}`);
-        const isStill = earlier === undefined || isSame(known, position);
-        const moved = known !== undefined && known.progressUs !== position.progressUs;
-        const waits = position.inside && isStill;
+        const moved = known !== undefined && hasMoved(known, position, earlier?.monotonicUs ?? 0);
+        // A host that was silent at the first reading cannot withdraw what its ranks say now.
+        const waits = position.inside && (earlier === undefined || (known?.inside === true && !moved));
         const place: Place = { ...position, comm, member, waits, moved };
         comm.places.push(place);
         comm.byRank.set(position.rank, place);
@@ -101,8 +100,13 @@ function firstPlaces({ answers }: Reading): ReadonlyMap<string, RankPosition> {
   return all;
 }
 
-function isSame(before: RankPosition | undefined, now: RankPosition): boolean {
-  return before?.inside === true && before.operation === now.operation && before.progressUs === now.progressUs;
+/**
+ * The warps of a kernel say in turn when each of them began to wait, so that this differs from look to look while none makes progress: only a wait
+ * that began after the first reading, `firstUs`, follows a step that moved.
+ */
+function hasMoved(before: RankPosition, now: RankPosition, firstUs: number): boolean {
+  if (before.operation !== now.operation) return true;
+  return before.byKernel && now.byKernel ? now.progressUs > firstUs : before.progressUs !== now.progressUs;
 }
 
 function memberOf(

@@ -1,4 +1,5 @@
 /** Asks all agents twice for the positions of their ranks when ranks hang in an operation, and reports whose fault it is. */
+import { monotonicMs } from '../../control/clock.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -32,6 +33,12 @@ interface Inquiry {
   readonly first: Reading | null;
 }
 
+interface Reported {
+  readonly operation: number;
+  /** When. Waits that began later are others, of the same operation where a graph repeats it. */
+  readonly atMs: number;
+}
+
 type State =
   | { readonly name: 'quiet' }
   | { readonly name: 'asking'; readonly inquiry: Inquiry; readonly timeout: NodeJS.Timeout }
@@ -43,7 +50,7 @@ export class HangJudge {
   #queries = 0;
   /** Ranks have stalled since the second query was sent, so that its answers may lack them. */
   #again = false;
-  readonly #reported = new RecentMap<number>(REMEMBERED);
+  readonly #reported = new RecentMap<Reported>(REMEMBERED);
 
   constructor(options: HangJudgeOptions) {
     this.#options = options;
@@ -95,8 +102,12 @@ export class HangJudge {
     this.#again = false;
     for (const hang of judgeHangs(first, second)) {
       const name = `${hang.communicator}:${hang.verdict.communicator?.epoch ?? 0}`;
-      if ((this.#reported.get(name) ?? 0) >= hang.operation) continue;
-      this.#reported.set(name, hang.operation);
+      const known = this.#reported.get(name);
+      const { operation } = hang;
+      const atMs = monotonicMs();
+      const isOther = operation === known?.operation && atMs - hang.seconds * 1000 > known.atMs;
+      if (known !== undefined && operation <= known.operation && !isOther) continue;
+      this.#reported.set(name, { operation, atMs });
       this.#options.found(hang);
     }
     if (isOpen && this.#state.name === 'quiet') this.#ask(null, []);

@@ -3,6 +3,7 @@ import type { Countdown } from '../../control/clock.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { FailurePolicy } from './failure-policy.ts';
 import type { GpuMemoryCheck } from './gpu-memory.ts';
+import type { HostClocks } from '../clocks/host-clocks.ts';
 import type { HangJudge } from './hang.ts';
 import type { HangStacks } from './hang-stacks.ts';
 import type { JobClock } from './job-clock.ts';
@@ -52,6 +53,7 @@ export interface JobParts {
   readonly stacks: StackReader;
   readonly verdicts: JobVerdicts;
   readonly positions: PositionReader;
+  readonly clocks: HostClocks;
   readonly stragglers: Stragglers;
   readonly readsStdin: (rank: number) => boolean;
 }

@@ -189,10 +189,10 @@ export class Job {
   }
 
   /** Hosts whose agents can say what their ranks recorded. */
-  recordedHosts(): { readonly name: string; readonly local: boolean; readonly ranks: readonly number[] }[] {
+  recordedHosts(): { readonly name: string; readonly ranks: readonly number[] }[] {
     const asked = this.hosts.filter(({ state }) => state.name === 'running' || state.name === 'ending');
     return asked
-      .map((host) => ({ name: host.name, local: host.slots.local, ranks: this.#ranks.of(host) }))
+      .map((host) => ({ name: host.name, ranks: this.#ranks.of(host) }))
       .filter(({ ranks }) => ranks.length > 0);
   }
 
@@ -295,6 +295,8 @@ export class Job {
         return this.#stdin.credit(frame.subject, decodeCredit(frame.payload));
       case FrameKind.recorder:
         return this.#parts.recorders.receive(host.name, frame);
+      case FrameKind.clock:
+        return this.#parts.clocks.receive(host.name, frame);
       case FrameKind.stacks:
         return this.#parts.stacks.receive(host.name, frame);
       case FrameKind.merged:
@@ -464,6 +466,7 @@ export class Job {
     this.#parts.verdicts.close();
     this.#parts.stragglers.close();
     this.#parts.positions.close();
+    this.#parts.clocks.close();
     this.#parts.recorders.close();
     this.#parts.stacks.close();
     this.#parts.memory.close();

@@ -3,6 +3,7 @@ import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { parseRecorderAnswer } from '../../control/link/recorder.ts';
 import { FrameKind, type Frame } from '../../control/messages/frame.ts';
 import { RECORDER_ENTRIES, type RecorderQuery } from '../../control/messages/recorder.ts';
+import type { HostClocks } from '../clocks/host-clocks.ts';
 import type { HostClock, RecordedGroup, RecordedRank, Recorder } from '../model/recorder.ts';
 import { ranges } from '../text/ranges.ts';
 import type { Verdict } from '../model/hang.ts';
@@ -17,12 +18,9 @@ const LAST = 256;
 const WITNESSES = 10;
 /** Of all processes in one report, as agents send them. */
 const MAX_BYTES = 64 * 1024 * 1024;
-/** How often a remote host's clock is read once more when it has answered: the quickest round trip tells most. */
-const CLOCK_READINGS = 8;
 
 interface RecorderHost {
   readonly name: string;
-  readonly local: boolean;
   readonly ranks: readonly number[];
 }
 
@@ -33,18 +31,11 @@ interface RecorderOptions {
   readonly wantsAll: boolean;
   /** Hosts that have ranks and may answer. */
   hosts(): readonly RecorderHost[];
+  readonly clocks: HostClocks;
   send(host: string, frame: Frame): void;
 }
 
-/** Readings of one host's clock. */
-interface Reading {
-  askedNs: number;
-  left: number;
-  best: HostClock | null;
-}
-
 interface Question {
-  readonly readings: Map<string, Reading>;
   readonly hosts: readonly RecorderHost[];
   readonly done: Set<string>;
   readonly ranks: RecordedRank[];
@@ -55,7 +46,9 @@ interface Question {
 
 export class RecorderReader {
   readonly #options: RecorderOptions;
-  readonly #questions = new HostQuestions<Question>((question) => question.resolve(recorderOf(question)));
+  readonly #questions = new HostQuestions<Question>((question) =>
+    question.resolve(recorderOf(question, this.#options.clocks)),
+  );
   #taken: Promise<Recorder> | null = null;
 
   constructor(options: RecorderOptions) {
@@ -88,7 +81,6 @@ export class RecorderReader {
     const hosts = this.#options.hosts();
     const { promise, resolve } = Promise.withResolvers<Recorder>();
     const question: Question = {
-      readings: new Map(hosts.map(({ name, local }) => [name, startReading(local)])),
       hosts,
       done: new Set(),
       ranks: [],
@@ -111,8 +103,6 @@ export class RecorderReader {
     const question = this.#questions.get(request);
     if (question === undefined || question.done.has(host)) return;
     switch (answer.type) {
-      case 'clock':
-        return this.#clockRead(question, host, request, answer.nowNs);
       case 'process': {
         const { type: _, ...process } = answer;
         question.bytes += payload.length;
@@ -121,35 +111,17 @@ export class RecorderReader {
         return;
       }
       case 'end':
-        return this.#readClock(question, host, request);
+        return void this.#readClock(question, host, request);
       default:
         return answer satisfies never;
     }
   }
 
-  /** The agent read its clock at some moment between question and answer. */
-  #clockRead(question: Question, host: string, request: number, itsNs: number): void {
-    const reading = question.readings.get(host);
-    if (reading === undefined || reading.left === 0) return;
-    const answeredNs = nowNs();
-    const errorNs = Math.ceil((answeredNs - reading.askedNs) / 2);
-    if (reading.best === null || errorNs < reading.best.errorNs)
-      reading.best = { offsetNs: itsNs - Math.round((reading.askedNs + answeredNs) / 2), errorNs };
-    const isFirst = reading.left === CLOCK_READINGS;
-    reading.left -= 1;
-    if (!isFirst) this.#readClock(question, host, request);
-  }
-
-  /** Its operations have come. Once its clock has been read often enough, the host is done. */
-  #readClock(question: Question, host: string, request: number): void {
-    const reading = question.readings.get(host);
-    if (reading === undefined || reading.left === 0 || reading.left === CLOCK_READINGS) {
-      question.done.add(host);
-      return this.#questions.settleIfAll(request);
-    }
-    reading.askedNs = nowNs();
-    const query: RecorderQuery = { last: 0, full: [], clockOnly: true };
-    this.#options.send(host, makeFrame(FrameKind.recorder, { request, payload: encodeJson(query) }));
+  /** Its operations have come. Once its clock has been read, the host is done. */
+  async #readClock(question: Question, host: string, request: number): Promise<void> {
+    await this.#options.clocks.read([host]);
+    question.done.add(host);
+    this.#questions.settleIfAll(request);
   }
 
   /** No host answers any more. */
@@ -158,26 +130,21 @@ export class RecorderReader {
   }
 }
 
-function recorderOf({ hosts, readings, ranks: unordered, omitted }: Question): Recorder {
+function recorderOf({ hosts, ranks: unordered, omitted }: Question, clocks: HostClocks): Recorder {
   const ranks = unordered.toSorted((one, other) => one.rank - other.rank || one.pid - other.pid);
   return {
     schemaVersion: 1,
     takenAt: Date.now(),
-    hosts: hosts.map(({ name }) => ({ host: name, clock: readings.get(name)?.best ?? null })),
+    hosts: hosts.map(({ name }) => ({ host: name, clock: clockOf(clocks.of(name)) })),
     communicators: groupsOf(ranks),
     ranks,
     omitted,
   };
 }
 
-/** CLOCK_MONOTONIC. */
-function nowNs(): number {
-  return Number(process.hrtime.bigint());
-}
-
-/** The local host's clock is the launcher's. */
-function startReading(isLocal: boolean): Reading {
-  return { askedNs: nowNs(), left: isLocal ? 0 : CLOCK_READINGS, best: isLocal ? { offsetNs: 0, errorNs: 0 } : null };
+/** Null: its agent did not answer in time, or is lost. */
+function clockOf(clock: HostClock | null): HostClock | null {
+  return clock === null ? null : { offsetNs: clock.offsetNs, errorNs: clock.errorNs };
 }
 
 function witnesses(hosts: readonly RecorderHost[], blamed: readonly number[]): number[] {

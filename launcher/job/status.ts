@@ -4,13 +4,12 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { HostRankPositions } from '../../control/messages/hang.ts';
 import type { Reading } from '../hang/table.ts';
-import type { HostClock, TimedAnswer } from '../straggler/traces.ts';
+import type { HostClocks } from '../clocks/host-clocks.ts';
+import type { TimedAnswer } from '../straggler/traces.ts';
 
 /** An agent that has not answered by then is not waited for. */
 const ANSWER_MS = 1000;
 const BETWEEN_MS = 250;
-/** How often the clocks of several hosts are read: the quickest answer tells most. */
-const CLOCK_READINGS = 6;
 /** Above the numbers of the hang judge's queries. */
 const FIRST_QUERY = 2 ** 32;
 
@@ -18,20 +17,14 @@ interface PositionReaderOptions {
   /** Hosts that have ranks and may answer. */
   hosts(): readonly string[];
   send(host: string, frame: Frame): void;
-}
-
-/** With what it says of the hosts' clocks. */
-interface TimedReading extends Reading {
-  readonly clocks: ReadonlyMap<string, HostClock>;
+  readonly clocks: HostClocks;
 }
 
 interface Query {
   readonly answers: Map<string, HostRankPositions>;
   readonly asked: readonly string[];
   readonly timeout: NodeJS.Timeout;
-  readonly clocks: Map<string, HostClock>;
-  readonly askedUs: number;
-  readonly resolve: (reading: TimedReading) => void;
+  readonly resolve: (reading: Reading) => void;
 }
 
 export class PositionReader {
@@ -52,19 +45,13 @@ export class PositionReader {
 
   /** By host, with the times at which ranks began their last collectives. */
   async readArrivals(): Promise<ReadonlyMap<string, TimedAnswer>> {
-    const clocks = new Map<string, HostClock>();
-    const note = (reading: TimedReading): void => {
-      for (const [host, clock] of reading.clocks)
-        if (clock.errorUs < (clocks.get(host)?.errorUs ?? Number.POSITIVE_INFINITY)) clocks.set(host, clock);
-    };
-    const more = this.#options.hosts().length > 1 ? CLOCK_READINGS - 1 : 0;
-    for (let reading = 0; reading < more; reading++) note(await this.#read(false));
-    const last = await this.#read(true);
-    note(last);
+    const { clocks } = this.#options;
+    await clocks.read(this.#options.hosts());
+    const { answers } = await this.#read(true);
     const timed = new Map<string, TimedAnswer>();
-    for (const [host, where] of last.answers) {
-      const clock = clocks.get(host);
-      if (clock !== undefined) timed.set(host, { where, clock });
+    for (const [host, where] of answers) {
+      const clock = clocks.of(host);
+      if (clock !== null) timed.set(host, { where, clock });
     }
     return timed;
   }
@@ -73,10 +60,6 @@ export class PositionReader {
     const query = this.#queries.get(where.reading);
     if (query === undefined || !query.asked.includes(host)) return;
     query.answers.set(host, where);
-    const answeredUs = nowUs();
-    // It read its clock at some moment in between.
-    const offsetUs = where.monotonicUs - (query.askedUs + answeredUs) / 2;
-    query.clocks.set(host, { offsetUs, errorUs: (answeredUs - query.askedUs) / 2 });
     if (query.answers.size === query.asked.length) this.#settle(where.reading);
   }
 
@@ -86,19 +69,12 @@ export class PositionReader {
     for (const end of this.#waits) end();
   }
 
-  #read(arrivals: boolean): Promise<TimedReading> {
-    const { promise, resolve } = Promise.withResolvers<TimedReading>();
+  #read(arrivals: boolean): Promise<Reading> {
+    const { promise, resolve } = Promise.withResolvers<Reading>();
     const reading = ++this.#last;
     const asked = this.#options.hosts();
     const timeout = setTimeout(() => this.#settle(reading), ANSWER_MS);
-    this.#queries.set(reading, {
-      answers: new Map(),
-      clocks: new Map(),
-      askedUs: nowUs(),
-      asked,
-      timeout,
-      resolve,
-    });
+    this.#queries.set(reading, { answers: new Map(), asked, timeout, resolve });
     const frame = makeFrame(FrameKind.rankPositions, {
       payload: encodeJson({ reading, inspect: [], arrivals, edges: arrivals }),
     });
@@ -112,8 +88,8 @@ export class PositionReader {
     if (query === undefined) return;
     clearTimeout(query.timeout);
     this.#queries.delete(reading);
-    const { answers, asked, clocks } = query;
-    query.resolve({ answers, asked, clocks });
+    const { answers, asked } = query;
+    query.resolve({ answers, asked });
   }
 
   #pause(): Promise<void> {
@@ -127,8 +103,4 @@ export class PositionReader {
       this.#waits.add(end);
     });
   }
-}
-
-function nowUs(): number {
-  return Number(process.hrtime.bigint() / 1000n);
 }

@@ -1,5 +1,6 @@
 /** Looks at regular intervals who begins operations late, in every communicator that goes on, and which link between hosts is slow. */
-import type { Evidence, Verdict } from '../model/hang.ts';
+import type { Verdict } from '../model/hang.ts';
+import { linkEvidence, rankEvidence } from '../straggler/evidence.ts';
 import type { Lateness } from '../straggler/lateness.ts';
 import { describeLateness, latenessIn } from '../straggler/lateness.ts';
 import { linkEndText, slowLinkVerdict } from '../straggler/link-verdict.ts';
@@ -8,14 +9,11 @@ import { StragglerTracker } from '../straggler/tracker.ts';
 import { tracesOf } from '../straggler/traces.ts';
 import type { CommunicatorTrace, TimedAnswer } from '../straggler/traces.ts';
 import { endText, stragglerVerdict } from '../straggler/verdict.ts';
-import type { HostRankPositions } from '../../control/messages/hang.ts';
 import { RecentMap } from '../../control/rendezvous/memory.ts';
 import type { PositionReader } from './status.ts';
 
 /** Communicators whose windows are remembered. */
 const REMEMBERED = 1024;
-/** Of one CPU: less of it that a hypervisor gives to others slows nobody down. */
-const MIN_STOLEN = 0.05;
 
 interface StragglersOptions {
   readonly positions: PositionReader;
@@ -74,7 +72,7 @@ export class Stragglers {
     const said = watched.tracker.add(latenessIn(trace));
     if (said === null) return;
     if (said.news === 'ends') return this.#options.ended(endText(said.found, trace.id));
-    const evidence = said.found.ranks.slice(0, 4).flatMap((rank) => this.#evidenceOf(rank, answers));
+    const evidence = said.found.ranks.slice(0, 4).flatMap((rank) => rankEvidence(rank, this.#before, answers));
     return this.#options.found(stragglerVerdict(trace, said.found, evidence));
   }
 
@@ -82,34 +80,11 @@ export class Stragglers {
     const said = this.#links.add(slowLinkIn(linksBetween(this.#before, answers)));
     if (said === null) return;
     if (said.news === 'ends') this.#options.ended(linkEndText(said.found));
-    else this.#options.found(slowLinkVerdict(said.found));
-  }
-
-  /** What slows the process of a rank down, as its host's kernel says, since the last window. */
-  #evidenceOf(rank: number, answers: ReadonlyMap<string, TimedAnswer>): Evidence[] {
-    for (const [host, { where }] of answers) {
-      const now = where.processes.find(({ jobRank }) => jobRank === rank);
-      if (now === undefined) continue;
-      const earlier = this.#before.get(host)?.where;
-      const before = earlier?.processes.find(({ jobRank }) => jobRank === rank);
-      const about = { host, subject: `rank ${rank}` };
-      const evidence: Evidence[] = [];
-      const held = (now.throttled ?? 0) - (before?.throttled ?? now.throttled ?? 0);
-      if (held > 0) evidence.push({ kind: 'throttled', ...about, value: held, unit: 'periods' });
-      if (now.state === 'uninterruptible')
-        evidence.push({ kind: 'process-state', ...about, value: now.state, unit: null });
-      const stolen = stolenPart(earlier, where);
-      if (stolen >= MIN_STOLEN)
-        evidence.push({ kind: 'stolen', host, subject: host, value: Math.round(stolen * 100), unit: '% of a CPU' });
-      return evidence;
+    else {
+      const { nic, link } = said.found;
+      const ends = nic === null ? [link.from, link.to] : [nic];
+      const evidence = ends.flatMap((end) => linkEvidence(end, this.#before, answers));
+      this.#options.found(slowLinkVerdict(said.found, evidence));
     }
-    return [];
   }
-}
-
-/** How much of one CPU others have taken between two answers of a host. */
-function stolenPart(before: HostRankPositions | undefined, now: HostRankPositions): number {
-  if (before === undefined || before.stolenMs === null || now.stolenMs === null) return 0;
-  const passedMs = (now.monotonicUs - before.monotonicUs) / 1000;
-  return passedMs <= 0 ? 0 : (now.stolenMs - before.stolenMs) / passedMs;
 }

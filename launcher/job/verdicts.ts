@@ -41,8 +41,8 @@ export class JobVerdicts {
   readonly #calls = new Map<string, DifferingCalls>();
   #failure: { readonly failure: Failure; readonly timeout: NodeJS.Timeout } | null = null;
   readonly #differences = new Map<string, Difference>();
-  /** Communicators of which a mismatch was reported. */
-  readonly #mismatched = new Set<string>();
+  /** The mismatch that was reported of a communicator. */
+  readonly #mismatched = new Map<string, Verdict>();
   /** Communicators that ranks have left in which others wait for them. */
   readonly #deserted = new Set<string>();
   readonly #last = new Map<number, HostRankPositions>();
@@ -56,7 +56,8 @@ export class JobVerdicts {
   }
 
   event(event: UntimedEvent): void {
-    if (event.type === 'hang' || event.type === 'verdict') this.#keep(event.verdict);
+    if (event.type === 'hang') this.#keep(event.verdict, false);
+    if (event.type === 'verdict') this.#keep(event.verdict, event.replaces);
     if (event.type === 'shrink' || (event.type === 'failure' && event.primary)) this.#failed(event.failure);
   }
 
@@ -97,7 +98,7 @@ export class JobVerdicts {
   }
 
   #begin(name: string, calls: DifferingCalls, sentence: string): void {
-    if (this.#mismatched.has(name) || this.#deserted.has(name) || this.#differences.has(name)) return;
+    if (this.#isClear(name) || this.#deserted.has(name) || this.#differences.has(name)) return;
     const timeout = setTimeout(() => this.#settle(name), ANSWER_MS);
     this.#differences.set(name, { calls, sentence, timeout });
   }
@@ -107,8 +108,16 @@ export class JobVerdicts {
     if (difference === undefined) return;
     clearTimeout(difference.timeout);
     this.#differences.delete(name);
-    if (this.#mismatched.has(name)) return;
-    this.#say(differenceVerdict(difference.calls.reading, difference.sentence));
+    const known = this.#mismatched.get(name);
+    const verdict = differenceVerdict(difference.calls.reading, difference.sentence);
+    if (known === undefined) this.#say(verdict);
+    else if (known.confidence === 'suspected' && verdict.confidence !== 'suspected') this.#say(verdict, true);
+  }
+
+  /** Nothing that ranks have called can make its verdict clearer. */
+  #isClear(name: string): boolean {
+    const known = this.#mismatched.get(name);
+    return known !== undefined && known.confidence !== 'suspected';
   }
 
   /** Ranks may have failed for calls that differ, which other hosts say a moment later. */
@@ -142,15 +151,18 @@ export class JobVerdicts {
     }
   }
 
-  #say(verdict: Verdict): void {
-    this.#options.emit({ type: 'verdict', verdict });
+  #say(verdict: Verdict, replaces = false): void {
+    this.#options.emit({ type: 'verdict', verdict, replaces });
   }
 
-  #keep(verdict: Verdict): void {
+  #keep(verdict: Verdict, replaces: boolean): void {
     const { communicator, kind } = verdict;
-    if (communicator !== null && kind.startsWith('mismatch-'))
-      this.#mismatched.add(`${communicator.id}:${communicator.epoch}`);
-    if (this.#all.length < MAX_KEPT) this.#all.push(verdict);
+    const name = communicator === null ? null : `${communicator.id}:${communicator.epoch}`;
+    const before = name === null ? undefined : this.#mismatched.get(name);
+    if (name !== null && kind.startsWith('mismatch-')) this.#mismatched.set(name, verdict);
+    const replaced = replaces && before !== undefined ? this.#all.indexOf(before) : -1;
+    if (replaced >= 0) this.#all[replaced] = verdict;
+    else if (this.#all.length < MAX_KEPT) this.#all.push(verdict);
   }
 }
 

@@ -1,5 +1,7 @@
 /** Wires one attempt: a job with the parts that judge what happens in it. Nobody is connected to yet. */
+import { clockId } from '../../control/clock-id.ts';
 import type { Frame } from '../../control/messages/frame.ts';
+import { HostClocks } from '../clocks/host-clocks.ts';
 import { FailurePolicy } from './failure-policy.ts';
 import { GpuMemoryCheck } from './gpu-memory.ts';
 import { HangJudge } from './hang.ts';
@@ -36,6 +38,7 @@ export function wireJob(
     | 'stacks'
     | 'verdicts'
     | 'positions'
+    | 'clocks'
     | 'stragglers'
   >,
   hostCount: number,
@@ -53,7 +56,12 @@ export function wireJob(
     hosts: () => job.hosts.filter(({ state }) => state.name === 'running').map(({ name }) => name),
     send: (name: string, frame: Frame) => job.hosts.find((host) => host.name === name)?.send(frame),
   };
-  const positions: PositionReader = new PositionReader(agents);
+  const clocks: HostClocks = new HostClocks({
+    ownId: clockId(),
+    idOf: (name) => job.hosts.find((host) => host.name === name)?.hello?.clockId ?? null,
+    send: agents.send,
+  });
+  const positions: PositionReader = new PositionReader({ ...agents, clocks });
   const hangs: HangJudge = new HangJudge({ ...agents, found: (hang) => hangStacks.add(hang) });
   const hangStacks: HangStacks = new HangStacks({
     read: (ranks) => stacks.read(ranks),
@@ -70,6 +78,7 @@ export function wireJob(
     isWanted: parts.request.recordsFailures,
     wantsAll: parts.request.recordsAll,
     hosts: () => job.recordedHosts(),
+    clocks,
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
   });
   const stacks: StackReader = new StackReader({
@@ -79,7 +88,7 @@ export function wireJob(
   const stragglers = new Stragglers({
     positions,
     intervalMs: parts.request.stragglerWindowSeconds * 1000,
-    found: (verdict) => job.emit({ type: 'verdict', verdict }),
+    found: (verdict) => job.emit({ type: 'verdict', verdict, replaces: false }),
     ended: (message) => job.emit({ type: 'notice', message }),
   });
   const verdicts: JobVerdicts = new JobVerdicts({
@@ -87,6 +96,6 @@ export function wireJob(
     ranksOn: (host) => job.ranksOn(host),
   });
   const readers = { recorders, stacks, positions, verdicts };
-  const job = new Job({ ...parts, policy, xids, memory, hangs, hangStacks, stragglers, ...readers }, hostCount);
+  const job = new Job({ ...parts, policy, xids, memory, hangs, hangStacks, stragglers, clocks, ...readers }, hostCount);
   return { job, policy, memory, ...readers };
 }

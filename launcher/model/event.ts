@@ -52,8 +52,11 @@ export type JobEvent =
       blamed: readonly Blamed[];
       stacks: readonly HangStack[];
     })
-  /** What was found out beside hangs: calls that differ, who failed first, who does not join, who is slow. */
-  | (Base & { type: 'verdict'; verdict: Verdict })
+  /**
+   * What was found out beside hangs: calls that differ, who failed first, who does not join, who is slow. `replaces`: it takes the place of a
+   * suspected one about the same communicator.
+   */
+  | (Base & { type: 'verdict'; verdict: Verdict; replaces: boolean })
   /** A GPU error that NVIDIA's driver wrote to the kernel's log (Xid); `at` is its time by our clock. */
   | (Base & { type: 'xid'; at: number } & HostXid)
   | (Base & { type: 'communicator'; ranks: number; hosts: number })

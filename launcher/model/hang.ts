@@ -48,7 +48,7 @@ export type RankWhere =
 
 /** A fact that speaks for the verdict. */
 export interface Evidence {
-  /** process-state, cpu-share, sleeps-in, throttled, connection, call, ruled-out, exit, missing */
+  /** process-state, cpu-share, sleeps-in, wait-channel, throttled, connection, call, ruled-out, exit, missing */
   readonly kind: string;
   readonly host: string | null;
   /** Whom or what it is about: `rank 3`. */

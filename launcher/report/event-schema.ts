@@ -108,8 +108,8 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
     fields: { communicator: 'text', operation: 'number', blamed: 'blamed', stacks: 'stacks' },
   },
   verdict: {
-    when: 'something was found out beside hangs: calls that differ, who failed first, who does not join, who is slow: [the verdict](failures.md#verdicts)',
-    fields: { verdict: 'verdict' },
+    when: 'something was found out beside hangs: calls that differ, who failed first, who does not join, who is slow: [the verdict](failures.md#verdicts); `replaces`: it takes the place of a `suspected` one about the same communicator',
+    fields: { verdict: 'verdict', replaces: 'boolean' },
   },
   signal: {
     when: 'ncclrun got one; `forwarded`: the ranks get it too',

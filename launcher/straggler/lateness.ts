@@ -11,7 +11,7 @@ export interface ArrivalTrace {
   readonly outsideMs: readonly number[];
   /** Ranks of the job, with their hosts. */
   readonly ranks: readonly { readonly rank: number; readonly host: string }[];
-  /** How far the clocks of two hosts may be apart. */
+  /** How wrong the times of two ranks may be against each other; 0 where all read the same clock. */
   readonly clockErrorMs: number;
 }
 
@@ -48,8 +48,7 @@ export function latenessIn(trace: ArrivalTrace): Lateness | null {
   const operations = trace.operations.filter((arrivals) => arrivals.every((time) => !Number.isNaN(time)));
   if (operations.length < MIN_OPERATIONS || trace.ranks.length < 2) return null;
   const periodMs = periodOf(operations);
-  const isOneHost = new Set(trace.ranks.map(({ host }) => host)).size === 1;
-  const enough = Math.max(MIN_PART * periodMs, MIN_MS, isOneHost ? 0 : CLOCK_ERRORS * trace.clockErrorMs);
+  const enough = Math.max(MIN_PART * periodMs, MIN_MS, CLOCK_ERRORS * trace.clockErrorMs);
   const middles = operations.map(median);
   const late = trace.ranks.map((_, index) =>
     median(operations.map((arrivals, at) => (arrivals[index] ?? 0) - (middles[at] ?? 0))),

@@ -5,7 +5,8 @@ import type { Link, LinkEnd, SlowLink } from './links.ts';
 
 const MAX_LINKS = 8;
 
-export function slowLinkVerdict({ nic, link, links, usual, others }: SlowLink): Verdict {
+/** `counted`: what the kernels of both ends have counted. */
+export function slowLinkVerdict({ nic, link, links, usual, others }: SlowLink, counted: readonly Evidence[]): Verdict {
   const busy = Math.round(link.busy * 100);
   const again = link.retransmits === 0 ? '' : `, and ${link.retransmits} packets were sent again`;
   const what =
@@ -13,8 +14,8 @@ export function slowLinkVerdict({ nic, link, links, usual, others }: SlowLink): 
   const rest = others === 1 ? 'the other link' : `the median of ${others} others`;
   const message =
     `${what} carries ${rateText(link.bytesPerSecond)} while it has something to carry, ${rest} ${rateText(usual)}; ` +
-    `it was busy ${busy} % of the time${again}`;
-  const evidence = links.slice(0, MAX_LINKS).flatMap(evidenceOf);
+    `it was busy ${busy} % of the time${again}${errorsText(counted)}`;
+  const evidence = [...links.slice(0, MAX_LINKS).flatMap(evidenceOf), ...counted];
   const ends = nic === null ? [link.from, link.to] : [nic];
   return plainVerdict({
     kind: nic === null ? 'slow-link' : 'slow-nic',
@@ -29,6 +30,13 @@ export function linkEndText({ nic, link }: SlowLink): string {
   return nic === null
     ? `${nameOf(link)} is no longer slower than others`
     : `the network of ${nic.host} (${nic.nic}) is no longer slower than others`;
+}
+
+function errorsText(counted: readonly Evidence[]): string {
+  const facts = counted
+    .slice(0, 3)
+    .map(({ host, subject, value, unit }) => `${value} ${unit} of ${subject} on ${host}`);
+  return facts.length === 0 ? '' : `; meanwhile ${facts.join(', ')}`;
 }
 
 function nameOf({ from, to }: Link): string {

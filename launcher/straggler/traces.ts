@@ -1,5 +1,6 @@
 /** Traces of communicators out of what agents say about their ranks, by one clock. */
 import type { HostRankPositions, RankArrivals } from '../../control/messages/hang.ts';
+import type { KnownClock } from '../clocks/host-clocks.ts';
 import { median } from './lateness.ts';
 import type { ArrivalTrace } from './lateness.ts';
 
@@ -11,21 +12,15 @@ export interface CommunicatorTrace extends ArrivalTrace {
   readonly number: number;
 }
 
-/** How a host's clock relates to ours, in microseconds. */
-export interface HostClock {
-  /** Its time less ours. */
-  readonly offsetUs: number;
-  readonly errorUs: number;
-}
-
 /** What an agent has answered. */
 export interface TimedAnswer {
   readonly where: HostRankPositions;
-  readonly clock: HostClock;
+  readonly clock: KnownClock;
 }
 
-interface Timed extends RankArrivals, HostClock {
+interface Timed extends RankArrivals {
   readonly host: string;
+  readonly clock: KnownClock;
 }
 
 /** Of communicators whose ranks all have said when they began the same collectives. */
@@ -36,7 +31,7 @@ export function tracesOf(answers: ReadonlyMap<string, TimedAnswer>): Communicato
       const name = `${one.communicator}:${one.epoch}`;
       const known = comms.get(name) ?? [];
       if (known.length === 0) comms.set(name, known);
-      known.push({ ...one, host, ...clock });
+      known.push({ ...one, host, clock });
     }
   }
   return [...comms.values()].flatMap((ranks) => traceOf(ranks) ?? []);
@@ -54,8 +49,6 @@ function traceOf(ranks: readonly Timed[]): CommunicatorTrace | null {
     times.map((own) => (own[index] ?? Number.NaN) / 1000),
   );
   const named = ranks.map(({ jobRank, host }) => ({ rank: jobRank, host }));
-  // Each of two clocks may be wrong by so much.
-  const clockErrorMs = (2 * Math.max(...ranks.map(({ errorUs }) => errorUs))) / 1000;
   return {
     id: one.communicator,
     epoch: one.epoch,
@@ -64,13 +57,22 @@ function traceOf(ranks: readonly Timed[]): CommunicatorTrace | null {
     operations,
     outsideMs,
     ranks: named,
-    clockErrorMs,
+    clockErrorMs: clockErrorMs(ranks, median(times.map(median))),
   };
 }
 
-function timesOf({ first: own, startUs, afterUs, offsetUs }: Timed, first: number, last: number): number[] {
+/** Ranks that read the same clock cannot be wrong about each other. Of others, two may be wrong at once. */
+function clockErrorMs(ranks: readonly Timed[], atUs: number): number {
+  const clocks = [...new Map(ranks.map(({ clock }) => [clock.id, clock])).values()];
+  if (clocks.length === 1) return 0;
+  const errors = clocks.map(({ errorNs, atNs, drift }) => errorNs + drift * Math.abs(atNs - atUs * 1000));
+  const [worst = 0, next = 0] = errors.toSorted((one, other) => other - one);
+  return (worst + next) / 1e6;
+}
+
+function timesOf({ first: own, startUs, afterUs, clock }: Timed, first: number, last: number): number[] {
   const times: number[] = [];
-  let time = startUs - offsetUs;
+  let time = startUs - clock.offsetNs / 1000;
   for (let number = own; number <= last; number++) {
     if (number > own) time += afterUs[number - own - 1] ?? Number.NaN;
     if (number >= first) times.push(time);

@@ -48,6 +48,7 @@ enum class FrameKind : uint8_t {
   aggregatorUp = 0x3c,
   recorder = 0x3d,
   stacks = 0x3e,
+  clock = 0x3f,
 
   engineHello = 0x50,
   welcome = 0x51,

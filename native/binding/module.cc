@@ -85,6 +85,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(verbsPorts);
 
   EXPORT(gpuMemory);
+  EXPORT(gpuHealth);
 
   EXPORT(xidEventsOpen);
   EXPORT(xidEventsTake);

@@ -88,6 +88,9 @@ Napi::Value verbsPorts(const Napi::CallbackInfo& call);
 // gpu_memory.cc
 Napi::Value gpuMemory(const Napi::CallbackInfo& call);
 
+// gpu_health.cc
+Napi::Value gpuHealth(const Napi::CallbackInfo& call);
+
 // xid_events.cc
 Napi::Value xidEventsOpen(const Napi::CallbackInfo& call);
 Napi::Value xidEventsTake(const Napi::CallbackInfo& call);

@@ -72,6 +72,10 @@ using EventSet = struct nvmlEventSet_st*;
 inline constexpr Result kTimeout = 10;
 inline constexpr unsigned long long kEventXid = 8;  // nvmlEventTypeXidCriticalError
 
+inline constexpr int kClockSm = 1;
+inline constexpr int kEccCorrected = 0, kEccUncorrected = 1;
+inline constexpr int kEccVolatile = 0;  // since the driver was loaded
+
 struct EventData {
   Device device;
   unsigned long long type;
@@ -81,12 +85,18 @@ struct EventData {
 };
 
 // The same, of those that not every driver has: null there.
-#define NCCLRUN_NVML_NEWER_FUNCTIONS(F)                                                           \
-  F(deviceGetMemoryInfo, "nvmlDeviceGetMemoryInfo", (Device, Memory*))                            \
-  F(deviceGetProcesses, "nvmlDeviceGetComputeRunningProcesses_v3", (Device, unsigned*, Process*)) \
-  F(eventSetCreate, "nvmlEventSetCreate", (EventSet*))                                            \
-  F(eventSetFree, "nvmlEventSetFree", (EventSet))                                                 \
-  F(deviceRegisterEvents, "nvmlDeviceRegisterEvents", (Device, unsigned long long, EventSet))     \
+#define NCCLRUN_NVML_NEWER_FUNCTIONS(F)                                                                   \
+  F(deviceGetMemoryInfo, "nvmlDeviceGetMemoryInfo", (Device, Memory*))                                    \
+  F(deviceGetProcesses, "nvmlDeviceGetComputeRunningProcesses_v3", (Device, unsigned*, Process*))         \
+  F(deviceGetClockInfo, "nvmlDeviceGetClockInfo", (Device, int, unsigned*))                               \
+  F(deviceGetMaxClockInfo, "nvmlDeviceGetMaxClockInfo", (Device, int, unsigned*))                         \
+  F(deviceGetThrottleReasons, "nvmlDeviceGetCurrentClocksThrottleReasons", (Device, unsigned long long*)) \
+  F(deviceGetTotalEccErrors, "nvmlDeviceGetTotalEccErrors", (Device, int, int, unsigned long long*))      \
+  F(deviceGetPcieWidth, "nvmlDeviceGetCurrPcieLinkWidth", (Device, unsigned*))                            \
+  F(deviceGetMaxPcieWidth, "nvmlDeviceGetMaxPcieLinkWidth", (Device, unsigned*))                          \
+  F(eventSetCreate, "nvmlEventSetCreate", (EventSet*))                                                    \
+  F(eventSetFree, "nvmlEventSetFree", (EventSet))                                                         \
+  F(deviceRegisterEvents, "nvmlDeviceRegisterEvents", (Device, unsigned long long, EventSet))             \
   F(eventSetWait, "nvmlEventSetWait_v2", (EventSet, EventData*, unsigned))
 
 struct Library {

@@ -44,16 +44,7 @@ describeIf(clusterUnavailable(), 'a slow network', () => {
 
   it('a link that is slow on the way from one host to another is named with both ends', async () => {
     await cluster.host('h2').rate('400mbit');
-    // Of what h3 sends, what goes to h4 alone takes the slow class.
-    const tc = (...words: readonly string[]): Promise<unknown> => cluster.host('h3').exec('tc', ...words);
-    await tc('qdisc', 'replace', 'dev', 'eth0', 'root', 'handle', '1:', 'htb', 'default', '10');
-    for (const [flow, rate] of [
-      ['1:10', '400mbit'],
-      ['1:20', '50mbit'],
-    ] as const)
-      await tc('class', 'add', 'dev', 'eth0', 'parent', '1:', 'classid', flow, 'htb', 'rate', rate, 'burst', '256kb');
-    const toH4 = ['u32', 'match', 'ip', 'dst', cluster.host('h4').address, 'flowid', '1:20'];
-    await tc('filter', 'add', 'dev', 'eth0', 'parent', '1:', 'protocol', 'ip', ...toH4);
+    await cluster.host('h3').rateTo(cluster.host('h4'), '50mbit', '400mbit');
     const { verdicts, stderr } = await verdictsOf();
     expect(verdicts, stderr).toMatchObject([
       {

@@ -2,9 +2,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { FAULTS } from '../planted/fault.ts';
+import { faultUnavailable, FAULTS } from '../planted/fault.ts';
 import { play, RANKS } from '../planted/play.ts';
 import { compileFaulty, hostDevice } from '../planted/program.ts';
+import { describeIf } from '../rig/capability.ts';
 import { repository } from '../rig/cluster.ts';
 
 let directory = '';
@@ -23,7 +24,12 @@ const sampled = FAULTS.filter(({ name }) => name !== 'freeze').map((fault, index
   replays: false,
 }));
 
-it.each(sampled.map((one) => [one.fault.name, one.collective, one] as const))(
+const [possible, others] = [true, false].map((wanted) =>
+  sampled.filter(({ fault }) => (faultUnavailable(fault) === null) === wanted),
+);
+for (const { fault } of others ?? []) describeIf(faultUnavailable(fault), `the fault ${fault.name}`, () => undefined);
+
+it.each((possible ?? []).map((one) => [one.fault.name, one.collective, one] as const))(
   'the verdict names the rank with the fault %s in %s',
   async (_, __, one) => {
     expect((await play(program, one, hostDevice)).wrongs).toEqual([]);

@@ -28,7 +28,7 @@ function standInVerbs(): string {
 
 /** What a probe answers in a process of its own, with that in its environment. */
 async function probe(
-  name: 'nvmlGpus' | 'gpuMemory' | 'cudaGpus' | 'verbsPorts',
+  name: 'nvmlGpus' | 'gpuMemory' | 'gpuHealth' | 'cudaGpus' | 'verbsPorts',
   environment: NodeJS.ProcessEnv,
 ): Promise<unknown> {
   const script = `import { loadNative } from '${repository}/worker/engine/load.ts';
@@ -93,6 +93,32 @@ describe('NVML', () => {
     expect(await probe('nvmlGpus', { NCCLRUN_LIBNVIDIA_ML: other })).toBe(
       'libnvidia-ml.so.1 has no nvmlInit_v2: the driver is older than CUDA 11',
     );
+  });
+});
+
+describe('the health of GPUs', () => {
+  it('gpuHealth has clocks, throttling, ECC errors and PCIe links, or null where the driver does not say', async () => {
+    const NCCLRUN_STAND_IN_HEALTH = join(directory, 'health');
+    await writeFile(NCCLRUN_STAND_IN_HEALTH, '1200 1980 0x44 7 1 8 16\n');
+    const NCCLRUN_LIBNVIDIA_ML = await library('stand-in-nvml');
+    const unknown = { clock: null, maxClock: null, throttleReasons: null, corrected: null, uncorrected: null };
+    expect(await probe('gpuHealth', { NCCLRUN_LIBNVIDIA_ML, NCCLRUN_STAND_IN_HEALTH })).toEqual([
+      {
+        busId: '00000000:1B:00.0',
+        clock: 1200,
+        maxClock: 1980,
+        throttleReasons: 0x44,
+        corrected: 7,
+        uncorrected: 1,
+        pcieWidth: 8,
+        maxPcieWidth: 16,
+      },
+      { busId: '00000000:2B:00.0', ...unknown, pcieWidth: null, maxPcieWidth: null },
+    ]);
+  });
+
+  it('gpuHealth returns the reason when NVML is unavailable', async () => {
+    expect(await probe('gpuHealth', { NCCLRUN_LIBNVIDIA_ML: '/nonexistent' })).toMatch(/^\/nonexistent: cannot open/);
   });
 });
 

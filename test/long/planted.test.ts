@@ -3,6 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { allCases } from '../planted/cases.ts';
+import { faultUnavailable, FAULTS } from '../planted/fault.ts';
+import type { Case } from '../planted/play.ts';
 import { playAll } from '../planted/play-all.ts';
 import { compileFaulty, hostDevice, standIn } from '../planted/program.ts';
 import { tableText, wrongText } from '../planted/table.ts';
@@ -10,9 +12,9 @@ import { repository } from '../rig/cluster.ts';
 import { buildStandIn } from '../rig/stand-in.ts';
 
 const WRONG_AT_MOST = 0.01;
-/** Some faults need the freezer of control groups, which is root's. */
-const isPossible = ({ fault }: { readonly fault: { readonly name: string } }): boolean =>
-  fault.name !== 'freeze' || process.getuid?.() === 0;
+const isPossible = ({ fault }: Case): boolean => faultUnavailable(fault) === null;
+for (const { name, reason } of FAULTS.map((fault) => ({ name: fault.name, reason: faultUnavailable(fault) })))
+  if (reason !== null) process.stderr.write(`SKIPPED the fault ${name}: ${reason}\n`);
 
 let directory = '';
 beforeAll(async () => {

@@ -1,5 +1,6 @@
 /** Faults that test/gpu/native/faulty.c plants in one rank of a job, and which verdict is right about each. */
 import type { VerdictKind } from '../../launcher/model/hang.ts';
+import { silentFileUnavailable } from '../rig/silent-file.ts';
 
 export const COLLECTIVES = [
   'allReduce',
@@ -32,12 +33,19 @@ const rooted: readonly Collective[] = ['broadcast', 'reduce', 'gather', 'scatter
 const reducing: readonly Collective[] = ['allReduce', 'reduceScatter', 'reduce'];
 const late = ['late', 'stuck-outside'] as const;
 
+/** Null, or the sentence why a fault cannot be planted here. */
+export function faultUnavailable({ name }: Pick<Fault, 'name'>): string | null {
+  if (name === 'disk') return silentFileUnavailable();
+  return name === 'freeze' && process.getuid?.() !== 0 ? 'the freezer of control groups needs root' : null;
+}
+
 export const FAULTS: readonly Fault[] = [
   { name: 'pause', kinds: late, exact: false, of: all, replays: true },
   { name: 'busy', kinds: ['late'], exact: false, of: all, replays: true },
   { name: 'stop', kinds: ['stopped'], exact: false, of: all, replays: true },
   { name: 'inside', kinds: ['stopped'], exact: false, of: all, replays: false },
   { name: 'sleep', kinds: ['stuck-outside'], exact: false, of: all, replays: true },
+  { name: 'disk', kinds: ['stuck-outside'], exact: false, of: all, replays: true },
   { name: 'freeze', kinds: ['stopped'], exact: false, of: all, replays: true },
   { name: 'kill', kinds: ['rank-dead'], exact: false, of: all, replays: true },
   { name: 'exit', kinds: ['rank-dead'], exact: false, of: all, replays: true },

@@ -7,6 +7,7 @@ import type { JobResult } from '../../launcher/model/types.ts';
 import type { Verdict } from '../../launcher/model/hang.ts';
 import { Command } from '../rig/command.ts';
 import { freezeProcess } from '../rig/freezer.ts';
+import { SilentFile } from '../rig/silent-file.ts';
 import type { Collective, Fault } from './fault.ts';
 
 export const RANKS = 4;
@@ -41,8 +42,10 @@ export async function play(program: string, one: Case, device: Device): Promise<
   const { fault, collective, rank, replays } = one;
   const words = [collective, fault.name, String(rank), String(STEP), ...(replays ? ['graph'] : [])];
   const options = ['-n', String(RANKS), '--hang-after', String(HANG_AFTER_S), '--on-hang', 'abort', '--report', report];
+  await using file = fault.name === 'disk' ? await SilentFile.mount() : null;
+  const given = file === null ? [] : ['-x', `FAULTY_FILE=${file.path}`];
   const started = performance.now();
-  await using command = Command.start([...options, ...device.options, program, ...words], {
+  await using command = Command.start([...options, ...given, ...device.options, program, ...words], {
     environment: device.environment,
   });
   const thaw = fault.name === 'freeze' ? await freezeWhenAsked(command) : null;
@@ -76,6 +79,7 @@ function wrongsOf({ fault, collective, rank, replays }: Case, { verdicts, record
   const blamed = first.blamed.flatMap(({ ranks }) => readRanges(ranks));
   const isRight = fault.name === 'deadlock' ? blamed.includes(rank) : blamed.join() === String(rank);
   if (!isRight) wrongs.push(`blames ${blamed.join() || 'nobody'}`);
+  if (fault.name === 'disk') wrongs.push(...wrongsOfSleep(first));
   const named = recorder?.communicators.find(({ name }) => name === 'planted');
   if (fault.name !== 'deadlock' && named?.id !== first.communicator?.id)
     wrongs.push(`communicator ${first.communicator?.id ?? 'unknown'}, not ${named?.id ?? 'recorded'}`);
@@ -88,5 +92,20 @@ function wrongsOf({ fault, collective, rank, replays }: Case, { verdicts, record
     wrongs.push(`operation ${number}`);
   const isOther = operation?.collective !== collective && number <= most && fault.name !== 'deadlock';
   if (isOther) wrongs.push(`in ${operation?.collective}`);
+  return wrongs;
+}
+
+/** A rank that the kernel holds is named with what it waits in, and nothing was attached to its thread there. */
+function wrongsOfSleep({ blamed, stacks }: Verdict): string[] {
+  const [rank] = blamed;
+  const because = (kind: string): string => String(rank?.because.find((one) => one.kind === kind)?.value ?? 'nothing');
+  const wrongs: string[] = [];
+  if (rank?.where !== 'uninterruptible') wrongs.push(`is ${rank?.where ?? 'nowhere'}`);
+  if (!/^read of \/.*\/data$/.test(because('sleeps-in'))) wrongs.push(`sleeps in ${because('sleeps-in')}`);
+  if (!/^[a-z_][\w.]*$/.test(because('wait-channel'))) wrongs.push(`waits in ${because('wait-channel')}`);
+  const traced = stacks.filter(
+    ({ ranks, thread }) => thread === 'main thread' && readRanges(ranks).includes(Number(rank?.ranks)),
+  );
+  if (traced.length > 0) wrongs.push('has a stack of the thread that sleeps');
   return wrongs;
 }

@@ -33,6 +33,14 @@ export function clusterUnavailable(): string | null {
   return attempt.status === 0 ? null : `unshare: ${attempt.stderr.trim() || String(attempt.error)}`;
 }
 
+/** The same for hosts whose clocks differ. */
+export function ownClocksUnavailable(): string | null {
+  const unavailable = clusterUnavailable();
+  if (unavailable !== null) return unavailable;
+  const attempt = spawnSync('unshare', ['--time', '--monotonic', '1000', '--fork', 'true'], { encoding: 'utf8' });
+  return attempt.status === 0 ? null : `unshare --time: ${attempt.stderr.trim() || String(attempt.error)}`;
+}
+
 /** How many NVIDIA GPUs the driver shows. */
 export function gpusHere(): number {
   const directory = '/proc/driver/nvidia/gpus';

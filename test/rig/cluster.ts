@@ -10,7 +10,7 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, watch } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -38,6 +38,8 @@ export const LOGIN_ADDRESS = '10.77.0.1';
 export interface ClusterOptions {
   /** More lines for every sshd_config. */
   readonly sshd?: string;
+  /** Each host has a CLOCK_MONOTONIC of its own, as real ones do. */
+  readonly ownClocks?: boolean;
 }
 
 /** One host; every method that breaks it has its opposite. */
@@ -160,6 +162,18 @@ export class ClusterHost {
     await this.#inNetwork('tc', 'qdisc', 'replace', 'dev', 'eth0', ...bucket);
     await this.#cluster.inLogin('tc', 'qdisc', 'replace', 'dev', `cable-${this.name}`, ...bucket);
   }
+  /** Limits what this host sends to one other, and all else that it sends to `usual`. */
+  async rateTo(other: ClusterHost, rate: string, usual: string): Promise<void> {
+    const tc = (...words: readonly string[]): Promise<unknown> => this.#inNetwork('tc', ...words);
+    await tc('qdisc', 'replace', 'dev', 'eth0', 'root', 'handle', '1:', 'htb', 'default', '10');
+    for (const [flow, own] of [
+      ['1:10', usual],
+      ['1:20', rate],
+    ] as const)
+      await tc('class', 'add', 'dev', 'eth0', 'parent', '1:', 'classid', flow, 'htb', 'rate', own, 'burst', '256kb');
+    const toOther = ['u32', 'match', 'ip', 'dst', other.address, 'flowid', '1:20'];
+    await tc('filter', 'add', 'dev', 'eth0', 'parent', '1:', 'protocol', 'ip', ...toOther);
+  }
   async unrate(): Promise<void> {
     await this.#inNetwork('tc', 'qdisc', 'delete', 'dev', 'eth0', 'root');
     await this.#cluster.inLogin('tc', 'qdisc', 'delete', 'dev', `cable-${this.name}`, 'root');
@@ -220,6 +234,9 @@ export class Cluster implements AsyncDisposable {
       address: `10.77.0.${11 + index}`,
     }));
     const ssh = await writeClusterFiles(state, hosts, options.sshd ?? '');
+    if (options.ownClocks === true)
+      for (const [index, { name }] of hosts.entries())
+        await writeFile(join(state, name, 'clock'), String(1000 * (index + 1)));
     const namespaces = ['--net', '--mount', '--uts', '--pid', '--fork', '--kill-child=KILL'];
     const script = [join(here, 'cluster/login.sh'), state, repository, ...hosts.map((host) => host.name)];
     const login = spawn('unshare', [...namespaces, ...script], { stdio: ['pipe', 'pipe', 'inherit'] });

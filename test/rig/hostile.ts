@@ -139,7 +139,7 @@ const events: { readonly [Type in JobEvent['type']]: Extract<JobEvent, { type: T
     blamed: verdict.blamed,
     stacks: verdict.stacks,
   },
-  verdict: { time, type: 'verdict', verdict: hostileHang.verdict },
+  verdict: { time, type: 'verdict', verdict: hostileHang.verdict, replaces: false },
   xid: { time, type: 'xid', at: 1, ...xid },
   communicator: { time, type: 'communicator', ranks: 4, hosts: 2 },
   tuning: { time, type: 'tuning', host: HOSTILE, ranks: 4, file: HOSTILE, key: HOSTILE, measured: false },

@@ -31,6 +31,9 @@ export interface PlantedJob {
   readonly omitted?: number;
 }
 
+/** CLOCK_MONOTONIC of all hosts at the first reading. */
+export const FIRST_US = 100_000_000;
+
 /** Outside of all operations, having ended this one. */
 export const ended = (operation: number): Change => ({ operation, inside: false, waitedMs: 0, hangs: false });
 
@@ -41,7 +44,7 @@ export function history(count: number, hashes: readonly number[], call: CallHist
 
 /** The two readings, 250 ms apart; `moved`: ranks of the job that made progress in between. */
 export function readings(job: PlantedJob, moved: readonly number[] = []): readonly [first: Reading, second: Reading] {
-  return [reading(job, 0, moved), reading(job, 250, [])];
+  return [reading(job, 0, []), reading(job, 250, moved)];
 }
 
 function reading(job: PlantedJob, atMs: number, moved: readonly number[]): Reading {
@@ -55,8 +58,9 @@ function reading(job: PlantedJob, atMs: number, moved: readonly number[]): Readi
     answers.set(host, {
       reading: 1,
       atMs,
-      monotonicUs: atMs * 1000,
+      monotonicUs: FIRST_US + atMs * 1000,
       stolenMs: null,
+      health: null,
       arrivals: [],
       edges: [],
       omitted,
@@ -95,7 +99,7 @@ function position(comm: PlantedComm, jobRank: number, rank: number, isMoved: boo
     bytes: 4096,
     waitedMs: 31_260,
     hangs: true,
-    progressUs: isMoved ? 1 : 2,
+    progressUs: isMoved ? FIRST_US + 100_000 : FIRST_US - 31_260_000,
     calls: null,
     ...rest,
     waitsFor:

@@ -68,6 +68,7 @@ export class ScriptedHost {
     const { version = '', jobId = '' } = this.#order ?? {};
     const facts = {
       bootId: `boot of ${this.#order?.hostName}`,
+      clockId: null,
       pid: 9,
       cores: 4,
       gpus: 0,

@@ -51,6 +51,7 @@ describe('ranks without progress', () => {
       telemetry: () => pages,
       recorders: () => [],
       gpuOf: (rank) => ({ index: rank, address: null }),
+      gpuHealth: () => [],
       stalled: () => void reports.push(hangs.rankPositions(readings)),
       nicsBetween: (_, rank, peer) => ({ own: `nic of ${rank}`, peer: `nic of ${peer}` }),
     });
@@ -106,6 +107,21 @@ describe('ranks without progress', () => {
     pages[0] = { pid: 1, jobRank: 5, slots: [{ ...usual, operation: 10 }] };
     vi.advanceTimersByTime(1000);
     expect(reports).toHaveLength(2);
+  });
+
+  test('a wait is reported again when it has become twice as long, and a later one of the same operation like the first', () => {
+    vi.useFakeTimers();
+    const { hangs, reports, pages } = reporter({ state: 'waiting', completed: 8, lastProgressNs: nowNs() });
+    const reportsAfter = (ms: number): number => {
+      vi.advanceTimersByTime(ms);
+      return reports.length;
+    };
+    expect(reportsAfter(1000)).toBe(1);
+    expect([reportsAfter(900), reportsAfter(100), reportsAfter(1900), reportsAfter(100)]).toEqual([1, 2, 2, 3]);
+    vi.advanceTimersByTime(1);
+    pages[0] = { pid: 1, jobRank: 5, slots: [{ ...usual, state: 'waiting', completed: 8, lastProgressNs: nowNs() }] };
+    expect([reportsAfter(999), reportsAfter(125)]).toEqual([3, 4]);
+    hangs.stop();
   });
 
   test.each<[string, Partial<TelemetrySlot>, number]>([

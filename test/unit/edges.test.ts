@@ -105,6 +105,26 @@ describe('connections that carry nothing', () => {
     );
   });
 
+  test('two hosts that are cut from each other get one sentence with the number of connections, and evidence of each', () => {
+    const channels = [0, 1].flatMap((channel) =>
+      [...blocked(0, 1), ...blocked(1, 0)].map((one) => ({ ...one, channel, idleUs: 4_200_000 + channel * 100_000 })),
+    );
+    const [hang] = judgeHangs(...withEdges(3, [...channels, ...blocked(1, 2), ...healthy(2, 0)]));
+    const { message = '', evidence = [] } = hang?.verdict ?? {};
+    expect(message.match(/ha(?:s|ve) not arrived/g)).toHaveLength(2);
+    expect(message).toContain(
+      'messages on 4 connections between h0 and h1 (eth0 to eth0) have not arrived, and nothing has for 4.2 s',
+    );
+    expect(message).toContain('a message from rank 1 on h1 to rank 2 on h2 (eth0 to eth0) has not arrived');
+    expect(evidence.filter(({ kind }) => kind === 'connection')).toHaveLength(5);
+  });
+
+  test('several connections from one host to another are said to be blocked that way', () => {
+    const channels = [0, 1].flatMap((channel) => blocked(0, 1).map((one) => ({ ...one, channel, idleUs: null })));
+    const [hang] = judgeHangs(...withEdges(2, [...channels, ...healthy(1, 0)]));
+    expect(hang?.verdict.message).toMatch(/messages on 2 connections from h0 to h1 \(eth0 to eth0\) have not arrived$/);
+  });
+
   test('the sender of a single connection is blamed', () => {
     const [hang] = judgeHangs(...withEdges(3, [...blocked(2, 0), ...healthy(0, 1), ...healthy(1, 2)]));
     expect(hang?.verdict.blamed).toMatchObject([{ ranks: '2', host: 'h2' }]);
@@ -136,7 +156,7 @@ describe('links that are slow', () => {
   test('a link that needs much longer for the same is named with its rate', () => {
     const found = slow([100, 1], [100, 9], [100, 1.1], [100, 1]);
     expect(found).toMatchObject({ nic: null, link: { from: { host: 'h1' }, to: { host: 'h2' } }, others: 3 });
-    expect(found === null ? null : slowLinkVerdict(found)).toMatchObject({
+    expect(found === null ? null : slowLinkVerdict(found, [])).toMatchObject({
       kind: 'slow-link',
       blamed: [
         { ranks: '1', host: 'h1' },

@@ -15,6 +15,13 @@ const at = (operation: number): PlantedJob => {
   return { comms: [{ id: '00000000000000aa', ranks: [0, 1, 2, 3], all: { operation }, changes }] };
 };
 
+/** Rank 3 does not come to the replay of a graph in which the others have waited for so long. */
+const forMs = (waitedMs: number): PlantedJob => ({
+  comms: [
+    { id: '00000000000000aa', ranks: [0, 1, 2, 3], all: { waitedMs, byKernel: true }, changes: { 3: ended(17) } },
+  ],
+});
+
 function judge(hosts: readonly string[] = ['h0', 'h1']) {
   const found: Hang[] = [];
   const asked: [host: string, query: RankPositionsQuery][] = [];
@@ -34,6 +41,7 @@ function judge(hosts: readonly string[] = ['h0', 'h1']) {
       communicators: [],
       processes: [],
       stolenMs: null,
+      health: null,
       arrivals: [],
       edges: [],
       omitted: 0,
@@ -108,6 +116,17 @@ describe('a hang', () => {
     const { found, inquire } = judge();
     for (const operation of [17, 17, 16, 18]) inquire(at(operation));
     expect(found.map(({ operation }) => operation)).toEqual([17, 18]);
+  });
+
+  it('the launcher reports an operation again that a graph repeats, if ranks began to wait in it since', () => {
+    const { found, inquire } = judge();
+    inquire(forMs(5000));
+    vi.advanceTimersByTime(10_000);
+    inquire(forMs(15_000));
+    expect(found).toHaveLength(1);
+    vi.advanceTimersByTime(10_000);
+    inquire(forMs(2000));
+    expect(found).toHaveLength(2);
   });
 
   it('the launcher asks once while many hosts report stalls', () => {

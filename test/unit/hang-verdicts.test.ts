@@ -2,8 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import type { CallArguments } from '../../control/messages/hang.ts';
 import { judgeHangs } from '../../launcher/hang/judge.ts';
+import { jobStatus } from '../../launcher/hang/status.ts';
 import type { Hang, VerdictKind } from '../../launcher/model/hang.ts';
-import { ended, history, readings } from '../rig/positions.ts';
+import { ended, FIRST_US, history, readings } from '../rig/positions.ts';
 import type { Change, PlantedJob } from '../rig/positions.ts';
 
 const four = [0, 1, 2, 3];
@@ -74,9 +75,10 @@ describe('a rank that does not come', () => {
   it('a rank that computes is late, and one that sleeps is stuck outside', () => {
     expect(short({ ...late(ended(16)), cpuMs: { 3: 240 } })).toEqual(['late', '3', 'likely']);
     expect(one({ ...late(ended(16)), cpuMs: { 3: 240 } }).late[0]).toMatch(/which it has ended, running$/);
-    expect(one({ ...late(ended(0)), processes: { 3: { sleep: { call: 'read', file: '/data/x' } } } }).late).toEqual([
-      'rank 3 on h1 (pid 73) has begun no operation, asleep in read of /data/x',
-    ]);
+    expect(
+      one({ ...late(ended(0)), processes: { 3: { sleep: { call: 'read', file: '/data/x', channel: 'pipe_read' } } } })
+        .late,
+    ).toEqual(['rank 3 on h1 (pid 73) has begun no operation, asleep in read of /data/x']);
   });
 
   it('a rank that is still in an earlier operation is late', () => {
@@ -132,10 +134,11 @@ describe('the process of a blamed rank', () => {
     expect(short(job)).toEqual(['stuck-outside', '1', 'likely']);
   });
 
-  it('uninterruptible sleep is named with the call and the file', () => {
-    const processes = { 2: { state: 'uninterruptible', sleep: { call: 'read', file: '/nfs/x' } } } as const;
+  it('uninterruptible sleep is named with the call, the file and the wait channel', () => {
+    const sleep = { call: 'read', file: '/nfs/x', channel: 'folio_wait_bit_common' };
+    const processes = { 2: { state: 'uninterruptible', sleep } } as const;
     expect(one({ comms: [{ id: aa, ranks: four, changes: { 2: ended(16) } }], processes }).late[0]).toMatch(
-      /which it has ended, in uninterruptible sleep in read of \/nfs\/x$/,
+      /which it has ended, in uninterruptible sleep in read of \/nfs\/x \(folio_wait_bit_common\)$/,
     );
   });
 
@@ -361,9 +364,46 @@ describe('ranks that no answer has', () => {
   });
 });
 
+describe('kernels that wait', () => {
+  // As read from a job: the warps of a kernel say in turn when each of them began to wait.
+  const begunUs = [-31_260_000, -31_259_998, -31_258_750, -31_260_000, -31_259_100];
+  const waiting = (look: number): PlantedJob => ({
+    comms: [
+      {
+        id: aa,
+        ranks: four,
+        all: { byKernel: true },
+        changes: {
+          ...Object.fromEntries(
+            [0, 1, 2].map((rank) => [rank, { progressUs: FIRST_US + (begunUs[look + rank] ?? 0) }]),
+          ),
+          3: ended(16),
+        },
+      },
+    ],
+  });
+
+  it.each([0, 1, 2])('the late rank is named at look %i, whichever warps the readings have seen', (look) => {
+    const [first] = readings(waiting(look));
+    const [, second] = readings(waiting((look + 1) % 3));
+    expect(judgeHangs(first, second)).toMatchObject([{ verdict: { blamed: [{ ranks: '3' }] }, waiting: '0-2' }]);
+    const { groups } = jobStatus(first, second, { ranks: 4, takenAt: 0, verdicts: [] });
+    expect(groups[0]?.shares).toMatchObject([
+      { condition: 'waiting', count: 3 },
+      { condition: 'idle', count: 1 },
+    ]);
+  });
+});
+
 describe('no hang', () => {
   it('ranks that moved between the readings withdraw their votes', () => {
     expect(judge({ comms: [{ id: aa, ranks: four, changes: { 3: ended(16) } }] }, [0, 1, 2])).toEqual([]);
+  });
+
+  it('ranks whose kernels made progress between the readings withdraw their votes, though they wait at both', () => {
+    const job: PlantedJob = { comms: [{ id: aa, ranks: four, all: { byKernel: true }, changes: { 3: ended(16) } }] };
+    expect(judge(job)).toMatchObject([{ verdict: { kind: 'stuck-outside' } }]);
+    expect(judge(job, [0, 1, 2])).toEqual([]);
   });
 
   it('ranks that wait for a short time only are not judged', () => {

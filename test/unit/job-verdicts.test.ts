@@ -70,6 +70,37 @@ it('a host that says nothing about its calls is waited for only for a moment', (
   expect(kinds).toEqual(['mismatch-size 2,3']);
 });
 
+it('a mismatch that blames both sides is reported once more when a third rank decides, and its verdict takes the place of the other', () => {
+  const { kinds, verdicts } = job();
+  verdicts.report('h1', { type: 'calls-differ', sentence: 'they differ', where: positions('h1') });
+  vi.runAllTimers();
+  expect(kinds).toEqual(['mismatch-size 2,3']);
+  // Ranks 0 and 1 come to the call later, and one after the other.
+  const { communicators, ...h0 } = positions('h0');
+  const only = (rank: number): HostRankPositions => ({
+    ...h0,
+    communicators: communicators.map((one) => ({ ...one, ranks: one.ranks.filter((own) => own.rank === rank) })),
+  });
+  verdicts.report('h0', { type: 'last-position', rank: 0, where: only(0) });
+  vi.runAllTimers();
+  verdicts.report('h0', { type: 'last-position', rank: 1, where: only(1) });
+  vi.runAllTimers();
+  expect(kinds).toEqual(['mismatch-size 2,3', 'mismatch-size 3']);
+  expect(verdicts.all.map(({ blamed, confidence }) => [blamed.map(({ ranks }) => ranks), confidence])).toEqual([
+    [['3'], 'certain'],
+  ]);
+});
+
+it('a mismatch is not reported again while as many ranks speak for either side', () => {
+  const { kinds, verdicts } = job();
+  const even = { ...odd, 1: { calls: history(5, [9, ...hashes.slice(1)], { ...call, count: 1 }) } };
+  verdicts.report('h1', { type: 'calls-differ', sentence: 'they differ', where: positions('h1', even) });
+  vi.runAllTimers();
+  verdicts.report('h0', { type: 'calls-differ', sentence: 'they differ', where: positions('h0', even) });
+  vi.runAllTimers();
+  expect(kinds).toEqual(['mismatch-size 2,3']);
+});
+
 it('failed ranks whose last calls differ have the verdict of a mismatch', () => {
   const { kinds, verdicts } = job();
   verdicts.report('h1', { type: 'last-position', rank: 3, where: positions('h1') });

@@ -59,6 +59,7 @@ const hello = {
   jobId: 'j',
   hostName: 'h',
   bootId: 'b',
+  clockId: letters(1000),
   pid: 1,
   cores: 1,
   gpus: 0,
@@ -100,16 +101,38 @@ const waiting = {
   calls: null,
   waitsFor: { rank: 0, nics: { own: letters(64), peer: letters(64) } },
 };
+const sleeping = (changes: object) => ({
+  jobRank: 0,
+  pid: 0,
+  gpu: null,
+  state: 'uninterruptible',
+  cpuMs: 0,
+  throttled: null,
+  sleep: { call: letters(100), file: letters(300), channel: letters(100), ...changes },
+});
 const communicator = { communicator: '0123456789abcdef', epoch: 0, size: 0, ranks: [waiting] };
 const where = {
   reading: 0,
   atMs: 0,
   monotonicUs: 0,
   stolenMs: null,
+  health: {
+    nics: many(64, { nic: letters(64), counters: { [letters(40)]: 1 } }),
+    gpus: many(64, {
+      address: letters(40),
+      clock: 0,
+      maxClock: null,
+      throttleReasons: 0,
+      corrected: 0,
+      uncorrected: 0,
+      pcieWidth: 0,
+      maxPcieWidth: null,
+    }),
+  },
   arrivals: [],
   edges: [],
   communicators: [communicator],
-  processes: [],
+  processes: [sleeping({})],
   omitted: 0,
 };
 const whereOne = (changes: object) => ({
@@ -219,6 +242,16 @@ describe('messages', () => {
       parseReport,
       { type: 'rankPositions', where: whereOne({ jobRank: -2 }) },
       'report: where.communicators.0.ranks.0.jobRank: ',
+    ],
+    [
+      parseReport,
+      { type: 'rankPositions', where: { ...where, health: { nics: many(65, { nic: 'a', counters: {} }), gpus: [] } } },
+      'report: where.health.nics: ',
+    ],
+    [
+      parseReport,
+      { type: 'rankPositions', where: { ...where, processes: [sleeping({ channel: letters(101) })] } },
+      'report: where.processes.0.sleep.channel: ',
     ],
     [
       parseReport,

@@ -210,7 +210,7 @@ describe('reading the memory', () => {
         expect(request).toBe(3);
         sent.push(parseRecorderAnswer(payload));
       });
-      expect(sent.map(({ type }) => type)).toEqual(['clock', 'process', 'end']);
+      expect(sent.map(({ type }) => type)).toEqual(['process', 'end']);
       const entries = sent.flatMap((answer) => (answer.type === 'process' ? decodeColumns(answer.entries) : []));
       for (const answer of sent)
         if (answer.type === 'process') for (const ring of answer.replays ?? []) decodeColumns(ring.entries);

@@ -12,6 +12,7 @@ import { replayedCommunicators } from '../../launcher/replay/operations.ts';
 import { latestNs, perfettoTrace } from '../../launcher/replay/perfetto.ts';
 import { type Replay, readReplay, type ReplayedRank } from '../../launcher/replay/read-file.ts';
 import { replayText } from '../../launcher/replay/text.ts';
+import { answeredClocks } from '../rig/clocks.ts';
 import { entryOf } from '../rig/recorded.ts';
 import { recordedId, recordedRank, recordedReplay } from '../rig/replayed.ts';
 
@@ -182,26 +183,20 @@ function answer(to: RecorderReader, host: string, request: number, answers: read
 
 const answersOf = (rank: number): RecorderAnswer[] => {
   const { host: _host, clock: _clock, entries, replays: _replays, ...facts } = rankOf(rank, [entryOf(1)]);
-  return [{ type: 'clock', nowNs: 5 }, { type: 'process', ...facts, entries: encodeColumns(entries) }, { type: 'end' }];
+  return [{ type: 'process', ...facts, entries: encodeColumns(entries) }, { type: 'end' }];
 };
 
 describe('gathering from agents', () => {
-  const hosts = [0, 1].map((rank) => ({ name: `node${rank}`, local: rank === 0, ranks: [rank] }));
+  const hosts = [0, 1].map((rank) => ({ name: `node${rank}`, ranks: [rank] }));
 
-  function reader(wantsAll = false): { reader: RecorderReader; sent: Frame[] } {
+  function reader(
+    wantsAll = false,
+    answersClock: ReadonlySet<string> = new Set(['node0', 'node1']),
+  ): { reader: RecorderReader; sent: Frame[] } {
     const sent: Frame[] = [];
-    const options = {
-      isWanted: true,
-      wantsAll,
-      hosts: () => hosts,
-      send: (host: string, frame: Frame) => {
-        if (JSON.parse(Buffer.from(frame.payload).toString()).clockOnly === true)
-          queueMicrotask(() => answer(made, host, frame.request, [{ type: 'clock', nowNs: 5 }]));
-        else sent.push(frame);
-      },
-    };
-    const made = new RecorderReader(options);
-    return { reader: made, sent };
+    const clocks = answeredClocks((host) => (answersClock.has(host) ? 0n : null));
+    const send = (_host: string, frame: Frame): void => void sent.push(frame);
+    return { reader: new RecorderReader({ isWanted: true, wantsAll, hosts: () => hosts, clocks, send }), sent };
   }
 
   test('the reader asks for all operations of the blamed rank and of ten others', async () => {
@@ -218,7 +213,7 @@ describe('gathering from agents', () => {
     expect(recorder).toMatchObject({
       communicators: [{ id, size: 3, name: 'tp0', members: '0-1' }],
       hosts: [
-        { host: 'node0', clock: { offsetNs: 0, errorNs: 0 } },
+        { host: 'node0', clock: {} },
         { host: 'node1', clock: {} },
       ],
     });
@@ -236,26 +231,9 @@ describe('gathering from agents', () => {
     made.close();
   });
 
-  test('the quickest round trip tells a clock', async () => {
-    vi.useFakeTimers({ toFake: ['hrtime'] });
-    const asked: Frame[] = [];
-    const only = [{ name: 'node1', local: false, ranks: [1] }];
-    const options = { isWanted: true, wantsAll: false, hosts: () => only };
-    const made = new RecorderReader({ ...options, send: (_host: string, frame: Frame) => void asked.push(frame) });
-    const read = made.read([]);
-    // Round trips of 100, 90 … microseconds, halfway through which the host's clock is 1 ms ahead.
-    for (let trip = 100; asked.length <= 8 && trip > 20; trip -= 10) {
-      vi.advanceTimersByTime(trip / 1000);
-      const nowNs = Number(process.hrtime.bigint()) - trip * 500 + 1_000_000;
-      const clock = { type: 'clock', nowNs } as const;
-      answer(made, 'node1', 1, trip === 100 ? [clock, { type: 'end' }] : [clock]);
-    }
-    expect((await read).hosts).toEqual([{ host: 'node1', clock: { offsetNs: 1_000_000, errorNs: 15_000 } }]);
-  });
-
   test('a silent agent is named after two seconds and not waited for', async () => {
     vi.useFakeTimers();
-    const { reader: made } = reader();
+    const { reader: made } = reader(false, new Set(['node0']));
     const read = made.read([]);
     answer(made, 'node0', 1, answersOf(0));
     await vi.advanceTimersByTimeAsync(2000);

@@ -1,5 +1,6 @@
 /** Which ranks are said to slow a job down, on made-up traces. */
 import { describe, expect, it } from 'vitest';
+import { ClockBounds } from '../../launcher/clocks/bounds.ts';
 import { binomialTail, describeLateness, latenessIn } from '../../launcher/straggler/lateness.ts';
 import type { ArrivalTrace, Lateness } from '../../launcher/straggler/lateness.ts';
 import { StragglerTracker } from '../../launcher/straggler/tracker.ts';
@@ -46,6 +47,29 @@ function trace(seed: number, made: Made): ArrivalTrace {
   return { operations: all, outsideMs, ranks: hosts, clockErrorMs };
 }
 
+/** Ranks that are found where four hosts' clocks are known by readings that take so long at least. */
+function foundByClocks(seed: number, quickestMs: number, slow: Readonly<Record<number, number>>): readonly number[] {
+  const random = seededRandom(seed);
+  const part = (): number => random(1_000_001) / 1_000_000;
+  const errors = [0, 1, 2, 3].map(() => {
+    const bounds = new ClockBounds({ askedNs: 0, itsNs: 10e9, answeredNs: 20e9 });
+    for (let trip = 0; trip < 16; trip++) {
+      // The way back takes no time, which is the worst for an estimate in the middle.
+      const [askedNs, wayNs] = [20e9 + trip * 1e8, quickestMs * 1e6 * (1 + part())];
+      bounds.add({ askedNs, itsNs: askedNs + wayNs, answeredNs: askedNs + wayNs });
+    }
+    return bounds.at(22e9);
+  });
+  const [worst = 0, next = 0] = errors.map(({ errorNs }) => errorNs).toSorted((one, other) => other - one);
+  const made = trace(seed, { ranks: 8, ranksPerHost: 2, slow, jitter: 0.003, periodMs: 60 });
+  const wrongMs = errors.map(({ offsetNs }) => offsetNs / 1e6);
+  // Two hosts are wrong to one side, two to the other.
+  const operations = made.operations.map((arrivals) =>
+    arrivals.map((ms, rank) => ms + (rank % 4 < 2 ? 1 : -1) * (wrongMs[Math.floor(rank / 2)] ?? 0)),
+  );
+  return latenessIn({ ...made, operations, clockErrorMs: (worst + next) / 1e6 })?.ranks ?? [];
+}
+
 describe('lateness', () => {
   it.each([0.05, 0.1, 0.3, 1])('a rank that computes longer by a part of %d is found', (part) => {
     for (let seed = 1; seed <= 50; seed++)
@@ -82,6 +106,13 @@ describe('lateness', () => {
     const made = { ranks: 4, ranksPerHost: 1, slow: { 1: 0.1 } };
     expect(latenessIn(trace(5, { ...made, clockErrorMs: 1 }))).toMatchObject({ ranks: [1] });
     expect(latenessIn(trace(5, { ...made, clockErrorMs: 5 }))).toBeNull();
+  });
+
+  it('equal ranks of hosts with skewed clocks are never blamed, and one that is 5 % slower is, where answers are quick', () => {
+    for (let seed = 1; seed <= 100; seed++) {
+      for (const quickestMs of [0.1, 0.5, 2, 10, 50]) expect(foundByClocks(seed, quickestMs, {})).toEqual([]);
+      expect(foundByClocks(seed, 0.2, { 5: 0.05 })).toEqual([5]);
+    }
   });
 
   it('the last stage of a pipeline, which waits for the others before it comes, is not late', () => {

@@ -34,6 +34,7 @@ import type { ReachQuestion } from '../../control/messages/reach.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { AgentOptions, AgentState } from './agent-state.ts';
 import type { BootstrapService, OwnMachine } from './bootstrap-service.ts';
+import { answerClock } from './answer-clock.ts';
 import { Aggregators } from './aggregators.ts';
 import { takeDistrust } from './distrust.ts';
 import { removeByGuardian, startGuardian, type Guardian, type GuardianOptions } from './guardian.ts';
@@ -169,14 +170,15 @@ export class Agent {
       }
       case FrameKind.recorder:
         return answerRecorder(frame, this.#bootstrap?.recorders() ?? [], this.#gpus, (one) => this.#link.send(one));
+      case FrameKind.clock:
+        return answerClock(frame, this.#link);
       case FrameKind.stacks:
         return this.#stacks.asked(frame);
       case FrameKind.reach:
         void this.#answerReach(parseReachQuestion(frame.payload));
         return undefined;
       case FrameKind.aggregate:
-        void this.#aggregate(parseAggregateOrder(frame.payload));
-        return undefined;
+        return void this.#aggregate(parseAggregateOrder(frame.payload));
       case FrameKind.suspend:
         return this.#suspend(frame.flags === 1);
       case FrameKind.end:
@@ -346,6 +348,7 @@ export class Agent {
       telemetry: () => this.#bootstrap?.telemetry() ?? [],
       recorders: () => this.#bootstrap?.recorders() ?? [],
       gpuOf: (rank) => this.#gpus.of(rank),
+      gpuHealth: () => this.#gpus.health(),
       stalled: () => this.#report({ type: 'stalled' }),
       nicsBetween: (communicator, rank, peer) => this.#bootstrap?.nicsBetween(communicator, rank, peer) ?? null,
     });

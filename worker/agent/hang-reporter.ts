@@ -1,7 +1,9 @@
 /**
- * Reports ranks that make no progress inside an operation, once for each operation. The launcher then asks all agents for the positions of all
+ * Reports ranks that make no progress inside an operation, and again when a wait has become twice as long: the launcher may have seen the ranks at a
+ * moment that told it nothing. The launcher then asks all agents for the positions of all
  * their ranks, twice. The telemetry pages have the positions: no program has to do anything for it.
  */
+import { monotonicMs } from '../../control/clock.ts';
 import type { HostGpu } from '../../control/messages/gpu.ts';
 import type {
   CommunicatorName,
@@ -13,8 +15,10 @@ import type {
   RankPositionsQuery,
   RankProcess,
 } from '../../control/messages/hang.ts';
+import type { GpuHealth } from '../../control/messages/host-health.ts';
 import { rankArrivals } from './arrivals.ts';
 import { rankEdges } from './edges.ts';
+import { nicErrors } from './nic-errors.ts';
 import { recentCalls, recentName } from './recent-calls.ts';
 import type { RecentCalls } from './recent-calls.ts';
 import { processFacts, sleepOf, stolenMs } from './rank-process.ts';
@@ -34,16 +38,26 @@ interface HangReporterOptions {
   /** The flight recorders of the same processes. */
   readonly recorders: () => readonly Uint8Array[];
   readonly gpuOf: (jobRank: number) => HostGpu | null;
+  /** Of the ranks' GPUs. */
+  readonly gpuHealth: () => readonly GpuHealth[];
   readonly stalled: () => void;
   /** Of the connection by which a rank of this host receives from another; null inside a host. */
   readonly nicsBetween: (communicator: CommunicatorName, rank: number, peer: number) => NicPair | null;
 }
 
+interface ReportedWait {
+  readonly operation: number;
+  /** When it was reported. Waits that began later are others, of the same operation where a graph repeats it. */
+  readonly atMs: number;
+  /** It is reported again when it has lasted for so long. */
+  readonly againMs: number;
+}
+
 export class HangReporter {
   readonly #options: HangReporterOptions;
   readonly #timer: NodeJS.Timeout | null;
-  /** Rank of the job and communicator → the operation that was reported last. */
-  readonly #reported = new Map<string, number>();
+  /** By rank of the job and communicator: the wait that was reported last. */
+  readonly #reported = new Map<string, ReportedWait>();
   /** Waits count from here on. */
   #sinceNs = 0;
 
@@ -68,7 +82,10 @@ export class HangReporter {
     const recorders = this.#options.recorders();
     return {
       ...this.#read(reading, inspect, new Map(), () => true),
-      ...(arrivals && { arrivals: rankArrivals(recorders) }),
+      ...(arrivals && {
+        arrivals: rankArrivals(recorders),
+        health: { nics: nicErrors(), gpus: this.#options.gpuHealth() },
+      }),
       ...(edges && { edges: rankEdges(recorders) }),
     };
   }
@@ -93,6 +110,8 @@ export class HangReporter {
     calls: RecentCalls,
     isWanted: (page: TelemetryPage, slot: TelemetrySlot) => boolean,
   ): HostRankPositions {
+    // Before the pages are read: what they say has moved later is later.
+    const monotonicUs = Number(process.hrtime.bigint() / 1000n);
     const pages = this.#options.telemetry();
     const found = pages
       .flatMap((page) => page.slots.map((slot) => ({ page, slot })))
@@ -115,10 +134,11 @@ export class HangReporter {
     return {
       reading,
       atMs: Math.round(performance.now()),
-      monotonicUs: Number(process.hrtime.bigint() / 1000n),
+      monotonicUs,
       communicators: [...communicators.values()],
       processes: this.#processes([...new Set(kept.map(({ page }) => page))], new Set(inspect)),
       stolenMs: stolenMs(),
+      health: null,
       arrivals: [],
       edges: [],
       omitted: found.length - kept.length,
@@ -161,8 +181,12 @@ export class HangReporter {
       for (const slot of slots) {
         const { communicator, epoch, operation, rank } = slot;
         const name = `${jobRank}:${rank}:${communicator}:${epoch}`;
-        if (waitedMs(slot, this.#sinceNs) < hangAfterMs || this.#reported.get(name) === operation) continue;
-        this.#reported.set(name, operation);
+        const atMs = monotonicMs();
+        const waited = waitedMs(slot, this.#sinceNs);
+        const known = this.#reported.get(name);
+        const isSame = known?.operation === operation && atMs - waited <= known.atMs;
+        if (waited < hangAfterMs || (isSame && waited < known.againMs)) continue;
+        this.#reported.set(name, { operation, atMs, againMs: 2 * waited });
         isNew = true;
       }
     }

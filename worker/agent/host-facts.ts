@@ -1,6 +1,7 @@
 /** What an agent finds out about its host for its hello. Cheap: a few small files, no process. */
 import { readlinkSync } from 'node:fs';
 import { availableParallelism, hostname, networkInterfaces } from 'node:os';
+import { clockId } from '../../control/clock-id.ts';
 import type { HostNic, HostVerbs } from '../../control/messages/nic.ts';
 import { UNKNOWN_HARDWARE } from '../../control/messages/hardware.ts';
 import type { HostHardware } from '../../control/messages/hardware.ts';
@@ -18,6 +19,7 @@ import { hostVerbs } from '../topology/host-verbs.ts';
 export interface HostFacts {
   /** Equal for processes of one machine, and of one container where it is in several. */
   readonly bootId: string;
+  readonly clockId: string | null;
   readonly cores: number;
   readonly gpus: number;
   readonly topology: HostTopology | null;
@@ -45,6 +47,7 @@ export function hostFacts(
   const verbs = alone || native === null ? null : hostVerbs(native);
   return {
     bootId: machineBoot(),
+    clockId: clockId(),
     cores: availableParallelism(),
     gpus: visibleGpus().length,
     topology: topology ? hostTopology() : null,

@@ -1,8 +1,10 @@
 /** Watches the GPUs of this host's ranks: their errors in the kernel's log, and their memory before ranks start. */
+import type { GpuHealth } from '../../control/messages/host-health.ts';
 import type { HostGpu } from '../../control/messages/gpu.ts';
 import type { AgentOrder, AgentReport, Placement } from '../../control/messages/link.ts';
 import type { Native } from '../engine/native.ts';
 import { visibleGpus } from '../topology/gpus.ts';
+import { GpuHealthReader } from './gpu-health.ts';
 import { askNvml, memoryOf, type NvmlAnswer, withoutJob } from './gpu-memory.ts';
 import { memoryIsBack } from './memory-wait.ts';
 import { gpusOfRanks } from './rank-gpus.ts';
@@ -21,12 +23,14 @@ export class RankGpuWatch {
   readonly #options: RankGpuWatchOptions;
   /** GPUs by rank. */
   #gpus: ReadonlyMap<number, HostGpu> = new Map();
+  readonly #health: GpuHealthReader;
   #xids: XidWatch | null = null;
   #isStopped = false;
 
   /** Queries NVML, which may be slow, while the hosts exchange their hellos. */
   constructor(options: RankGpuWatchOptions) {
     this.#options = options;
+    this.#health = new GpuHealthReader(options.native);
     const { native, order } = options;
     if (order.epoch > 0 || visibleGpus().length === 0) return;
     const device = order.placement?.programs[0]?.environment['NCCLRUN_DEVICE'] ?? process.env['NCCLRUN_DEVICE'];
@@ -66,6 +70,12 @@ export class RankGpuWatch {
   /** Null: none, or an instance without a number. */
   of(rank: number): HostGpu | null {
     return this.#gpus.get(rank) ?? null;
+  }
+
+  /** As GpuHealthReader.read. */
+  health(): readonly GpuHealth[] {
+    const addresses = Array.from(this.#gpus.values()).flatMap(({ address }) => address ?? []);
+    return this.#health.read(new Set(addresses));
   }
 
   /** Tells what is known of the GPU of a rank that did not end well. */

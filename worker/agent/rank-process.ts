@@ -1,6 +1,6 @@
 /** What the kernel says about a rank's process, from /proc and its cgroup. Nothing here stops or slows the process. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import type { ProcessState } from '../../control/messages/hang.ts';
+import type { ProcessSleep, ProcessState } from '../../control/messages/hang.ts';
 import { printable } from '../../control/printable.ts';
 
 /** Linux counts CPU time in hundredths of a second for programs, whatever its own tick. */
@@ -102,13 +102,14 @@ export function processFacts(pid: number): ProcessFacts {
 }
 
 /** What a process sleeps in: the call of its first thread, or of one that no signal wakes. */
-export function sleepOf(pid: number): { readonly call: string; readonly file: string | null } | null {
+export function sleepOf(pid: number): ProcessSleep | null {
   const task = `/proc/${pid}/task/${waitingThread(pid)}`;
   const [number = '', argument = ''] = (read(`${task}/syscall`) ?? '').split(' ');
   const call = systemCall(number);
-  if (call !== null) return { call: call.name, file: call.file ? fileOf(pid, argument) : null };
   const place = (read(`${task}/wchan`) ?? '').trim();
-  return /^[a-z_][\w.]*$/i.test(place) ? { call: place.slice(0, 100), file: null } : null;
+  const channel = /^[a-z_][\w.]*$/i.test(place) ? place.slice(0, 100) : null;
+  if (call !== null) return { call: call.name, file: call.file ? fileOf(pid, argument) : null, channel };
+  return channel === null ? null : { call: channel, file: null, channel };
 }
 
 /** The first thread, unless another one is in uninterruptible sleep. */

@@ -298,7 +298,7 @@ export function answerRecorder(
 
 /** The frames that answer a query about the processes of a host. */
 function* recorderAnswers(
-  { last, full, clockOnly }: RecorderQuery,
+  { last, full }: RecorderQuery,
   request: number,
   recorders: readonly Uint8Array[],
   gpus: { of(rank: number): HostGpu | null },
@@ -306,8 +306,6 @@ function* recorderAnswers(
   const nowNs = Number(process.hrtime.bigint()); // CLOCK_MONOTONIC, as the engines' clock
   const frame = (answer: RecorderAnswer): Frame =>
     makeFrame(FrameKind.recorder, { request, payload: encodeJson(answer) });
-  yield frame({ type: 'clock', nowNs });
-  if (clockOnly === true) return;
   const wanted = new Set(full);
   for (const bytes of recorders) {
     const rank =

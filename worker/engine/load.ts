@@ -69,6 +69,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'cudaGpus',
   'verbsPorts',
   'gpuMemory',
+  'gpuHealth',
   'xidEventsOpen',
   'xidEventsTake',
   'xidEventsClose',

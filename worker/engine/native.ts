@@ -4,6 +4,7 @@
  * A failing call throws NativeError with `code` (ncclResult_t or an errno name).
  */
 import type { CommHost } from '../comm-host.ts';
+import type { GpuHealth } from '../../control/messages/host-health.ts';
 import { BUFFER_COLLECTIVES } from '../../control/collectives.ts';
 
 /** An open file descriptor or mapping owned by native code; closed by `close` or the garbage collector. */
@@ -132,6 +133,12 @@ export interface NvmlMemory {
   readonly free: number;
   /** `used` is null if NVML does not report it. */
   readonly processes: readonly { readonly pid: number; readonly used: number | null }[];
+}
+
+/** A GPU's clocks, throttling, ECC errors and PCIe link, as GpuHealth has them. */
+interface NvmlHealth extends Omit<GpuHealth, 'address'> {
+  /** PCI address as NVML writes it. */
+  readonly busId: string;
 }
 
 /** A GPU that CUDA shows. */
@@ -357,6 +364,10 @@ export interface Native {
   // gpu_memory.cc
   /** Memory of the GPUs that NVML reports; a string is the reason of a failure. Starts NVIDIA's driver on a thread of its own, but no context. */
   gpuMemory(): Promise<readonly NvmlMemory[] | string>;
+
+  // gpu_health.cc
+  /** What NVML measures of each GPU; a string is the reason of a failure. Likewise on a thread of its own. */
+  gpuHealth(): Promise<readonly NvmlHealth[] | string>;
 
   // xid_events.cc
   /** Listens to NVML for errors of GPUs, on a thread of its own, until it is closed. Where there is no NVML there are none. */

@@ -3,11 +3,12 @@
  *
  *   faulty COLLECTIVE FAULT RANK STEP [graph]    STEP: the number of the faulty call, from 1
  *
- * FAULT: pause, busy, stop, sleep (in uninterruptible sleep), kill, exit, freeze (it says "freeze PID" and waits): in
- * place of the call. inside: stopped during the call. skip, extra: the call is left out, or made twice, and the rank
- * goes on. alone: the others call no more, and the rank does. size, type, operator, order, root: of its call.
- * deadlock: it uses the job's communicator first. leave: it leaves the communicator. none.
- * The environment: FAULTY_STEPS, how many calls there are (12). */
+ * FAULT: pause, busy, stop, sleep (in uninterruptible sleep), disk (likewise, in a read of FAULTY_FILE), kill, exit,
+ * freeze (it says "freeze PID" and waits): in place of the call. inside: stopped during the call. skip, extra: the call
+ * is left out, or made twice, and the rank goes on. alone: the others call no more, and the rank does. size, type,
+ * operator, order, root: of its call. deadlock: it uses the job's communicator first. leave: it leaves the
+ * communicator. none. The environment: FAULTY_STEPS, how many calls there are (12); FAULTY_FILE. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -82,6 +83,11 @@ static void mischief(const char* fault) {
   /* Whoever waits for a child of vfork() is in state D. */
   if (is(fault, "sleep") && vfork() == 0) {
     for (;;) pause();
+  }
+  if (is(fault, "disk")) {
+    const int file = open(getenv("FAULTY_FILE"), O_RDONLY);
+    char byte;
+    exit(file >= 0 && read(file, &byte, 1) >= 0 ? 5 : 6);
   }
   if (is(fault, "freeze")) {
     printf("freeze %d\n", getpid());

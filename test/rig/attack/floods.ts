@@ -51,6 +51,7 @@ const where = {
   atMs: 0,
   monotonicUs: 0,
   stolenMs: null,
+  health: null,
   arrivals: [],
   edges: [],
   communicators: [],

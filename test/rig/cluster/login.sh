@@ -26,7 +26,9 @@ IP
 
 # A host's processes; its network namespace outlives them, as a kernel outlives its processes.
 boot() {
-  nsenter --net="$state/$1/net" unshare --uts --ipc --mount --pid --fork --kill-child=KILL \
+  local clock=()
+  [ ! -e "$state/$1/clock" ] || clock=(--time --monotonic "$(cat "$state/$1/clock")")
+  nsenter --net="$state/$1/net" unshare --uts --ipc --mount --pid "${clock[@]}" --fork --kill-child=KILL \
     "$here/host.sh" "$state" "$repository" "$1" </dev/null >"$state/$1/init.log" 2>&1 &
 }
 

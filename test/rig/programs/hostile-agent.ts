@@ -34,6 +34,7 @@ function begin(order: AgentOrder): void {
     jobId: order.jobId,
     hostName: order.hostName,
     bootId: 'b',
+    clockId: null,
     pid: process.pid,
     cores: 4,
     gpus: 0,

@@ -2,7 +2,8 @@
 //
 // NCCLRUN_STAND_IN_MEMORY names a file with a line for each GPU, read at every question: "FREE TOTAL [PID USED]...", in
 // MiB; USED "-": not known. Without it NVML does not tell of memory.
-// NCCLRUN_STAND_IN_XIDS names one to which a line is added for each error of a GPU: "GPU CODE".
+// NCCLRUN_STAND_IN_HEALTH names one with a line for each GPU: "CLOCK MAX THROTTLE CORRECTED UNCORRECTED WIDTH
+// MAXWIDTH". NCCLRUN_STAND_IN_XIDS names one to which a line is added for each error of a GPU: "GPU CODE".
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,15 +99,18 @@ struct process {
   unsigned gpu_instance, compute_instance;
 };
 
-// The line of that GPU; null: there is none.
-static char* memory_line(const void* device, char* line, int size) {
-  const char* const path = getenv("NCCLRUN_STAND_IN_MEMORY");
+// The line of that GPU in the file that a variable names; null: there is none.
+static char* line_of(const char* variable, const void* device, char* line, int size) {
+  const char* const path = getenv(variable);
   FILE* const file = path == NULL ? NULL : fopen(path, "r");
   char* found = NULL;
   if (file == NULL) return NULL;
   for (int i = 0; i <= number(device); ++i) found = fgets(line, size, file);
   fclose(file);
   return found;
+}
+static char* memory_line(const void* device, char* line, int size) {
+  return line_of("NCCLRUN_STAND_IN_MEMORY", device, line, size);
 }
 int nvmlDeviceGetMemoryInfo(void* device, struct memory* memory) {
   char line[512];
@@ -129,6 +133,35 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, struc
   }
   return OK;
 }
+
+// The field of that number in the GPU's line.
+static int health(const void* device, int field, unsigned long long* value) {
+  char line[512];
+  char* at = line_of("NCCLRUN_STAND_IN_HEALTH", device, line, sizeof line);
+  if (at == NULL) return 3;
+  for (int i = 0; i <= field; ++i) *value = strtoull(at, &at, 0);
+  return OK;
+}
+static int short_health(const void* device, int field, unsigned* value) {
+  unsigned long long found = 0;
+  const int result = health(device, field, &found);
+  *value = (unsigned)found;
+  return result;
+}
+int nvmlDeviceGetClockInfo(void* device, int type, unsigned* clock) {
+  return type == 1 ? short_health(device, 0, clock) : WRONG;
+}
+int nvmlDeviceGetMaxClockInfo(void* device, int type, unsigned* clock) {
+  return type == 1 ? short_health(device, 1, clock) : WRONG;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* reasons) {
+  return health(device, 2, reasons);
+}
+int nvmlDeviceGetTotalEccErrors(void* device, int type, int counter, unsigned long long* errors) {
+  return counter == 0 ? health(device, 3 + type, errors) : WRONG;
+}
+int nvmlDeviceGetCurrPcieLinkWidth(void* device, unsigned* width) { return short_health(device, 5, width); }
+int nvmlDeviceGetMaxPcieLinkWidth(void* device, unsigned* width) { return short_health(device, 6, width); }
 
 struct event {
   void* device;
