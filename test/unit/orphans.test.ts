@@ -100,7 +100,7 @@ describe('orphans of a job', () => {
     const child = spawn(linger, ['thread', join(directory, 'pid')], { env, stdio: 'ignore' });
     await once(child, 'exit');
     const file = join(directory, 'pid');
-    await until('the process is so far', () => existsSync(file));
+    await until('the process is so far', () => existsSync(file) && readFileSync(file, 'latin1') !== '');
     const pid = Number(readFileSync(file, 'latin1'));
     await until('its first thread has ended', () => processEntry(pid)?.state === 'Z');
     expect(hasJobId(pid, jobId)).toBe(true);
