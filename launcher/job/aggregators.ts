@@ -1,4 +1,5 @@
 /** Starts the aggregators of a job (--collnet) on their hosts. */
+import { counted } from '../text/counted.ts';
 import type { JobAggregators } from '../../control/planner/input/network-reduction.ts';
 import { randomBytes } from '../../control/random-bytes.ts';
 import type { Host } from './host.ts';
@@ -42,5 +43,5 @@ function speedAt({ hello }: Host, address: string): number {
 /** "2 aggregators: 10.0.0.5 port 4000, 10.0.0.6 port 4000" */
 export function aggregatorsText({ servers }: JobAggregators): string {
   const places = servers.map(({ address, port }) => `${address} port ${port}`);
-  return `${servers.length} ${servers.length === 1 ? 'aggregator' : 'aggregators'}: ${places.join(', ')}`;
+  return `${counted(servers.length, 'aggregator')}: ${places.join(', ')}`;
 }

@@ -346,6 +346,22 @@ describe('the checks of doctor', () => {
     expect(allChecks.map(({ id }) => id).filter((id) => !named.has(id))).toEqual(['name.unique']);
   });
 
+  it('the checks are tested at the borders of what they name', () => {
+    const checksOf = (changes: Partial<HostReadings>) => besideOthers(wellHost(changes)).map(({ check }) => check);
+    expect(checksOf(withDirectory('/tmp', { freeFiles: 1000 }))).toEqual([]);
+    expect(checksOf(withDirectory('/tmp', { freeFiles: 999 }))).toEqual(['files.space']);
+    expect(checksOf(withDirectory('/tmp', { freeFiles: 0 }))).toEqual([]);
+    const { gpus } = wellHost();
+    const unlike = ['1', '2', '3'].map((vbios, index) => wellGpu({ index, vbios }));
+    const three = besideOthers(wellHost({ gpus: { ...gpus, onBus: 3, devices: unlike } }));
+    expect(three.filter(({ check }) => check === 'gpu.firmware')).toHaveLength(3);
+    const two = besideOthers(wellHost({ gpus: { ...gpus, onBus: 2, devices: unlike.slice(1) } }));
+    expect(two.filter(({ check }) => check === 'gpu.firmware')).toEqual([]);
+    const none = { nccl: [], visibleGpus: '', library: null };
+    const one = besideOthers(wellHost({ gpus: { ...gpus, onBus: 1, devices: [wellGpu()] }, environment: none }));
+    expect(one.map(({ message }) => message)).toContain('CUDA_VISIBLE_DEVICES= shows 0 GPUs of 1');
+  });
+
   it('two entries that are one machine are named', () => {
     const readings = wellHost();
     const hosts = [

@@ -172,6 +172,17 @@ describe('links that are slow', () => {
     expect(slow([100, 4], [100, 9], [100, 1], [100, 1])).toMatchObject({ nic: null });
   });
 
+  test('packets that were sent again are summed up over the connections of a link, since the first answer', () => {
+    const answer = (retransmits: number, monotonicUs: number) => {
+      const wire = { bytes: retransmits * MB, busyUs: retransmits, retransmits };
+      const edges = [edge(0, 1, true, { wire }), edge(0, 1, false), edge(1, 0, true), edge(1, 0, false)];
+      const [, { answers }] = withEdges(2, edges);
+      return new Map(Array.from(answers, ([host, where]) => [host, { where: { ...where, monotonicUs } }]));
+    };
+    const links = linksBetween(answer(2, 1_000_000), answer(7, 2_000_000));
+    expect(links.find(({ from }) => from.host === 'h0')).toMatchObject({ retransmits: 5, bytes: 5 * MB });
+  });
+
   test('a link that is seldom busy, or has carried little, is not slow', () => {
     expect(slow([100, 0.1], [100, 1], [100, 0.1], [100, 0.1])).toBeNull();
     expect(slow([3, 0.1], [3, 9], [3, 0.1], [3, 0.1])).toBeNull();
