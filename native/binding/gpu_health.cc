@@ -47,10 +47,10 @@ bool readGpu(const nvml::Library& library, unsigned number, GpuHealth& gpu) {
   gpu.clock = ask<unsigned>(library.deviceGetClockInfo, device, nvml::kClockSm);
   gpu.maxClock = ask<unsigned>(library.deviceGetMaxClockInfo, device, nvml::kClockSm);
   gpu.throttleReasons = ask<unsigned long long>(library.deviceGetThrottleReasons, device);
-  gpu.corrected = ask<unsigned long long>(library.deviceGetTotalEccErrors, device, nvml::kEccCorrected,
-                                                    nvml::kEccVolatile);
-  gpu.uncorrected = ask<unsigned long long>(library.deviceGetTotalEccErrors, device, nvml::kEccUncorrected,
-                                                      nvml::kEccVolatile);
+  gpu.corrected =
+      ask<unsigned long long>(library.deviceGetTotalEccErrors, device, nvml::kEccCorrected, nvml::kEccVolatile);
+  gpu.uncorrected =
+      ask<unsigned long long>(library.deviceGetTotalEccErrors, device, nvml::kEccUncorrected, nvml::kEccVolatile);
   gpu.pcieWidth = ask<unsigned>(library.deviceGetPcieWidth, device);
   gpu.maxPcieWidth = ask<unsigned>(library.deviceGetMaxPcieWidth, device);
   return true;
