@@ -5,6 +5,7 @@ import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { encodeFrame, makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import { decodeReadStack, encodeStackOrder, type ReadStack, StackProblem } from '../../control/messages/stack.ts';
 import { describeIf } from '../rig/capability.ts';
@@ -50,6 +51,7 @@ const state = (pid: number): string => readFileSync(`/proc/${pid}/stat`, 'latin1
 it('the stack of a sleeping program has its functions, and the program goes on', async () => {
   await using guardian = new GuardianDriver();
   await started(guardian, program);
+  await until('it sleeps', () => state(guardian.pid(0)) === 'S');
   const stack = await read(guardian, 0);
   expect(stack).toMatchObject({ problem: StackProblem.none, pid: guardian.pid(0), omittedThreads: 0 });
   const names = functions(stack);
@@ -183,11 +185,10 @@ it('a rank that is killed while others are read ends as it would', async () => {
 it('a second order for stacks at the same time is answered without any', async () => {
   await using guardian = new GuardianDriver();
   await started(guardian, program);
-  for (const request of [5001, 5002])
-    guardian.send(FrameKind.readStack, {
-      request,
-      payload: encodeStackOrder(3000, [{ rank: 0, pid: guardian.pid(0) }]),
-    });
+  const payload = encodeStackOrder(3000, [{ rank: 0, pid: guardian.pid(0) }]);
+  const orders = [5001, 5002].map((request) => encodeFrame(makeFrame(FrameKind.readStack, { request, payload })));
+  // In one piece, so that the second one is there before the first one is answered.
+  guardian.raw(Buffer.concat(orders));
   const of = (request: number) => guardian.of(FrameKind.readStack).filter((frame) => frame.request === request);
   await guardian.until(() => [5001, 5002].every((one) => of(one).some(({ subject }) => subject === ALL_RANKS)));
   expect([of(5001).length, of(5002).length]).toEqual([2, 1]);
