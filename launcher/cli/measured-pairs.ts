@@ -1,6 +1,6 @@
 /** The network between hosts, each pair measured by a job of two ranks, as `ncclrun perf net` does. */
 import { firstRound, secondRound, type HostPair } from '../doctor/rounds.ts';
-import type { MeasuredWay } from '../doctor/pairs.ts';
+import { betterWays, doubtfulPairs, type MeasuredWay } from '../doctor/pairs.ts';
 import { perfPath } from '../local/host.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
 import type { JobResult, Reporter } from '../model/types.ts';
@@ -31,8 +31,13 @@ export async function measuredWays(
   hosts: readonly string[],
 ): Promise<MeasuredWay[]> {
   const first = await measuredRound(settings, firstRound(hosts));
-  const again = secondRound(hosts, first.map(rateOf));
-  return [...first, ...(await measuredRound(settings, again))].flatMap(({ ways }) => ways);
+  const second = await measuredRound(settings, secondRound(hosts, first.map(rateOf)));
+  const ways = [...first, ...second].flatMap((pair) => pair.ways);
+  const again = await measuredRound(settings, doubtfulPairs(ways));
+  return betterWays(
+    ways,
+    again.flatMap((pair) => pair.ways),
+  );
 }
 
 interface MeasuredPair {

@@ -1,6 +1,6 @@
 /** Which host, NIC or path is slow, from the times between hosts: a host that is slow with all others is to blame, not they. */
 import type { Finding } from './finding.ts';
-import { SLOW } from './rounds.ts';
+import { SLOW, type HostPair } from './rounds.ts';
 
 /** Ways of a host that are slow, of all that it has, for it to be blamed. */
 const MOST = 0.75;
@@ -23,15 +23,52 @@ export interface MeasuredWay {
   readonly error: string | null;
 }
 
+interface BadWays {
+  readonly usualRate: number;
+  readonly usualLost: number;
+  readonly failed: readonly MeasuredWay[];
+  readonly slow: readonly MeasuredWay[];
+  readonly lossy: readonly MeasuredWay[];
+}
+
+function badWays(ways: readonly MeasuredWay[]): BadWays {
+  const usualRate = middle(ways.flatMap(({ rate }) => rate ?? []));
+  const usualLost = middle(ways.flatMap((way) => way.lost ?? []));
+  return {
+    usualRate,
+    usualLost,
+    failed: ways.filter(({ rate }) => rate === null),
+    slow: ways.filter(({ rate }) => rate !== null && rate < SLOW * usualRate),
+    lossy: ways.filter((way) => (way.lost ?? 0) > Math.max(MAX_LOST, TIMES_OTHERS * usualLost)),
+  };
+}
+
+function middle(values: readonly number[]): number {
+  return values.toSorted((one, other) => one - other)[values.length >> 1] ?? 0;
+}
+
+/** Pairs that are measured once more before anybody is told: a busy moment makes a pair slow, and lose packets. */
+export function doubtfulPairs(ways: readonly MeasuredWay[]): HostPair[] {
+  const { failed, slow, lossy } = badWays(ways);
+  const pairs = [...failed, ...slow, ...lossy].map(({ from, to }): HostPair => (from < to ? [from, to] : [to, from]));
+  return [...new Map(pairs.map((pair) => [pair.join(' '), pair])).values()];
+}
+
+/** The better of both times that a way was measured. */
+export function betterWays(ways: readonly MeasuredWay[], again: readonly MeasuredWay[]): MeasuredWay[] {
+  return ways.map((way) => {
+    const other = again.find(({ from, to, rate }) => from === way.from && to === way.to && rate !== null);
+    if (other === undefined) return way;
+    if (way.rate === null) return other;
+    return (other.rate ?? 0) > way.rate
+      ? { ...other, lost: Math.min(other.lost ?? 0, way.lost ?? 0) }
+      : { ...way, lost: Math.min(other.lost ?? 0, way.lost ?? 0) };
+  });
+}
+
 export function pairFindings(ways: readonly MeasuredWay[]): Finding[] {
   const names = [...new Set(ways.flatMap(({ from, to }) => [from, to]))];
-  const rates = ways.flatMap(({ rate }) => rate ?? []).toSorted((one, other) => one - other);
-  const usual = rates[rates.length >> 1] ?? 0;
-  const failed = ways.filter(({ rate }) => rate === null);
-  const slow = ways.filter(({ rate }) => rate !== null && rate < SLOW * usual);
-  const lost = ways.flatMap((way) => way.lost ?? []).toSorted((one, other) => one - other);
-  const usualLost = lost[lost.length >> 1] ?? 0;
-  const lossy = ways.filter((way) => (way.lost ?? 0) > Math.max(MAX_LOST, TIMES_OTHERS * usualLost));
+  const { usualRate: usual, usualLost, failed, slow, lossy } = badWays(ways);
   const found = [
     ...blame('network.reach', failed, ways, names, 'does not reach', ({ error }) => error ?? ''),
     ...blame('network.bandwidth', slow, ways, names, 'slow with', (way) => rateText(way, usual)),

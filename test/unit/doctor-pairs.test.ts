@@ -1,6 +1,6 @@
 /** Which pairs of hosts doctor measures, and whom it blames for what they show. */
 import { describe, expect, it } from 'vitest';
-import { pairFindings, type MeasuredWay } from '../../launcher/doctor/pairs.ts';
+import { betterWays, doubtfulPairs, pairFindings, type MeasuredWay } from '../../launcher/doctor/pairs.ts';
 import { firstRound, secondRound, type HostPair } from '../../launcher/doctor/rounds.ts';
 
 const hosts = ['a', 'b', 'c', 'd', 'e', 'f'];
@@ -134,6 +134,37 @@ describe('the findings of pairs', () => {
     const found = bad([way('a', 'b', lost), way('a', 'c', lost), ...both('b', 'c'), ...both('c', 'd')]);
     expect(found).toMatchObject([
       { check: 'network.reach', host: 'a', message: 'does not reach b, c: no route to host' },
+    ]);
+  });
+});
+
+describe('what is measured once more', () => {
+  const ways = [
+    ...both('b', 'a', { rate: 1 }),
+    ...both('c', 'd', { lost: 0.01 }),
+    way('e', 'f', { rate: null, error: 'no route' }),
+    ...both('g', 'h'),
+    ...both('i', 'k'),
+  ];
+
+  it('pairs that failed, were slow or lost packets are measured again, each once', () => {
+    expect(doubtfulPairs(ways)).toEqual([
+      ['e', 'f'],
+      ['a', 'b'],
+      ['c', 'd'],
+    ]);
+    expect(doubtfulPairs([...both('g', 'h'), ...both('i', 'k')])).toEqual([]);
+  });
+
+  it('the better of two measurements counts', () => {
+    const again = [way('a', 'b', { rate: 9 }), way('c', 'd', { rate: 8, lost: 0 }), way('e', 'f', { rate: 7 })];
+    const better = betterWays(ways, again);
+    expect(better.map(({ from, to, rate, lost }) => [from, to, rate, lost]).slice(0, 5)).toEqual([
+      ['b', 'a', 1, 0],
+      ['a', 'b', 9, 0],
+      ['c', 'd', 10, 0],
+      ['d', 'c', 10, 0.01],
+      ['e', 'f', 7, 0],
     ]);
   });
 });

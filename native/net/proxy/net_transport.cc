@@ -300,6 +300,18 @@ Proxy::Work::Outcome NetTransport::onNetwork(bool fromNetwork) {
           .isPolled = ofGroups.isPolled};
 }
 
+// A message for a peer that has left in order would be taken for delivered once the system has it. The peer's goodbye
+// is here before it, but perhaps not read.
+bool NetTransport::isForNobody(NetEndpoint& endpoint) {
+  const auto& facts = endpoint.facts();
+  if (!facts.sends || !isPair(facts.channel) || !endpoint.connection().isIdle()) return false;
+  lookAt(facts.peer);
+  const std::optional<PeerState> state = peerStates_.of(facts.peer);
+  if (!state.has_value() || state->lost || state->result != ncclSuccess) return false;
+  interrupt_.raise(statusOf(endpoint, *state), facts.peer, FailureScope::alone);
+  return true;
+}
+
 // Kernels tell nobody what they have posted or freed, so all counters are looked at as long as kernels may run.
 Proxy::Work::Outcome NetTransport::moveDevice(bool hasEvents) {
   const bool areActive = device_->areActive();  // before: what ended kernels have posted is seen below
@@ -308,7 +320,9 @@ Proxy::Work::Outcome NetTransport::moveDevice(bool hasEvents) {
     NetConnection& connection = each.connection();
     const bool isWatched = connection.watched.load(std::memory_order_relaxed) &&
                            connection.watched.exchange(false, std::memory_order_seq_cst);
-    if (!hasEvents && !isWatched && !connection.hasDeviceNews()) continue;
+    const bool hasNews = connection.hasDeviceNews();
+    if (!hasEvents && !isWatched && !hasNews) continue;
+    if (hasNews && isForNobody(each)) continue;
     hasMoved = connection.advance() || hasMoved;
     confirmEnd(each);
     if (each.isStopped) hasSentAll(each);

@@ -122,6 +122,8 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   void onGone(uint32_t peer, PeerState state);
   // The peer of a failed connection is there: after a moment, in which its goodbye may still come, it is lost.
   void judgeFailures();
+  // Whether what a kernel has just posted for this endpoint's peer reaches nobody; the communicator is told so.
+  bool isForNobody(NetEndpoint& endpoint);
   void notifyDevice(uint32_t peer, const PeerState& state);
   // Ends the communicator, because what this rank has sent may be lost.
   void failSender(const NetEndpoint& endpoint, const PeerState& state);
