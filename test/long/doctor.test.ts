@@ -38,7 +38,9 @@ describeIf(clusterUnavailable() ?? withoutFuse, 'ncclrun doctor', () => {
     await faults.lowerLockedMemory(cluster.host('h6'));
     await faults.forbidPrograms(cluster.host('h7'));
     await faults.shrinkPackets(cluster.host('h8'));
-    using busy = await faults.inBackground(cluster.host('h9'), 'sh', '-c', 'echo busy; while :; do :; done');
+    using background = new DisposableStack();
+    const loop = ['sh', '-c', 'echo busy; while :; do :; done'];
+    background.use(await faults.inBackground(cluster.host('h9'), ...loop));
     background.use(await faults.mountSilence(cluster.host('h10'), directory));
 
     const { bad, text } = await faults.examined(cluster);
