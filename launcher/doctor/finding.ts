@@ -69,10 +69,3 @@ export const unknown = (message: string, remedy: string, subject = ''): Complain
   remedy,
   subject,
 });
-
-/** `1.5 GiB` */
-export function bytesText(bytes: number): string {
-  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const power = bytes < 1024 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
-  return `${Number((bytes / 1024 ** power).toPrecision(3))} ${units[power] ?? ''}`;
-}

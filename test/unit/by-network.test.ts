@@ -7,7 +7,7 @@ import { Planner } from '../../control/planner/planner.ts';
 import { byNetworkView } from '../../launcher/plan/by-network.ts';
 import type { ByNetworkView } from '../../launcher/plan/by-network.ts';
 import { byNetworkText } from '../../launcher/plan/by-network-text.ts';
-import { binarySize } from '../../control/planner/tuning/collnet-limit.ts';
+import { binarySize } from '../../control/size-text.ts';
 import { plannedAggregators } from '../../launcher/plan/aggregators.ts';
 import { modelOf } from '../../launcher/plan/variants.ts';
 import { refusal } from '../rig/captured.ts';

@@ -2,6 +2,7 @@
 import { statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { HostVerbs, HostVerbsPort } from '../../control/messages/nic.ts';
+import { binarySize } from '../../control/size-text.ts';
 import { listDirectory, readText } from '../topology/system-files.ts';
 
 /** By what it is; what a host does not have is left out. `root` is `/`, or a test's directory. `verbs`: null where nobody asks for it. */
@@ -65,7 +66,5 @@ function sharedMemory(root: string): string {
 
 /** Two digits: hosts whose memory differs by a little are alike. */
 function bytesText(bytes: number): string {
-  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const power = bytes < 1024 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
-  return `${Number((bytes / 1024 ** power).toPrecision(2))} ${units[power] ?? ''}`;
+  return binarySize(bytes, 2);
 }

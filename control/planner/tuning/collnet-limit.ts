@@ -1,4 +1,5 @@
 /** What limits an all-reduce by the network, in words. */
+import { binarySize } from '../../size-text.ts';
 import { networkSpeed } from '../../speed-text.ts';
 import type { AggregatorPlace } from '../input/network-reduction.ts';
 import { groupsOf } from './aggregators.ts';
@@ -72,14 +73,6 @@ function limitText(
 function busiest(host: string, { reduction }: BetweenTerms): string {
   const count = reduction.by === 'aggregators' ? reduction.aggregators.length : 0;
   return count === 1 ? `the aggregator on ${host}` : `the busiest of ${count} aggregators, such as that on ${host}`;
-}
-
-const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
-
-/** "64 MiB" */
-export function binarySize(bytes: number): string {
-  const power = bytes < 1024 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log2(bytes) / 10));
-  return `${Number((bytes / 1024 ** power).toPrecision(3))} ${UNITS[power] ?? ''}`;
 }
 
 /** Megabytes per second are so many Mb/s. */

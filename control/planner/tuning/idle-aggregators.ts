@@ -3,7 +3,8 @@ import { isCollnet } from '../../plan/possible.ts';
 import { isPreferred } from '../input/preferences.ts';
 import type { Preferences } from '../input/preferences.ts';
 import { bestOf, choicesFor, isConditional, timeOf } from './choices.ts';
-import { binarySize, collnetLimit } from './collnet-limit.ts';
+import { collnetLimit } from './collnet-limit.ts';
+import { binarySize } from '../../size-text.ts';
 import type { Situation } from './situation.ts';
 
 /** The size whose times are given: of large gradients. */

@@ -1,5 +1,6 @@
 /** Directories that jobs use, and file systems that do not answer. */
-import { bytesText, fail, warn, type Check } from '../finding.ts';
+import { binarySize } from '../../../control/size-text.ts';
+import { fail, warn, type Check } from '../finding.ts';
 
 const MIN_FREE_PART = 0.02;
 const MIN_FREE = 2 ** 30;
@@ -29,7 +30,7 @@ export const fileChecks: readonly Check[] = [
         const least = use === 'cache' ? MIN_CACHE : Math.min(MIN_FREE, totalBytes / 2);
         const remedy = `free some: du -xh ${path} | sort -h | tail`;
         if (freeBytes < least || freeBytes < MIN_FREE_PART * totalBytes)
-          return [warn(`${bytesText(freeBytes)} of ${bytesText(totalBytes)} are free (${use})`, remedy, path)];
+          return [warn(`${binarySize(freeBytes)} of ${binarySize(totalBytes)} are free (${use})`, remedy, path)];
         // File systems without a table of files say 0.
         return freeFiles !== null && freeFiles > 0 && freeFiles < MIN_FREE_FILES
           ? [warn(`room for ${freeFiles} more files (${use})`, `remove files: df -i ${path}`, path)]

@@ -1,6 +1,7 @@
 /** GPUs, as their driver and the PCI bus tell of them. */
+import { binarySize } from '../../../control/size-text.ts';
 import type { GpuReading, HostReadings } from '../../../control/readings.ts';
-import { bytesText, fail, note, unknown, warn, type Check, type Complaint } from '../finding.ts';
+import { fail, note, unknown, warn, type Check, type Complaint } from '../finding.ts';
 
 const MAX_REMAPPED_ROWS = 512;
 const MIN_FREE_PART = 0.9;
@@ -231,7 +232,7 @@ export const gpuChecks: readonly Check[] = [
       each(gpus, ({ freeBytes, totalBytes }) =>
         freeBytes === null || totalBytes === null || freeBytes >= MIN_FREE_PART * totalBytes
           ? []
-          : [warn(`${bytesText(freeBytes)} of ${bytesText(totalBytes)} are free`, 'see who uses it: nvidia-smi')],
+          : [warn(`${binarySize(freeBytes)} of ${binarySize(totalBytes)} are free`, 'see who uses it: nvidia-smi')],
       ),
   },
   {

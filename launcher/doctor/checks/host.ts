@@ -1,6 +1,7 @@
 /** System, processors, memory and processes of a host. */
+import { binarySize } from '../../../control/size-text.ts';
 import type { HostReadings } from '../../../control/readings.ts';
-import { bytesText, fail, note, warn, type Check } from '../finding.ts';
+import { fail, note, warn, type Check } from '../finding.ts';
 
 /** Less is a matter of how long an answer takes, and of what runs beside. */
 const MAX_USED_PART = 0.3;
@@ -112,7 +113,7 @@ export const hostChecks: readonly Check[] = [
       if (availableBytes >= Math.max(MIN_MEMORY_PART * totalBytes, needed)) return [];
       return [
         warn(
-          `${bytesText(availableBytes)} of ${bytesText(totalBytes)} of memory are free`,
+          `${binarySize(availableBytes)} of ${binarySize(totalBytes)} of memory are free`,
           'see what uses it: ps aux --sort=-rss | head',
         ),
       ];
@@ -120,7 +121,7 @@ export const hostChecks: readonly Check[] = [
     alike: {
       what: 'memory',
       value: ({ memory: { totalBytes } }) =>
-        totalBytes === null ? null : bytesText(Number((totalBytes / 2 ** 30).toPrecision(2)) * 2 ** 30),
+        totalBytes === null ? null : binarySize(Number((totalBytes / 2 ** 30).toPrecision(2)) * 2 ** 30),
       answer: 'warn',
       remedy: 'see dmidecode -t memory (as root): a module may have failed',
     },
@@ -133,7 +134,7 @@ export const hostChecks: readonly Check[] = [
       if (swapUsedBytes === 0 || swappedPages === 0) return [];
       return [
         warn(
-          `${bytesText(swapUsedBytes)} are swapped out, and ${swappedPages} pages moved within a moment`,
+          `${binarySize(swapUsedBytes)} are swapped out, and ${swappedPages} pages moved within a moment`,
           'free memory, or run fewer ranks here',
         ),
       ];

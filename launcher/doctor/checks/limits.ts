@@ -1,5 +1,6 @@
 /** Limits as a rank would meet them, and settings of the kernel. */
-import { bytesText, fail, note, unknown, warn, type Check } from '../finding.ts';
+import { binarySize } from '../../../control/size-text.ts';
+import { fail, note, unknown, warn, type Check } from '../finding.ts';
 
 const MIN_LOCKED = 64 * 2 ** 30;
 const MIN_FILES = 65_536;
@@ -21,7 +22,10 @@ export const limitChecks: readonly Check[] = [
       if (lockedMemoryBytes === null) return null;
       if (lockedMemoryBytes === 'unlimited' || lockedMemoryBytes >= MIN_LOCKED || infiniband.length === 0) return [];
       return [
-        fail(`at most ${bytesText(lockedMemoryBytes)} may be locked, wanted: unlimited`, `${raise}: memlock unlimited`),
+        fail(
+          `at most ${binarySize(lockedMemoryBytes)} may be locked, wanted: unlimited`,
+          `${raise}: memlock unlimited`,
+        ),
       ];
     },
     alike: {
@@ -29,7 +33,7 @@ export const limitChecks: readonly Check[] = [
       value: ({ limits: { lockedMemoryBytes } }) =>
         lockedMemoryBytes === null || lockedMemoryBytes === 'unlimited'
           ? lockedMemoryBytes
-          : bytesText(lockedMemoryBytes),
+          : binarySize(lockedMemoryBytes),
       answer: 'warn',
       remedy: `${raise}: memlock unlimited`,
     },
@@ -82,7 +86,7 @@ export const limitChecks: readonly Check[] = [
         ];
       const enough = shared.freeBytes >= Math.min(MIN_SHARED, MIN_FREE_SHARED_PART * shared.totalBytes);
       if (enough && shared.totalBytes >= MIN_SHARED) return [];
-      const message = `${bytesText(shared.freeBytes)} of ${bytesText(shared.totalBytes)} are free`;
+      const message = `${binarySize(shared.freeBytes)} of ${binarySize(shared.totalBytes)} are free`;
       const remedy = enough
         ? 'mount -o remount,size=50% /dev/shm (as root); in a container --shm-size'
         : 'remove what nobody uses (ls -l /dev/shm), or make it larger: mount -o remount,size=50% /dev/shm (as root)';
@@ -97,7 +101,7 @@ export const limitChecks: readonly Check[] = [
         ? []
         : [
             note(
-              `${staleSharedMemory.files} files of ended programs, ${bytesText(staleSharedMemory.bytes)}`,
+              `${staleSharedMemory.files} files of ended programs, ${binarySize(staleSharedMemory.bytes)}`,
               'once nobody runs a job here: rm /dev/shm/nccl-* /dev/shm/torch_*',
               '/dev/shm',
             ),
@@ -153,7 +157,7 @@ export const limitChecks: readonly Check[] = [
       const small = Math.min(receiveBufferBytes, sendBufferBytes);
       if (small >= MIN_BUFFER) return [];
       const remedy = `sysctl -w net.ipv4.tcp_rmem='4096 131072 33554432' net.ipv4.tcp_wmem='4096 65536 33554432' (as root)`;
-      return [warn(`buffers of TCP grow to ${bytesText(small)} only, too little for 10 Gb/s and more`, remedy)];
+      return [warn(`buffers of TCP grow to ${binarySize(small)} only, too little for 10 Gb/s and more`, remedy)];
     },
   },
   {
