@@ -18,13 +18,16 @@ sh -c "$command"
 /** What each adds to, and the job. More in main than most starts need would make all of them slower: V8 reads all that is recorded. */
 const jobs = [
   ['main', ['-n', '2', '/bin/true']],
-  ['main,remote,agent', ['--rsh', 'openssh', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true']],
+  ['main,remote,agent,hosts,foreign', ['--rsh', 'openssh', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true']],
   [
-    'agent',
+    'agent,commands,report',
     ['perf', 'all_reduce', '--device', 'host', '--rsh', 'openssh', '-H', 'here:2', '-n', '2', '-b', '8', '-e', '8'],
   ],
   ['remote,ssh2', ['--rsh', 'auto', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true']],
 ];
+/** A job of two ranks with such a topology adds to these. */
+const ONE_HOST = 'topology,planning';
+const names = [...new Set(jobs.flatMap(([recorded]) => recorded.split(','))), ...ONE_HOST.split(',')];
 /** Two GPUs with NVLinks. */
 const topology = `<system version="1"><cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
 ${[1, 2].map((dev) => `<pci busid="0000:0${dev}:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="${dev}" sm="90" rank="${dev}"><nvlink target="0000:0${3 - dev}:00.0" count="18" tclass="0x030200"/></gpu></pci>`).join('\n')}
@@ -38,7 +41,7 @@ export async function recordCode(root) {
   const bundles = join(root, 'dist/bundle');
   const of = join(bundles, 'code-of');
   const key = keyOf(bundles);
-  const files = ['main', 'remote', 'agent', 'ssh2', 'machine'].map((name) => join(bundles, `${name}.code`));
+  const files = names.map((name) => join(bundles, `${name}.code`));
   if (existsSync(of) && readFileSync(of, 'utf8') === key && files.every((file) => existsSync(file))) return;
   for (const file of [of, ...files]) rmSync(file, { force: true });
   const bin = mkdtempSync(join(tmpdir(), 'ncclrun-record-'));
@@ -46,11 +49,12 @@ export async function recordCode(root) {
   try {
     writeFileSync(join(bin, 'ssh'), ssh(server?.settings ?? ['hostname here']), { mode: 0o755 });
     const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
-    for (const [names, job] of jobs) await run(join(root, 'bin/ncclrun'), job, { ...env, NCCLRUN_RECORD_CODE: names });
+    for (const [recorded, job] of jobs)
+      await run(join(root, 'bin/ncclrun'), job, { ...env, NCCLRUN_RECORD_CODE: recorded });
     const file = join(bin, 'topology.xml');
     writeFileSync(file, topology);
     const onFile = `perf all_reduce --device host -n 2 -b 8 -e 8 -x NCCL_TOPO_FILE=${file}`.split(' ');
-    await run(join(root, 'bin/ncclrun'), onFile, { ...env, NCCLRUN_RECORD_CODE: 'machine' });
+    await run(join(root, 'bin/ncclrun'), onFile, { ...env, NCCLRUN_RECORD_CODE: ONE_HOST });
     // The launcher does not wait for an agent whose ranks have ended.
     const deadline = Date.now() + AGENT_TIMEOUT_MS;
     while (!existsSync(join(bundles, 'agent.code')) && Date.now() < deadline) await pause(20);

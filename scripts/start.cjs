@@ -1,4 +1,4 @@
-// What bin/ncclrun and bin/ncclrun-agent give to Node, as dist/bundle/main.cjs and dist/bundle/agent.cjs: runs the bundle beside it with the
+// What bin/ncclrun and bin/ncclrun-agent give to Node, as dist/bundle/main.cjs and dist/bundle/agent.cjs: runs the bundle beside it, with the
 // code that an earlier run compiled (scripts/record-code.mjs). Half of what a start would cost beyond Node's own is compiling. V8 checks that
 // the code is of this bundle, this Node and these flags; else it compiles anew.
 refuseOldNode();
@@ -16,8 +16,33 @@ for (const name of (process.env.NCCLRUN_HELD || '').split(' ')) {
 }
 delete process.env.NCCLRUN_HELD;
 
-const bundle = __filename.replace(/cjs$/, 'bundle.cjs');
-const recorded = __filename.replace(/cjs$/, 'code');
+const parts = new Map();
+if (!process.execArgv.some((word) => word.startsWith('--disable-warning'))) hideExperimentalWarnings();
+load(path.basename(__filename, '.cjs'));
+
+// Runs the bundle of that name beside this file and returns what it exports: once, for the first who asks. Bundles load their parts so.
+function load(name) {
+  const known = parts.get(name);
+  if (known !== undefined) return known;
+  const bundle = path.join(__dirname, `${name}.bundle.cjs`);
+  const recorded = path.join(__dirname, `${name}.code`);
+  // The build has made the bundle a function expression: copying the source once more to wrap it here would set off a garbage collection.
+  const script = new Script(readFileSync(bundle, 'utf8'), {
+    filename: bundle,
+    cachedData: read(recorded),
+    importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+  });
+  if ((process.env.NCCLRUN_RECORD_CODE || '').split(',').includes(name)) {
+    process.on('exit', () => {
+      writeFileSync(`${recorded}.${process.pid}`, script.createCachedData());
+      renameSync(`${recorded}.${process.pid}`, recorded);
+    });
+  }
+  const made = { exports: {} };
+  parts.set(name, made.exports);
+  script.runInThisContext()(made.exports, require, made, bundle, __dirname, load);
+  return made.exports;
+}
 
 function read(file) {
   try {
@@ -26,21 +51,6 @@ function read(file) {
     return undefined;
   }
 }
-
-// The build has made the bundle a function expression: copying the source once more to wrap it here would set off a garbage collection.
-const script = new Script(readFileSync(bundle, 'utf8'), {
-  filename: bundle,
-  cachedData: read(recorded),
-  importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
-});
-if ((process.env.NCCLRUN_RECORD_CODE || '').split(',').includes(path.basename(__filename, '.cjs'))) {
-  process.on('exit', () => {
-    writeFileSync(`${recorded}.${process.pid}`, script.createCachedData());
-    renameSync(`${recorded}.${process.pid}`, recorded);
-  });
-}
-if (!process.execArgv.some((word) => word.startsWith('--disable-warning'))) hideExperimentalWarnings();
-script.runInThisContext()(exports, require, module, bundle, __dirname);
 
 // From the child of the shell that bin/start-node.sh has left: the variables that the shell dropped because their names are no words. It
 // ends when the pipe is closed; the addon reaps it (worker/engine/load.ts).

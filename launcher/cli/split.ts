@@ -6,6 +6,7 @@
 import type { CommandLine, Option } from '../model/option.ts';
 import { usageError } from '../model/usage-error.ts';
 import { findByFlag, findByPairFlag } from '../model/flags.ts';
+import { isOfCertainValues } from './foreign/certain-flags.ts';
 import { toolsOf } from './foreign/tables.ts';
 import { translated, type Note, type Problem, type Translated } from './foreign/translate.ts';
 import { withRanksOfNodes } from './foreign/nodes.ts';
@@ -147,7 +148,9 @@ function readPart(argv: readonly string[], line: CommandLine, remarks: Remarks):
 
 /** An entry for a certain value stands before our own option of that name (but for tune's), one for every value behind it. */
 function foreignOption(argv: readonly string[], index: number, line: CommandLine): Translated | null {
-  const isOwn = ownOption(argv[index] ?? '', line) !== null;
+  const word = argv[index] ?? '';
+  const isOwn = ownOption(word, line) !== null;
+  if (isOwn && !isOfCertainValues(word)) return null;
   const isOption = (word: string) => ownOption(word, line) !== null;
   for (const tools of toolsOf(line)) {
     const isTunes = isOwn && line.command === 'tune';

@@ -306,7 +306,14 @@ describe('the modules that the launcher loads at the start', () => {
     expect(modules.filter((name) => heavy.some((word) => name === `NativeModule ${word}`))).toEqual([]);
   });
 
-  it('a command that starts no job loads yargs', async () => {
-    expect((await bundlesOf(['man'])).toSorted()).toEqual(['main.bundle.cjs', 'yargs.bundle.cjs']);
+  it('a command that starts no job loads its part and yargs', async () => {
+    expect((await bundlesOf(['man'])).toSorted()).toEqual(
+      ['main', 'commands', 'several', 'yargs'].map((name) => `${name}.bundle.cjs`).toSorted(),
+    );
+  });
+
+  it('a job that goes on has loaded what it may need, should the installation be replaced meanwhile', async () => {
+    const needed = ['hosts', 'planning', 'remote', 'report', 'verdicts'].map((name) => `${name}.bundle.cjs`);
+    expect(await bundlesOf(['-n', '1', 'sleep', '1.5'])).toEqual(expect.arrayContaining(needed));
   });
 });

@@ -1,6 +1,6 @@
 /** What the user wants the planner to choose from: NCCL_ALGO, NCCL_PROTO, NCCL_P2P_DISABLE and NCCL_P2P_LEVEL. */
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
-import { COLLECTIVES } from '../../plan/layout.ts';
+import { COLLECTIVES } from '../../collectives.ts';
 import { UnplannableError } from './check.ts';
 import { ANY_CHANNELS, MAX_CHANNELS } from './limits.ts';
 import type { ChannelLimits } from './limits.ts';

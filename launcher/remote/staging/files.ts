@@ -17,7 +17,18 @@ interface BundleFile {
 export const UNPACKER = 'build/ncclrun-unpack';
 
 /** Where they are there: the code makes starts faster. */
-const wished = ['agent', 'machine', 'main', 'remote', 'ssh2'].map((name) => `dist/bundle/${name}.code`);
+const wished = [
+  'agent',
+  'commands',
+  'foreign',
+  'hosts',
+  'main',
+  'planning',
+  'remote',
+  'report',
+  'ssh2',
+  'topology',
+].map((name) => `dist/bundle/${name}.code`);
 
 function installed(path: string): Pick<BundleFile, 'source' | 'path'> {
   return { source: join(installationRoot, path), path };
