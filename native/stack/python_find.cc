@@ -47,7 +47,7 @@ FoundPython describe(const ElfImage& image, const Mapping& first, const std::vec
   if (layout) {
     found.runtime = PythonRuntime{*layout, runtime, addressOf(image, first, "PyCode_Type")};
   } else {
-    found.problem = "frames of Python 3." + std::to_string(minor) + " cannot be read: those of 3.9 to 3.14 can";
+    found.problem = "frames of Python 3." + std::to_string(minor) + " cannot be read: those of 3.9 to 3.15 can";
   }
   return found;
 }

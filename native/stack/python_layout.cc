@@ -75,15 +75,30 @@ PythonLayout layout312() {
 // Where the words of _Py_DebugOffsets stand that we need: Include/internal/pycore_debug_offsets.h.
 struct Words {
   size_t threadState;
+  size_t threadIds;
   size_t frame;
   size_t code;
   size_t object;
   size_t bytes;
   size_t text;
 };
-constexpr Words kWords313 = {19, 28, 34, 44, 64, 67};
-constexpr Words kWords314 = {22, 31, 39, 50, 74, 77};
+constexpr Words kWords313 = {19, 24, 28, 34, 44, 64, 67};
+constexpr Words kWords314 = {22, 27, 31, 39, 50, 74, 77};
+constexpr Words kWords315 = {22, 30, 39, 47, 58, 86, 89};
 constexpr size_t kWordCount = 96;
+
+const Words* wordsOf(unsigned minor) {
+  switch (minor) {
+    case 13:
+      return &kWords313;
+    case 14:
+      return &kWords314;
+    case 15:
+      return &kWords315;
+    default:
+      return nullptr;
+  }
+}
 
 }  // namespace
 
@@ -108,15 +123,16 @@ std::optional<PythonLayout> describedLayout(const ByteSource& memory, uint64_t r
   version = static_cast<uint32_t>(word[1]);
   PythonLayout layout;
   layout.minor = version >> 16 & 0xff;
-  if (version >> 24 != 3 || (layout.minor != 13 && layout.minor != 14)) return {};
-  const Words& at = layout.minor == 13 ? kWords313 : kWords314;
+  const Words* const words = wordsOf(layout.minor);
+  if (version >> 24 != 3 || words == nullptr) return {};
+  const Words& at = *words;
   layout.interpreters = word[5];
   layout.nextInterpreter = word[8];
   layout.threads = word[9];
   layout.nextThread = word[at.threadState + 2];
   layout.frame = word[at.threadState + 4];
-  layout.threadId = word[at.threadState + 5];
-  layout.nativeThreadId = word[at.threadState + 6];
+  layout.threadId = word[at.threadIds];
+  layout.nativeThreadId = word[at.threadIds + 1];
   layout.previous = word[at.frame + 1];
   layout.code = word[at.frame + 2];
   layout.instruction = word[at.frame + 3];
