@@ -188,7 +188,7 @@ const rankArrivals = v.object({
   size: count,
   jobRank,
   rank: count,
-  first: count,
+  numbers: v.pipe(v.array(count), v.maxLength(MAX_ARRIVALS)),
   startUs: count,
   afterUs: v.pipe(v.array(v.pipe(v.number(), v.integer())), v.maxLength(MAX_ARRIVALS)),
   outsideUs: v.pipe(v.array(count), v.maxLength(MAX_ARRIVALS)),

@@ -128,14 +128,14 @@ export interface RankProcess {
   readonly sleep: ProcessSleep | null;
 }
 
-/** When a rank began the last collectives of a communicator, as far as its flight recorder knows. */
+/** When a rank began its last collectives of a communicator, as far as its flight recorder knows; of a burst of them the first. */
 export interface RankArrivals extends CommunicatorName {
   readonly size: number;
   readonly jobRank: number;
   /** Rank in the communicator. */
   readonly rank: number;
-  /** Number of the first of them; they follow each other. */
-  readonly first: number;
+  /** Their numbers, ascending. */
+  readonly numbers: readonly number[];
   /** Microseconds by its host's CLOCK_MONOTONIC: when it began the first, and how much later each of the others than the one before. */
   readonly startUs: number;
   readonly afterUs: readonly number[];

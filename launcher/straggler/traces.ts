@@ -40,14 +40,15 @@ export function tracesOf(answers: ReadonlyMap<string, TimedAnswer>): Communicato
 function traceOf(ranks: readonly Timed[]): CommunicatorTrace | null {
   const [one] = ranks;
   if (one === undefined || new Set(ranks.map(({ rank }) => rank)).size < one.size) return null;
-  const first = Math.max(...ranks.map((each) => each.first));
-  const last = Math.min(...ranks.map((each) => each.first + each.afterUs.length));
-  if (last < first) return null;
-  const times = ranks.map((each) => timesOf(each, first, last));
-  const outsideMs = ranks.map(({ first: own, outsideUs }) => median(outsideUs.slice(Math.max(0, first - own))) / 1000);
-  const operations = Array.from({ length: last - first + 1 }, (_, index) =>
-    times.map((own) => (own[index] ?? Number.NaN) / 1000),
-  );
+  const times = ranks.map((each) => timesOf(each));
+  const numbers = one.numbers.filter((number) => times.every((own) => own.has(number)));
+  const [first] = numbers;
+  const last = numbers.at(-1);
+  if (first === undefined || last === undefined) return null;
+  const outsideMs = ranks.map(({ numbers: own, outsideUs }) => {
+    return median(outsideUs.slice(Math.max(0, own.indexOf(first)))) / 1000;
+  });
+  const operations = numbers.map((number) => times.map((own) => (own.get(number) ?? Number.NaN) / 1000));
   const named = ranks.map(({ jobRank, host }) => ({ rank: jobRank, host }));
   return {
     id: one.communicator,
@@ -57,7 +58,7 @@ function traceOf(ranks: readonly Timed[]): CommunicatorTrace | null {
     operations,
     outsideMs,
     ranks: named,
-    clockErrorMs: clockErrorMs(ranks, median(times.map(median))),
+    clockErrorMs: clockErrorMs(ranks, median(operations.map(median)) * 1000),
   };
 }
 
@@ -70,12 +71,13 @@ function clockErrorMs(ranks: readonly Timed[], atUs: number): number {
   return (worst + next) / 1e6;
 }
 
-function timesOf({ first: own, startUs, afterUs, clock }: Timed, first: number, last: number): number[] {
-  const times: number[] = [];
+/** By the number of the operation. */
+function timesOf({ numbers, startUs, afterUs, clock }: Timed): ReadonlyMap<number, number> {
   let time = startUs - clock.offsetNs / 1000;
-  for (let number = own; number <= last; number++) {
-    if (number > own) time += afterUs[number - own - 1] ?? Number.NaN;
-    if (number >= first) times.push(time);
-  }
-  return times;
+  return new Map(
+    numbers.map((number, index) => {
+      if (index > 0) time += afterUs[index - 1] ?? Number.NaN;
+      return [number, time];
+    }),
+  );
 }

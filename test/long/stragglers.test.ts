@@ -16,8 +16,13 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true }));
 
 /** Steps of 60 ms. */
-async function named(percent: number, where: readonly string[], options: CommandOptions = {}): Promise<string[]> {
-  const words = ['500', '60', '2', String(percent)];
+async function named(
+  percent: number,
+  where: readonly string[],
+  options: CommandOptions = {},
+  more: readonly string[] = [],
+): Promise<string[]> {
+  const words = ['500', '60', '2', String(percent), ...more];
   const { verdicts } = await Command.result([...where, '--straggler-window', '4', program, ...words], options);
   return verdicts.map(({ kind, blamed }) => `${kind} ${blamed.map(({ ranks }) => ranks).join()}`);
 }
@@ -29,6 +34,12 @@ it.each([
   expect(await named(0, where)).toEqual([]);
   expect(await named(5, where)).toEqual(['straggler-compute 2']);
   expect(await named(30, where)).toEqual(['straggler-compute 2']);
+});
+
+it('a rank that is 5 % slower is named where every step ends with many collectives in a row', async () => {
+  const burst = ['1024', 'allReduce', '30'];
+  expect(await named(0, ['-n', '4'], {}, burst)).toEqual([]);
+  expect(await named(5, ['-n', '4'], {}, burst)).toEqual(['straggler-compute 2']);
 });
 
 describeIf(ownClocksUnavailable(), 'hosts with clocks of their own', () => {

@@ -8,8 +8,9 @@ import type { TimedAnswer } from '../../launcher/straggler/traces.ts';
 const communicator = 'c0ffee'.padStart(16, '0');
 
 function arrivals(rank: number, first: number, startUs: number, afterUs: readonly number[]): RankArrivals {
+  const numbers = [first, ...afterUs.map((_, index) => first + index + 1)];
   const outsideUs = afterUs.map(() => 500);
-  return { communicator, epoch: 0, size: 2, jobRank: rank, rank, first, startUs, afterUs, outsideUs };
+  return { communicator, epoch: 0, size: 2, jobRank: rank, rank, numbers, startUs, afterUs, outsideUs };
 }
 
 /** `aheadUs`: of its clock before ours. */
