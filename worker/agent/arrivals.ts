@@ -22,7 +22,12 @@ export function rankArrivals(recorders: readonly Uint8Array[]): RankArrivals[] {
       const [startUs] = times;
       if (startUs === undefined) continue;
       found.push({
-        ...{ communicator, epoch, size, jobRank: read.rank, rank, startUs },
+        communicator,
+        epoch,
+        size,
+        jobRank: read.rank,
+        rank,
+        startUs,
         numbers: chosen.map(({ entry }) => entry.operation),
         afterUs: times.slice(1).map((time, before) => time - (times[before] ?? time)),
         outsideUs: chosen.slice(1).map(({ outsideNs }) => Math.round(outsideNs / 1000)),
