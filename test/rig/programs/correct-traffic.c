@@ -40,11 +40,20 @@ static void save(double ms) {
   CHECK(close(file) == 0);
 }
 
+static char stateOf(pid_t process) {
+  char path[64], state = 0;
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
+  FILE* const file = fopen(path, "r");
+  CHECK(file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && fclose(file) == 0);
+  return state;
+}
+
 /* As a debugger does it. */
 static void stopFor(double ms) {
   const pid_t own = getpid(), child = fork();
   CHECK(child >= 0);
   if (child == 0) {
+    while (stateOf(own) != 'T') usleep(100); /* a signal to go on that comes before would be lost */
     usleep((useconds_t)(ms * 1000));
     kill(own, SIGCONT);
     _exit(0);
