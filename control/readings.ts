@@ -34,6 +34,7 @@ const processors = v.object({
   stolen: v.nullable(size),
   used: v.nullable(size),
   overSeconds: size,
+  /** Cores that each process used or waited for. */
   busiest: list(v.object({ pid: count, command: word, cores: size })),
 });
 
@@ -99,9 +100,6 @@ const networkInterface = v.object({
   /** Of a network card, not one that the kernel makes up. */
   hardware: v.boolean(),
 });
-
-/** Of all TCP connections of the host. */
-const tcp = v.object({ sentSegments: count, resentSegments: count, outOfOrder: count });
 
 const infiniband = v.object({
   card: word,
@@ -218,7 +216,6 @@ export const hostReadings = v.object({
   limits,
   kernelSettings,
   interfaces: list(networkInterface),
-  tcp: v.nullable(tcp),
   infiniband: list(infiniband),
   pci: list(pciDevice),
   gpus,

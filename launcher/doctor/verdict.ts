@@ -1,5 +1,6 @@
 /** What doctor's findings come to: its exit status and its document. */
 import type { Finding } from './finding.ts';
+import type { MeasuredWay } from './pairs.ts';
 
 /** A host that was not reached, or that answered nothing of use. */
 export const REACHED = 'host.reached';
@@ -13,7 +14,14 @@ export function statusOf(findings: readonly Finding[], warningsCount: boolean): 
   return bad ? 1 : 0;
 }
 
-export function documentOf(findings: readonly Finding[], hosts: readonly string[], seconds: number, exitCode: number) {
+export interface Examined {
+  readonly hosts: readonly string[];
+  readonly findings: readonly Finding[];
+  /** Between hosts; empty where nothing was measured. */
+  readonly ways: readonly MeasuredWay[];
+}
+
+export function documentOf({ hosts, findings, ways }: Examined, seconds: number, exitCode: number) {
   return {
     schemaVersion: 1,
     ok: exitCode === 0,
@@ -21,5 +29,6 @@ export function documentOf(findings: readonly Finding[], hosts: readonly string[
     seconds: Math.round(seconds * 1000) / 1000,
     hosts,
     findings,
+    ways,
   };
 }

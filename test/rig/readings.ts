@@ -58,7 +58,6 @@ export function wellHost(changes: Partial<HostReadings> = {}): HostReadings {
       dmesgRestricted: false,
     },
     interfaces: [wellInterface()],
-    tcp: { sentSegments: 1000, resentSegments: 0, outOfOrder: 0 },
     infiniband: [wellPort()],
     pci: [wellPci()],
     gpus: {

@@ -327,6 +327,14 @@ const ofVersion = (name: string, version: string) => ({
   readings: wellHost({ version, system: { ...wellHost().system, machineName: name } }),
 });
 
+const stealing = (machineName: string, stolen: number, overSeconds = 1) => ({
+  name: machineName,
+  readings: wellHost({
+    system: { ...wellHost().system, machineName },
+    processors: { ...wellHost().processors, stolen, overSeconds },
+  }),
+});
+
 describe('the checks of doctor', () => {
   it('hosts that are well have no complaint', () => {
     expect(besideOthers(wellHost())).toEqual([]);
@@ -360,6 +368,20 @@ describe('the checks of doctor', () => {
     const none = { nccl: [], visibleGpus: '', library: null };
     const one = besideOthers(wellHost({ gpus: { ...gpus, onBus: 1, devices: [wellGpu()] }, environment: none }));
     expect(one.map(({ message }) => message)).toContain('CUDA_VISIBLE_DEVICES= shows 0 GPUs of 1');
+  });
+
+  it('a hypervisor that takes as much from the others is a note, and a moment of it nothing', () => {
+    const found = (...hosts: ReturnType<typeof stealing>[]) =>
+      runChecks(allChecks, hosts).filter(({ check, answer }) => check === 'cpu.stolen' && answer !== 'ok');
+    expect(found(stealing('a', 0.05), stealing('b', 0.04), stealing('c', 0.05)).map(({ answer }) => answer)).toEqual([
+      'note',
+      'note',
+      'note',
+    ]);
+    expect(found(stealing('a', 0.05), stealing('b', 0.01), stealing('c', 0.01))).toMatchObject([
+      { answer: 'warn', host: 'a' },
+    ]);
+    expect(found(stealing('a', 0.05, 0.05))).toEqual([]);
   });
 
   it('two entries that are one machine are named', () => {

@@ -1,6 +1,12 @@
 /** Which pairs of hosts doctor measures, and whom it blames for what they show. */
 import { describe, expect, it } from 'vitest';
-import { betterWays, doubtfulPairs, pairFindings, type MeasuredWay } from '../../launcher/doctor/pairs.ts';
+import {
+  betterWays,
+  doubtfulPairs,
+  pairFindings,
+  unhinderedRate,
+  type MeasuredWay,
+} from '../../launcher/doctor/pairs.ts';
 import { firstRound, secondRound, type HostPair } from '../../launcher/doctor/rounds.ts';
 
 const hosts = ['a', 'b', 'c', 'd', 'e', 'f'];
@@ -58,6 +64,7 @@ const way = (from: string, to: string, changes: Partial<MeasuredWay> = {}): Meas
   rate: 10,
   latencyUs: 20,
   lost: 0,
+  waited: 0,
   error: null,
   ...changes,
 });
@@ -66,6 +73,9 @@ const both = (one: string, other: string, changes: Partial<MeasuredWay> = {}) =>
   way(other, one, changes),
 ];
 const bad = (ways: readonly MeasuredWay[]) => pairFindings(ways).filter(({ answer }) => answer !== 'ok');
+
+const busyAndSlow = (rate: number) =>
+  bad([...both('a', 'b', { rate, waited: 0.5 }), ...both('c', 'd'), ...both('e', 'f')]);
 
 describe('the findings of pairs', () => {
   const well = [...both('a', 'b'), ...both('c', 'd'), ...both('e', 'f')];
@@ -127,6 +137,32 @@ describe('the findings of pairs', () => {
   it('packets that all lose alike are no finding, nor are few', () => {
     expect(bad(well.map((one) => ({ ...one, lost: 0.02 })))).toEqual([]);
     expect(bad([...both('a', 'b', { lost: 0.005 }), ...both('c', 'd'), ...both('e', 'f')])).toEqual([]);
+  });
+
+  it('half as many losses on another way tell whose they are', () => {
+    const ways = [way('a', 'b', { lost: 0.01 }), way('b', 'a'), way('c', 'b', { lost: 0.003 }), way('b', 'c')];
+    expect(bad([...ways, ...both('c', 'd')])).toMatchObject([{ check: 'network.loss', host: 'b' }]);
+    expect(bad([...both('a', 'b', { lost: 0.003 }), ...both('c', 'd'), ...both('e', 'f')])).toEqual([]);
+  });
+
+  it('time in which the hosts had no processor is taken off', () => {
+    expect(unhinderedRate(way('a', 'b', { rate: 4, waited: 0.6 }))).toBeCloseTo(10);
+    expect(unhinderedRate(way('a', 'b', { rate: 4, waited: 1 }))).toBeCloseTo(40);
+    expect(unhinderedRate(way('a', 'b', { rate: null }))).toBeNull();
+    expect(bad([...both('a', 'b', { rate: 4, waited: 0.6 }), ...both('c', 'd'), ...both('e', 'f')])).toEqual([]);
+  });
+
+  it('a way between busy hosts that is slow in spite of that is a note, and one that is far slower a failure', () => {
+    expect(busyAndSlow(2)).toMatchObject([
+      {
+        answer: 'note',
+        host: null,
+        subject: 'a to b',
+        message: expect.stringMatching(/too busy to tell.* 50 % of the time/u),
+      },
+      { answer: 'note', subject: 'b to a' },
+    ]);
+    expect(busyAndSlow(0.5)).toMatchObject([{ answer: 'fail' }, { answer: 'fail' }]);
   });
 
   it('a host that nobody reaches is named with the reason', () => {

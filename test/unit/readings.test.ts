@@ -12,7 +12,7 @@ import { mountsIn, readFiles } from '../../worker/readings/files.ts';
 import { readGpus } from '../../worker/readings/gpus.ts';
 import { readCgroup, readKernelSettings, readLimits } from '../../worker/readings/limits.ts';
 import { readMemory } from '../../worker/readings/memory.ts';
-import { parseLinks, readInfiniband, readInterfaces, readTcp } from '../../worker/readings/network.ts';
+import { parseLinks, readInfiniband, readInterfaces } from '../../worker/readings/network.ts';
 import { readPci } from '../../worker/readings/pci.ts';
 import { runTool } from '../../worker/readings/run-tool.ts';
 import { readSystem } from '../../worker/readings/system.ts';
@@ -43,6 +43,13 @@ function nvidiaSmi(script: string): void {
 const statLine = (pid: number, state: string): string =>
   `${pid} (a (b) c) ${state} 1 1 1 0 -1 0 0 0 0 0 500 100 0 0 20 0 1 0 1 1`;
 
+function writeProcess(pid: number, parent: number, waitedNs: number): void {
+  tree({
+    [`proc/${pid}/stat`]: statLine(pid, 'R').replace(' R 1 ', ` R ${parent} `),
+    [`proc/${pid}/schedstat`]: `1 ${waitedNs} 1`,
+  });
+}
+
 const linkText = (address: string): string =>
   JSON.stringify([
     { ifname: 'lo', mtu: 65536 },
@@ -71,7 +78,6 @@ describe('the readings of a host', () => {
     const readings = await collectReadings({ version: '1', watchMs: 1, root });
     expect(v.safeParse(hostReadings, JSON.parse(JSON.stringify(readings))).issues).toBeUndefined();
     expect(readings).toMatchObject({
-      tcp: null,
       infiniband: [],
       pci: [],
       gpus: { driver: null, onBus: 0, devices: [] },
@@ -122,6 +128,20 @@ describe('the readings of a host', () => {
       zombies: 1,
       uninterruptible: [{ pid: 7, command: 'a (b) c', place: 'rpc_wait' }],
     });
+  });
+
+  it('what a process waits for processors counts as use, and the family of the reader does not', async () => {
+    const all = [
+      [70, 1],
+      [71, 1],
+      [process.pid, 71],
+      [72, process.pid],
+    ] as const;
+    for (const [pid, parent] of all) writeProcess(pid, parent, 0);
+    const reading = readActivity(root, 20);
+    for (const [pid, parent] of all) writeProcess(pid, parent, 1e9);
+    const { processors } = await reading;
+    expect(processors.busiest.map(({ pid }) => pid)).toEqual([70]);
   });
 
   it('memory, its nodes and its errors are read', () => {
@@ -225,14 +245,6 @@ describe('the readings of a host', () => {
     expect(readInterfaces(root, [], {})).toMatchObject([
       { name: 'ib0', mtu: 4092, up: true, receiveErrors: 5, sendErrors: 0 },
     ]);
-  });
-
-  it("TCP's counters are found by their names", () => {
-    tree({
-      'proc/net/snmp': 'Tcp: RtoMin OutSegs RetransSegs\nTcp: -1 1000 7',
-      'proc/net/netstat': 'TcpExt: SyncookiesSent TCPOFOQueue\nTcpExt: 0 9',
-    });
-    expect(readTcp(root)).toEqual({ sentSegments: 1000, resentSegments: 7, outOfOrder: 9 });
   });
 
   it('ports of InfiniBand with their counters are read', () => {
@@ -378,6 +390,9 @@ describe('files and tools', () => {
 
   it('a tool that hangs is left behind after its time, and one that is not there is a problem', async () => {
     expect(await runTool('sleep', ['600'], 50)).toEqual({ problem: 'sleep has not ended within 0.05 s' });
+    expect(await runTool('sh', ['-c', 'while :; do :; done'], 25)).toEqual({
+      problem: 'sh has not ended within 0.025 s',
+    });
     expect(await runTool('/no/such/tool', [], 1000)).toEqual({ problem: '/no/such/tool cannot be run' });
     expect(await runTool('sh', ['-c', 'exit 3'], 10_000)).toEqual({ problem: 'sh ended with status 3' });
     expect(await runTool('echo', ['yes'], 10_000)).toEqual({ output: 'yes' });

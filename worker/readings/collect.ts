@@ -9,7 +9,7 @@ import { readFiles } from './files.ts';
 import { readGpus } from './gpus.ts';
 import { readCgroup, readKernelSettings, readLimits } from './limits.ts';
 import { readMemory } from './memory.ts';
-import { askedLinks, readInfiniband, readInterfaces, readTcp } from './network.ts';
+import { askedLinks, readInfiniband, readInterfaces } from './network.ts';
 import { readPci } from './pci.ts';
 import { readSystem } from './system.ts';
 
@@ -49,7 +49,6 @@ export async function collectReadings({ version, watchMs, root = '/' }: CollectO
     limits: readLimits(root),
     kernelSettings: readKernelSettings(root),
     interfaces: readInterfaces(root, links),
-    tcp: readTcp(root),
     infiniband: readInfiniband(root),
     pci: readPci(root),
     gpus,

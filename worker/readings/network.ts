@@ -1,4 +1,4 @@
-/** Network interfaces, TCP's counters, InfiniBand and RoCE ports, as the kernel has them. */
+/** Network interfaces, InfiniBand and RoCE ports, as the kernel has them. */
 import { networkInterfaces } from 'node:os';
 import * as v from 'valibot';
 import type { HostReadings, InterfaceReading } from '../../control/readings.ts';
@@ -85,26 +85,6 @@ function linkInSys(root: string, name: string): Link {
       tx: { errors: counter('tx_errors'), dropped: counter('tx_dropped') },
     },
   };
-}
-
-/** Null: the kernel does not tell. */
-export function readTcp(root: string): HostReadings['tcp'] {
-  const tcp = table(readText(root, 'proc/net/snmp'), 'Tcp');
-  const extended = table(readText(root, 'proc/net/netstat'), 'TcpExt');
-  const [sentSegments, resentSegments] = [tcp.get('OutSegs'), tcp.get('RetransSegs')];
-  if (sentSegments === undefined || resentSegments === undefined) return null;
-  return { sentSegments, resentSegments, outOfOrder: extended.get('TCPOFOQueue') ?? 0 };
-}
-
-/** Two lines that begin with `name:`, of names and of numbers. */
-function table(text: string, name: string): ReadonlyMap<string, number> {
-  const [names = [], numbers = []] = text
-    .split('\n')
-    .filter((line) => line.startsWith(`${name}: `))
-    .map((line) => line.split(' ').slice(1));
-  return new Map(
-    names.flatMap((one, index) => (/^[0-9]+$/u.test(numbers[index] ?? '') ? [[one, Number(numbers[index])]] : [])),
-  );
 }
 
 export function readInfiniband(root: string): HostReadings['infiniband'] {

@@ -6,12 +6,12 @@ import { messageOf } from '../../../control/message-of.ts';
 import { hostReadings } from '../../../control/readings.ts';
 import { allocateHosts } from '../../allocation/allocate.ts';
 import { allChecks } from '../../doctor/checks/all.ts';
-import type { Finding, ReadHost } from '../../doctor/finding.ts';
+import type { ReadHost } from '../../doctor/finding.ts';
 import { growthFindings } from '../../doctor/growth.ts';
 import { pairFindings } from '../../doctor/pairs.ts';
 import { runChecks } from '../../doctor/run-checks.ts';
 import { findingsText, summaryText } from '../../doctor/text.ts';
-import { documentOf, statusOf } from '../../doctor/verdict.ts';
+import { documentOf, statusOf, type Examined } from '../../doctor/verdict.ts';
 import { installedVersion, localReadings } from '../../local/host.ts';
 import type { HostSlots } from '../../model/types.ts';
 import { usageError } from '../../model/usage-error.ts';
@@ -23,8 +23,8 @@ import { commandTable } from '../command-table.ts';
 import { measuredWays } from '../measured-pairs.ts';
 import { doctorCommandLine, type DoctorOptionName, type JobOptionName } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
-import { readingsOf } from '../readings-of-hosts.ts';
-import { reachFindings } from '../reach-findings.ts';
+import { readingsOf, type AskedHost } from '../readings-of-hosts.ts';
+import { reachFindings, slowStarters, withSecondStart } from '../reach-findings.ts';
 import { reportRefusals } from '../report-refusals.ts';
 import type { Settings } from '../settings.ts';
 
@@ -47,11 +47,12 @@ export async function doctor(argv: readonly string[]): Promise<number> {
   checkedWords(words, commandTable.doctor);
 
   const started = performance.now();
-  const { findings, hosts } = await examined(settings);
+  const found = await examined(settings);
+  const { findings, hosts } = found;
   const seconds = (performance.now() - started) / 1000;
   const status = statusOf(findings, settings.text('warnings') !== 'ok');
   if (settings.flag('json')) {
-    await streams.stdout.print(`${JSON.stringify(documentOf(findings, hosts, seconds, status))}\n`);
+    await streams.stdout.print(`${JSON.stringify(documentOf(found, seconds, status))}\n`);
     return status;
   }
   const paint = makePaint(streams.stdoutIsTerminal(), process.env);
@@ -64,19 +65,39 @@ function watchMs(settings: Settings<Names>): number {
   return settings.flag('quick') ? WATCH_MS.quick : WATCH_MS.usual;
 }
 
-async function examined(settings: Settings<Names>): Promise<{ findings: Finding[]; hosts: string[] }> {
+async function examined(settings: Settings<Names>): Promise<Examined> {
   const recorded = settings.list('from-readings');
   if (recorded.length > 0) {
     const hosts = recorded.map(readRecorded);
-    return { findings: runChecks(allChecks, hosts), hosts: hosts.map(({ name }) => name) };
+    return { findings: runChecks(allChecks, hosts), hosts: hosts.map(({ name }) => name), ways: [] };
   }
   const { hosts } = allocateHosts(allocationRequest(settings));
   const quick = settings.flag('quick') ? ['--quick'] : [];
-  const asked = await readingsOf(hosts, { settings, words: quick });
+  const asked = await readingsWithSecondStart(settings, hosts, quick);
   const read = asked.flatMap((one) => one.read ?? []);
   const findings = [...reachFindings(asked), ...runChecks(allChecks, read)];
-  const underLoad = settings.flag('passive') ? [] : await loaded(settings, hosts, read);
-  return { findings: [...findings, ...underLoad], hosts: hosts.map(({ name }) => name) };
+  const none = { findings: [], ways: [] };
+  const underLoad = settings.flag('passive') ? none : await loaded(settings, hosts, read);
+  return {
+    findings: [...findings, ...underLoad.findings],
+    hosts: hosts.map(({ name }) => name),
+    ways: underLoad.ways,
+  };
+}
+
+/** A host that started slowly is started once more: it, its network or we may have been busy for a moment. */
+async function readingsWithSecondStart(
+  settings: Settings<Names>,
+  hosts: readonly HostSlots[],
+  words: readonly string[],
+): Promise<AskedHost[]> {
+  const asked = await readingsOf(hosts, { settings, words });
+  const slow = slowStarters(asked);
+  const again = await readingsOf(
+    hosts.filter(({ name }) => slow.includes(name)),
+    { settings, words: ['--quick'] },
+  );
+  return withSecondStart(asked, again);
 }
 
 /** Between the hosts that were reached. */
@@ -84,21 +105,16 @@ async function loaded(
   settings: Settings<Names>,
   all: readonly HostSlots[],
   read: readonly ReadHost[],
-): Promise<Finding[]> {
+): Promise<Pick<Examined, 'findings' | 'ways'>> {
   const hosts = all.filter(({ name }) => read.some((one) => one.name === name));
-  if (hosts.length < 2) return [];
+  if (hosts.length < 2) return { findings: [], ways: [] };
   const ways = await measuredWays(
     settings,
     hosts.map(({ name }) => name),
   );
   const after = await readingsOf(hosts, { settings, words: ['--quick'] });
-  return [
-    ...pairFindings(ways),
-    ...growthFindings(
-      read,
-      after.flatMap((one) => one.read ?? []),
-    ),
-  ];
+  const readAfter = after.flatMap((one) => one.read ?? []);
+  return { findings: [...pairFindings(ways), ...growthFindings(read, readAfter)], ways };
 }
 
 /** Throws a FailureError (usage). */
