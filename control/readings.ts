@@ -225,6 +225,9 @@ export const hostReadings = v.object({
   /** By reading, why it could not be taken. */
   unread: v.record(word, word),
 });
+/** What may grow under load. */
+export const hostCounters = v.pick(hostReadings, ['interfaces', 'infiniband', 'pci', 'gpus']);
+export type HostCounters = v.InferOutput<typeof hostCounters>;
 export type HostReadings = v.InferOutput<typeof hostReadings>;
 export type GpuReading = v.InferOutput<typeof gpu>;
 export type DirectoryReading = v.InferOutput<typeof directory>;

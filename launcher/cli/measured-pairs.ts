@@ -15,13 +15,10 @@ import {
   type NetHost,
   type NetPair,
 } from '../report/net-rows.ts';
-import { runReported } from './launch.ts';
-import type { JobOptionName } from './options.ts';
-import { requestOfHosts } from './readings-of-hosts.ts';
-import type { Settings } from './settings.ts';
+import type { DoctorJobs } from './doctor-jobs.ts';
 
-/** Bytes of a message: enough to fill a link. */
-const BYTES = 2 ** 20;
+/** Bytes of a message: enough to fill a link, and few enough for one that is far too slow. */
+const BYTES = 2 ** 18;
 const PACKET_BYTES = 1448;
 /** Jobs at the same time. */
 const AT_ONCE = 64;
@@ -29,15 +26,12 @@ const AT_ONCE = 64;
 const MAX_ALONE = 8;
 
 /** Both ways of every pair that was measured, and of those that failed. */
-export async function measuredWays(
-  settings: Settings<JobOptionName>,
-  hosts: readonly string[],
-): Promise<MeasuredWay[]> {
-  const first = await measuredRound(settings, firstRound(hosts));
-  const second = await measuredRound(settings, secondRound(hosts, first.map(rateOf)));
+export async function measuredWays(jobs: DoctorJobs, hosts: readonly string[]): Promise<MeasuredWay[]> {
+  const first = await measuredRound(jobs, firstRound(hosts));
+  const second = await measuredRound(jobs, secondRound(hosts, first.map(rateOf)));
   const ways = [...first, ...second].flatMap((pair) => pair.ways);
   const doubtful = doubtfulPairs(ways);
-  const again = await measuredRound(settings, doubtful, doubtful.length > MAX_ALONE ? AT_ONCE : 1);
+  const again = await measuredRound(jobs, doubtful, doubtful.length > MAX_ALONE ? AT_ONCE : 1);
   return betterWays(
     ways,
     again.flatMap((pair) => pair.ways),
@@ -54,19 +48,15 @@ function rateOf({ pair, ways }: MeasuredPair) {
   return { pair, rate: rates.some((rate) => rate === null) ? null : Math.min(...rates.map((rate) => rate ?? 0)) };
 }
 
-async function measuredRound(
-  settings: Settings<JobOptionName>,
-  pairs: readonly HostPair[],
-  atOnce = AT_ONCE,
-): Promise<MeasuredPair[]> {
+async function measuredRound(jobs: DoctorJobs, pairs: readonly HostPair[], atOnce = AT_ONCE): Promise<MeasuredPair[]> {
   const limiter = new Limiter(atOnce);
-  const measured = async (pair: HostPair) => ({ pair, ways: await waysOf(settings, pair) });
+  const measured = async (pair: HostPair) => ({ pair, ways: await waysOf(jobs, pair) });
   return await Promise.all(pairs.map((pair) => limiter.within(() => measured(pair))));
 }
 
-async function waysOf(settings: Settings<JobOptionName>, pair: HostPair): Promise<MeasuredWay[]> {
+async function waysOf(jobs: DoctorJobs, pair: HostPair): Promise<MeasuredWay[]> {
   const lines = new PairLines();
-  await runReported(requestOfHosts(settings, pair, [perfPath, 'net', String(BYTES), 'rail', 'disturbance']), lines);
+  await jobs.run(pair, [perfPath, 'net', String(BYTES), 'rail', 'disturbance'], lines);
   const name = (index: number): string => lines.hosts.find(({ host }) => host === index)?.name ?? pair[index] ?? '';
   const [failure] = lines.ended?.failures ?? [];
   const none = { rate: null, latencyUs: null, lost: null, waited: 0 };

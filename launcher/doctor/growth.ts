@@ -1,5 +1,6 @@
 /** What has grown while our own load ran: the readings before and after. Errors that come under load count more than those of years. */
-import { fail, note, warn, type Complaint, type Finding, type ReadHost } from './finding.ts';
+import type { HostCounters } from '../../control/readings.ts';
+import { fail, note, warn, type Complaint, type CountedHost, type Finding, type ReadHost } from './finding.ts';
 
 /** Counters of InfiniBand ports that stand still on a good link, and those of RoCE that tell of lost packets. */
 const linkErrors = [
@@ -20,20 +21,66 @@ const MANY = 100;
 
 interface Pair {
   readonly host: string;
-  readonly before: ReadHost['readings'];
-  readonly after: ReadHost['readings'];
+  readonly before: HostCounters;
+  readonly after: HostCounters;
 }
 
-export function growthFindings(before: readonly ReadHost[], after: readonly ReadHost[]): Finding[] {
-  const pairs = after.flatMap(({ name, readings }) => {
+export function growthFindings(before: readonly ReadHost[], after: readonly CountedHost[]): Finding[] {
+  const pairs = after.flatMap(({ name, counters }) => {
     const earlier = before.find((one) => one.name === name);
-    return earlier === undefined ? [] : [{ host: name, before: earlier.readings, after: readings }];
+    return earlier === undefined ? [] : [{ host: name, before: earlier.readings, after: counters }];
   });
   return [
     ...ofEach('network.errors', pairs, interfaceErrors),
     ...ofEach('infiniband.growing-errors', pairs, portErrors),
     ...ofEach('pci.growing-errors', pairs, pciErrors),
   ];
+}
+
+interface GrownCounter {
+  readonly subject: string;
+  readonly name: string;
+  readonly by: number;
+}
+
+/** Errors of any kind that are more than before, for a comparison with another run. */
+export function grownCounters(before: HostCounters, after: HostCounters): GrownCounter[] {
+  const grown: GrownCounter[] = [];
+  const add = (
+    subject: string,
+    name: string,
+    then: number | null | undefined,
+    now: number | null | undefined,
+  ): void => {
+    const by = (now ?? 0) - (then ?? 0);
+    if (by > 0 && then !== null && then !== undefined) grown.push({ subject, name, by });
+  };
+  for (const now of after.interfaces) {
+    const then = before.interfaces.find(({ name }) => name === now.name);
+    add(now.name, 'errors', then && then.receiveErrors + then.sendErrors, now.receiveErrors + now.sendErrors);
+    if (now.hardware) add(now.name, 'changes of the link', then?.carrierChanges, now.carrierChanges);
+  }
+  for (const now of after.infiniband) {
+    const then = before.infiniband.find(({ card, port }) => card === now.card && port === now.port);
+    for (const name of [...linkErrors, ...losses, 'link_downed'])
+      add(`${now.card} port ${now.port}`, name, then?.counters[name], now.counters[name]);
+  }
+  for (const now of after.pci) {
+    const then = before.pci.find(({ address }) => address === now.address);
+    const subject = `${now.kind === 'gpu' ? 'GPU' : 'NIC'} ${now.address}`;
+    add(subject, 'corrected errors of PCIe', then?.correctableErrors, now.correctableErrors);
+    add(subject, 'nonfatal errors of PCIe', then?.nonfatalErrors, now.nonfatalErrors);
+    add(subject, 'fatal errors of PCIe', then?.fatalErrors, now.fatalErrors);
+  }
+  for (const now of after.gpus.devices ?? []) {
+    const then = before.gpus.devices?.find(({ busId }) => busId === now.busId);
+    const subject = `GPU ${now.index} (${now.busId})`;
+    add(subject, 'uncorrected errors', then?.uncorrectedErrors, now.uncorrectedErrors);
+    add(subject, 'corrected errors', then?.correctedErrors, now.correctedErrors);
+    add(subject, 'remapped rows', then?.remappedRows, now.remappedRows);
+    add(subject, 'errors of NVLinks', then?.nvlinkErrors, now.nvlinkErrors);
+  }
+  return grown;
 }
 
 function ofEach(check: string, pairs: readonly Pair[], of: (pair: Pair) => readonly Complaint[] | null): Finding[] {

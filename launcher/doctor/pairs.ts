@@ -71,9 +71,22 @@ function middle(values: readonly number[]): number {
 /** Pairs that are measured once more before anybody is told: a busy moment makes a pair slow, and lose packets. */
 export function doubtfulPairs(ways: readonly MeasuredWay[]): HostPair[] {
   const { failed, slow, lossy, unclear } = badWays(ways);
-  const doubtful = [...failed, ...slow, ...unclear, ...lossy];
+  const sure = hostsSurelySlow(ways);
+  const isSure = ({ from, to }: MeasuredWay) => sure.includes(from) || sure.includes(to);
+  const doubtful = [...failed, ...slow.filter((way) => !isSure(way)), ...unclear, ...lossy];
   const pairs = doubtful.map(({ from, to }): HostPair => (from < to ? [from, to] : [to, from]));
   return [...new Map(pairs.map((pair) => [pair.join(' '), pair])).values()];
+}
+
+/** Far slower than usual with two partners or more, one after the other: that was no moment. */
+function hostsSurelySlow(ways: readonly MeasuredWay[]): string[] {
+  const { usualRate } = badWays(ways);
+  const hosts = [...new Set(ways.flatMap(({ from, to }) => [from, to]))];
+  return hosts.filter((host) => {
+    const own = ways.filter(({ from, to }) => from === host || to === host);
+    const rates = own.map((way) => unhinderedRate(way) ?? 0);
+    return partnersOf(own, host).size > 1 && rates.every((rate) => rate < CLEARLY_SLOW * usualRate);
+  });
 }
 
 /** The better rate of both times that a way was measured, and the losses of the second time, when less was going on. */

@@ -31,6 +31,19 @@ describe('this machine', () => {
   });
 });
 
+it('what has changed since an earlier run is told, from the runs that are kept and from a file', async () => {
+  const environment = { XDG_CACHE_HOME: directory };
+  const none = await Command.run(['doctor', '--quick', '--since', 'last'], { environment });
+  expect(none.stderr).toBe('ncclrun: no earlier run on these hosts is kept to compare with\n');
+  const { stdout: document } = await Command.run(['doctor', '--quick', '--json'], { environment });
+  const file = join(directory, 'earlier.json');
+  await writeFile(file, document);
+  const kept = await Command.run(['doctor', '--quick', '--since', 'last', '--json'], { environment });
+  expect(JSON.parse(kept.stdout)).toMatchObject({ since: { takenAt: JSON.parse(document).takenAt, changes: [] } });
+  const { stdout } = await Command.run(['doctor', '--quick', '--baseline', file], { environment });
+  expect(stdout).toMatch(/^since \d{4}-\d\d-\d\d \d\d:\d\d UTC: nothing has changed$/mu);
+});
+
 async function recorded(name: string, changes: Parameters<typeof wellHost>[0]): Promise<string> {
   const file = join(directory, `${name}.json`);
   const readings = wellHost(changes);
@@ -63,6 +76,8 @@ test.each([
   [['doctor', '--warnings', 'no'], 2, '--warnings is "no"'],
   [['doctor', '--from', '/no/such/file'], 2, '--from /no/such/file cannot be read'],
   [['doctor', '--from', '/dev/null'], 2, '--from /dev/null has no readings'],
+  [['doctor', '--passive', '--quick', '--since', '/no/such/file'], 2, '--since /no/such/file cannot be read'],
+  [['doctor', '--passive', '--quick', '--since', '/dev/null'], 2, '--since /dev/null is no run of doctor'],
   [['doctor', '--hostfile', '/no/such/hostfile'], 2, '/no/such/hostfile'],
 ] as const)('%j is refused with a remedy', async (argv, status, message) => {
   const refused = await Command.run([...argv]);

@@ -5,13 +5,13 @@ import { growthFindings } from '../../launcher/doctor/growth.ts';
 import { wellHost, wellInterface, wellPci, wellPort } from '../rig/readings.ts';
 
 function grown(after: Partial<HostReadings>) {
-  const found = growthFindings([{ name: 'a', readings: wellHost() }], [{ name: 'a', readings: wellHost(after) }]);
+  const found = growthFindings([{ name: 'a', readings: wellHost() }], [{ name: 'a', counters: wellHost(after) }]);
   return found.filter(({ answer }) => answer !== 'ok');
 }
 
 it('counters that stand still are well', () => {
   expect(grown({})).toEqual([]);
-  expect(growthFindings([{ name: 'a', readings: wellHost() }], [{ name: 'a', readings: wellHost() }]).length).toBe(3);
+  expect(growthFindings([{ name: 'a', readings: wellHost() }], [{ name: 'a', counters: wellHost() }]).length).toBe(3);
 });
 
 const rows: readonly (readonly [
@@ -84,6 +84,6 @@ test.each(rows)('doctor names %s', (_what, after, check, answer, message) => {
 
 it('a host that was not read before says nothing', () => {
   expect(
-    growthFindings([], [{ name: 'a', readings: wellHost({ interfaces: [wellInterface({ receiveErrors: 1 })] }) }]),
+    growthFindings([], [{ name: 'a', counters: wellHost({ interfaces: [wellInterface({ receiveErrors: 1 })] }) }]),
   ).toEqual([]);
 });

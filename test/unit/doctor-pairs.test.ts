@@ -192,6 +192,19 @@ describe('what is measured once more', () => {
     expect(doubtfulPairs([...both('g', 'h'), ...both('i', 'k')])).toEqual([]);
   });
 
+  it('a host that was far slower than usual with two others is not measured again', () => {
+    const slow = { rate: 0.1 };
+    const sure = [
+      ...both('a', 'b', slow),
+      ...both('a', 'c', slow),
+      ...both('b', 'd'),
+      ...both('c', 'e'),
+      ...both('e', 'f'),
+    ];
+    expect(doubtfulPairs(sure)).toEqual([]);
+    expect(doubtfulPairs([...both('a', 'b', slow), ...both('c', 'd'), ...both('e', 'f')])).toEqual([['a', 'b']]);
+  });
+
   it('the better of two measurements counts', () => {
     const again = [way('a', 'b', { rate: 9 }), way('c', 'd', { rate: 8, lost: 0 }), way('e', 'f', { rate: 7 })];
     const better = betterWays(ways, again);

@@ -51,10 +51,11 @@ test.each([
   ['a host that was not reached', [finding({}), finding({ check: REACHED })], true, 125],
 ] as const)('the exit status of %s', (_what, findings, warningsCount, status) => {
   expect(statusOf(findings, warningsCount)).toBe(status);
-  expect(documentOf({ hosts: ['h1'], findings, ways: [] }, 0.1234, status)).toMatchObject({
+  expect(documentOf({ takenAt: 7, hosts: ['h1'], findings, ways: [] }, 0.1234, status)).toMatchObject({
     schemaVersion: 1,
     ok: status === 0,
     exitCode: status,
+    takenAt: 7,
     seconds: 0.123,
   });
 });

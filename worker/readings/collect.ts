@@ -1,7 +1,7 @@
 /** All readings of this host, at once, each with its own limit. */
 import { tmpdir } from 'node:os';
 import { cacheDirectory } from '../../control/cache-directory.ts';
-import type { HostReadings } from '../../control/readings.ts';
+import type { HostCounters, HostReadings } from '../../control/readings.ts';
 import { readActivity } from './activity.ts';
 import { readClock } from './clock.ts';
 import { readEnvironment } from './environment.ts';
@@ -57,4 +57,10 @@ export async function collectReadings({ version, watchMs, root = '/' }: CollectO
     unread,
   } as const;
   return { ...readings, seconds: (performance.now() - started) / 1000, clock: await readClock(root, TOOL_MS) };
+}
+
+/** What may grow under load. */
+export async function collectCounters(root = '/'): Promise<HostCounters> {
+  const [gpus, links] = await Promise.all([readGpus(root, () => undefined), root === '/' ? askedLinks() : []]);
+  return { interfaces: readInterfaces(root, links), infiniband: readInfiniband(root), pci: readPci(root), gpus };
 }

@@ -7,26 +7,30 @@ import { hostReadings } from '../../../control/readings.ts';
 import { allocateHosts } from '../../allocation/allocate.ts';
 import { allChecks } from '../../doctor/checks/all.ts';
 import type { ReadHost } from '../../doctor/finding.ts';
-import { growthFindings } from '../../doctor/growth.ts';
-import { pairFindings } from '../../doctor/pairs.ts';
+import { isForTheWorse } from '../../doctor/compare.ts';
 import { runChecks } from '../../doctor/run-checks.ts';
-import { findingsText, summaryText } from '../../doctor/text.ts';
+import { changesText, findingsText, summaryText } from '../../doctor/text.ts';
 import { documentOf, statusOf, type Examined } from '../../doctor/verdict.ts';
-import { installedVersion, localReadings } from '../../local/host.ts';
-import type { HostSlots } from '../../model/types.ts';
+import { installedVersion, localCounters, localReadings } from '../../local/host.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
+import { ourLine } from '../../report/summary.ts';
 import { makePaint } from '../../text/colour.ts';
 import { allocationRequest } from '../allocation-request.ts';
 import { checkedWords } from '../checked-words.ts';
 import { commandTable } from '../command-table.ts';
-import { measuredWays } from '../measured-pairs.ts';
+import { baselineOf, keep, sinceOf } from '../kept-runs.ts';
+import { doctorJobs, type DoctorJobs } from '../doctor-jobs.ts';
+import { examine, type Depth } from '../examine.ts';
+import { jobRequest } from '../job-request.ts';
 import { doctorCommandLine, type DoctorOptionName, type JobOptionName } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { readingsOf, type AskedHost } from '../readings-of-hosts.ts';
-import { reachFindings, slowStarters, withSecondStart } from '../reach-findings.ts';
+import { slowStarters, withSecondStart } from '../reach-findings.ts';
 import { reportRefusals } from '../report-refusals.ts';
 import type { Settings } from '../settings.ts';
+
+export { preflight } from '../preflight.ts';
 
 type Names = DoctorOptionName | JobOptionName;
 
@@ -39,25 +43,36 @@ export async function doctor(argv: readonly string[]): Promise<number> {
   if (asked === 'help') return (await import('./help.ts')).help('doctor');
   if (asked === 'version') return (await import('./version.ts')).version();
   const streams = standardStreams();
-  if (settings.flag('readings')) {
-    await streams.stdout.print(`${JSON.stringify(await localReadings(installedVersion(), watchMs(settings)))}\n`);
+  const what = settings.text('readings');
+  if (what !== null) {
+    const read = what === 'counters' ? localCounters() : localReadings(installedVersion(), watchMs(settings));
+    await streams.stdout.print(`${JSON.stringify(await read)}\n`);
     return 0;
   }
   await reportRefusals(files);
   checkedWords(words, commandTable.doctor);
 
+  const baseline = baselineOf(settings);
   const started = performance.now();
   const found = await examined(settings);
-  const { findings, hosts } = found;
   const seconds = (performance.now() - started) / 1000;
-  const status = statusOf(findings, settings.text('warnings') !== 'ok');
+  const since = baseline === null ? null : sinceOf(baseline, found);
+  const isWorse = since?.changes.some(isForTheWorse) === true;
+  const warningsCount = settings.text('warnings') !== 'ok';
+  const status = statusOf(found.findings, warningsCount) || (isWorse && warningsCount ? 1 : 0);
+  const unkept = settings.list('from-readings').length === 0 ? keep(found, seconds, status) : [];
+  const isFirst = baseline !== null && since === null;
+  for (const line of [...(isFirst ? ['no earlier run on these hosts is kept to compare with'] : []), ...unkept])
+    await streams.stderr.print(ourLine(line, makePaint(streams.stderrIsTerminal(), process.env)));
   if (settings.flag('json')) {
-    await streams.stdout.print(`${JSON.stringify(documentOf(found, seconds, status))}\n`);
+    const document = { ...documentOf(found, seconds, status), ...(since === null ? {} : { since }) };
+    await streams.stdout.print(`${JSON.stringify(document)}\n`);
     return status;
   }
   const paint = makePaint(streams.stdoutIsTerminal(), process.env);
-  await streams.stdout.printPainted(findingsText(findings, settings.flag('verbose'), paint));
-  await streams.stdout.print(summaryText(findings, hosts.length, seconds));
+  await streams.stdout.printPainted(findingsText(found.findings, settings.flag('verbose'), paint));
+  if (since !== null) await streams.stdout.printPainted(changesText(since.changes, since.takenAt, paint));
+  await streams.stdout.print(summaryText(found.findings, found.hosts.length, seconds));
   return status;
 }
 
@@ -68,53 +83,36 @@ function watchMs(settings: Settings<Names>): number {
 async function examined(settings: Settings<Names>): Promise<Examined> {
   const recorded = settings.list('from-readings');
   if (recorded.length > 0) {
-    const hosts = recorded.map(readRecorded);
-    return { findings: runChecks(allChecks, hosts), hosts: hosts.map(({ name }) => name), ways: [] };
+    const read = recorded.map(readRecorded);
+    return {
+      hosts: read.map(({ name }) => name),
+      read,
+      findings: runChecks(allChecks, read),
+      ways: [],
+      takenAt: Date.now(),
+    };
   }
   const { hosts } = allocateHosts(allocationRequest(settings));
-  const quick = settings.flag('quick') ? ['--quick'] : [];
-  const asked = await readingsWithSecondStart(settings, hosts, quick);
-  const read = asked.flatMap((one) => one.read ?? []);
-  const findings = [...reachFindings(asked), ...runChecks(allChecks, read)];
-  const none = { findings: [], ways: [] };
-  const underLoad = settings.flag('passive') ? none : await loaded(settings, hosts, read);
-  return {
-    findings: [...findings, ...underLoad.findings],
-    hosts: hosts.map(({ name }) => name),
-    ways: underLoad.ways,
-  };
+  const jobs = doctorJobs(jobRequest(settings, []));
+  const words = settings.flag('quick') ? ['--quick'] : [];
+  const names = hosts.map(({ name }) => name);
+  return await examine(jobs, await readingsWithSecondStart(jobs, names, words), depthOf(settings));
+}
+
+function depthOf(settings: Settings<Names>): Depth {
+  if (settings.flag('passive')) return 'passive';
+  return settings.flag('quick') ? 'quick' : 'usual';
 }
 
 /** A host that started slowly is started once more: it, its network or we may have been busy for a moment. */
 async function readingsWithSecondStart(
-  settings: Settings<Names>,
-  hosts: readonly HostSlots[],
+  jobs: DoctorJobs,
+  hosts: readonly string[],
   words: readonly string[],
 ): Promise<AskedHost[]> {
-  const asked = await readingsOf(hosts, { settings, words });
-  const slow = slowStarters(asked);
-  const again = await readingsOf(
-    hosts.filter(({ name }) => slow.includes(name)),
-    { settings, words: ['--quick'] },
-  );
+  const asked = await readingsOf(jobs, hosts, words);
+  const again = await readingsOf(jobs, slowStarters(asked), ['--quick']);
   return withSecondStart(asked, again);
-}
-
-/** Between the hosts that were reached. */
-async function loaded(
-  settings: Settings<Names>,
-  all: readonly HostSlots[],
-  read: readonly ReadHost[],
-): Promise<Pick<Examined, 'findings' | 'ways'>> {
-  const hosts = all.filter(({ name }) => read.some((one) => one.name === name));
-  if (hosts.length < 2) return { findings: [], ways: [] };
-  const ways = await measuredWays(
-    settings,
-    hosts.map(({ name }) => name),
-  );
-  const after = await readingsOf(hosts, { settings, words: ['--quick'] });
-  const readAfter = after.flatMap((one) => one.read ?? []);
-  return { findings: [...pairFindings(ways), ...growthFindings(read, readAfter)], ways };
 }
 
 /** Throws a FailureError (usage). */
