@@ -1,6 +1,6 @@
 /** The network between hosts, each pair measured by a job of two ranks, as `ncclrun perf net` does. */
 import { firstRound, secondRound, type HostPair } from '../doctor/rounds.ts';
-import { betterWays, doubtfulPairs, unhinderedRate, type MeasuredWay } from '../doctor/pairs.ts';
+import { betterWays, doubtfulPairs, type MeasuredWay } from '../doctor/pairs.ts';
 import { perfPath } from '../local/host.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
 import type { JobResult, Reporter } from '../model/types.ts';
@@ -27,8 +27,10 @@ const MAX_ALONE = 8;
 
 /** Both ways of every pair that was measured, and of those that failed. */
 export async function measuredWays(jobs: DoctorJobs, hosts: readonly string[]): Promise<MeasuredWay[]> {
-  const first = await measuredRound(jobs, firstRound(hosts));
-  const second = await measuredRound(jobs, secondRound(hosts, first.map(rateOf)));
+  const pairs = firstRound(hosts);
+  const first = await measuredRound(jobs, pairs);
+  const suspect = doubtfulPairs(first.flatMap(({ ways }) => ways));
+  const second = await measuredRound(jobs, secondRound(hosts, pairs, suspect));
   const ways = [...first, ...second].flatMap((pair) => pair.ways);
   const doubtful = doubtfulPairs(ways);
   const again = await measuredRound(jobs, doubtful, doubtful.length > MAX_ALONE ? AT_ONCE : 1);
@@ -41,11 +43,6 @@ export async function measuredWays(jobs: DoctorJobs, hosts: readonly string[]): 
 interface MeasuredPair {
   readonly pair: HostPair;
   readonly ways: readonly MeasuredWay[];
-}
-
-function rateOf({ pair, ways }: MeasuredPair) {
-  const rates = ways.map(unhinderedRate);
-  return { pair, rate: rates.some((rate) => rate === null) ? null : Math.min(...rates.map((rate) => rate ?? 0)) };
 }
 
 async function measuredRound(jobs: DoctorJobs, pairs: readonly HostPair[], atOnce = AT_ONCE): Promise<MeasuredPair[]> {

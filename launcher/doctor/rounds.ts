@@ -4,12 +4,6 @@
  */
 export type HostPair = readonly [string, string];
 
-/** Rates of a pair are those of its slower way; null: it failed. */
-interface MeasuredRate {
-  readonly pair: HostPair;
-  readonly rate: number | null;
-}
-
 /** Of the median. */
 export const SLOW = 0.5;
 
@@ -18,25 +12,23 @@ export function firstRound(hosts: readonly string[]): HostPair[] {
   return neighbours(hosts, 0);
 }
 
-export function secondRound(hosts: readonly string[], measured: readonly MeasuredRate[]): HostPair[] {
+/** `suspect`: pairs of the first round that were slow, lost packets or failed. */
+export function secondRound(
+  hosts: readonly string[],
+  first: readonly HostPair[],
+  suspect: readonly HostPair[],
+): HostPair[] {
   if (hosts.length < 3) return [];
-  const suspects = suspectsIn(measured);
-  if (suspects.length === 0) return neighbours(hosts, 1);
-  const good = measured.flatMap(({ pair }) => pair).filter((host) => !suspects.includes(host));
-  const tested = new Set(measured.flatMap(({ pair }) => pair));
+  if (suspect.length === 0) return neighbours(hosts, 1);
+  const suspects = hosts.filter((host) => suspect.some((pair) => pair.includes(host)));
+  const tested = first.flat();
+  const good = tested.filter((host) => !suspects.includes(host));
   // Who had no partner has shown nothing yet.
-  const open = [...suspects, ...hosts.filter((host) => !tested.has(host))];
+  const open = [...suspects, ...hosts.filter((host) => !tested.includes(host))];
   return open.flatMap((host, index) => {
     const partner = good[index];
     return partner === undefined ? [] : [[host, partner] as const];
   });
-}
-
-/** Hosts of pairs that failed, or were far slower than most. */
-function suspectsIn(measured: readonly MeasuredRate[]): string[] {
-  const rates = measured.flatMap(({ rate }) => rate ?? []).toSorted((one, other) => one - other);
-  const usual = rates[rates.length >> 1] ?? 0;
-  return measured.filter(({ rate }) => rate === null || rate < SLOW * usual).flatMap(({ pair }) => pair);
 }
 
 /** `from`: of the first pair. In a ring, so that the last one is the first one's neighbour. */

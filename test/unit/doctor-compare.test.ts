@@ -49,7 +49,7 @@ const between = (then: MeasuredWay[], now: MeasuredWay[]) =>
   texts(changesBetween(run([], wellHost(), then), run([], wellHost(), now)));
 
 describe('the changes', () => {
-  it('findings that are new, worse and gone are told, and those of hosts that were not there are not', () => {
+  it('doctor lists findings that are new, worse and gone, without hosts that were not there', () => {
     const before = run([finding({}), finding({ check: 'x' }), finding({ check: 'y', answer: 'note' })]);
     const now = run([
       finding({ answer: 'fail', message: 'very busy' }),
@@ -67,7 +67,7 @@ describe('the changes', () => {
     expect(changesBetween(before, before)).toEqual([]);
   });
 
-  it('counters that grew are told with their growth, but not across a restart of the host', () => {
+  it('doctor lists counters that grew, but not across a restart of the host', () => {
     const after = {
       interfaces: [wellInterface({ receiveErrors: 2, carrierChanges: 3 })],
       infiniband: [wellPort({ counters: { symbol_error: 7, link_downed: 2, out_of_sequence: 5 } })],
@@ -90,7 +90,7 @@ describe('the changes', () => {
     expect(texts(changesBetween(run([]), run([], restarted)))).toEqual(['changed a: start of the host: c, it was b']);
   });
 
-  it('drivers, firmware and parts that come and go are told', () => {
+  it('doctor lists drivers, firmware and parts that come and go', () => {
     const { gpus } = wellHost();
     const devices = (gpus.devices ?? []).slice(0, 3);
     const now = wellHost({
@@ -103,7 +103,7 @@ describe('the changes', () => {
     expect(changes).toContain('changed a: GPU 03:00.0: none, it was NVIDIA H100');
   });
 
-  it('a pair that became slower is told, unless its hosts were busy', () => {
+  it('doctor lists a pair that became slower, unless its hosts were busy', () => {
     expect(between(way(10), way(6))).toEqual(['slower null: a to b: 6.00 GB/s, it was 10.0 GB/s']);
     expect(between(way(10), way(7))).toEqual([]);
     expect(between(way(10), way(3, 0.4))).toEqual([]);

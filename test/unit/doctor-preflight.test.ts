@@ -15,7 +15,7 @@ const finding = (changes: Partial<Finding>): Finding => ({
   ...changes,
 });
 
-it('warnings and unknown answers are told, those of several hosts as one, and notes are not', () => {
+it('a job prints warnings and unknown answers, those of several hosts as one, and no notes', () => {
   const findings = [
     finding({ answer: 'unknown', host: 'c', subject: 'GPU 1', remedy: null }),
     finding({}),

@@ -1,6 +1,6 @@
 /** `ncclrun doctor`: looks at hosts, and at the network between them, and says what is wrong and what to do. It changes nothing. */
-import { readFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import * as v from 'valibot';
 import { messageOf } from '../../../control/message-of.ts';
 import { hostReadings } from '../../../control/readings.ts';
@@ -9,9 +9,10 @@ import { allChecks } from '../../doctor/checks/all.ts';
 import type { ReadHost } from '../../doctor/finding.ts';
 import { isForTheWorse } from '../../doctor/compare.ts';
 import { runChecks } from '../../doctor/run-checks.ts';
+import { doctorPage, type Page } from '../../doctor/page.ts';
 import { changesText, findingsText, summaryText } from '../../doctor/text.ts';
 import { documentOf, statusOf, type Examined } from '../../doctor/verdict.ts';
-import { installedVersion, localCounters, localReadings } from '../../local/host.ts';
+import { installationRoot, installedVersion, localCounters, localReadings } from '../../local/host.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { ourLine } from '../../report/summary.ts';
@@ -64,6 +65,8 @@ export async function doctor(argv: readonly string[]): Promise<number> {
   const isFirst = baseline !== null && since === null;
   for (const line of [...(isFirst ? ['no earlier run on these hosts is kept to compare with'] : []), ...unkept])
     await streams.stderr.print(ourLine(line, makePaint(streams.stderrIsTerminal(), process.env)));
+  const html = settings.text('html');
+  if (html !== null) writePage(html, { found, seconds, since });
   if (settings.flag('json')) {
     const document = { ...documentOf(found, seconds, status), ...(since === null ? {} : { since }) };
     await streams.stdout.print(`${JSON.stringify(document)}\n`);
@@ -74,6 +77,19 @@ export async function doctor(argv: readonly string[]): Promise<number> {
   if (since !== null) await streams.stdout.printPainted(changesText(since.changes, since.takenAt, paint));
   await streams.stdout.print(summaryText(found.findings, found.hosts.length, seconds));
   return status;
+}
+
+/** Throws a FailureError (usage). */
+function writePage(path: string, page: Page): void {
+  try {
+    const template = readFileSync(join(installationRoot, 'dist/bundle/doctor.html'), 'utf8');
+    writeFileSync(path, doctorPage(template, page));
+  } catch (error) {
+    throw usageError(
+      `--html ${path} cannot be written: ${messageOf(error)}`,
+      'name a file in a directory you may write to',
+    );
+  }
 }
 
 function watchMs(settings: Settings<Names>): number {

@@ -7,7 +7,7 @@ import { reportUnwritten } from '../../report/unwritten.ts';
 import { jobRequest } from '../job-request.ts';
 import { measuringReporters, runReported } from '../launch.ts';
 import type { JobOptionName, MeasureOptionName } from '../options.ts';
-import { preflightOf } from '../preflight-of.ts';
+import { preflightOf } from './preflight-of.ts';
 import type { Settings } from '../settings.ts';
 
 type Names = JobOptionName | MeasureOptionName;

@@ -9,7 +9,7 @@ import { checkedWords } from '../checked-words.ts';
 import { wordOfProgram } from '../collectives.ts';
 import { commandTable, NETWORK_WORD } from '../command-table.ts';
 import { readCommandLine } from '../read-command-line.ts';
-import { preflightOf } from '../preflight-of.ts';
+import { preflightOf } from './preflight-of.ts';
 import type { Settings } from '../settings.ts';
 import { reportBeforeJob } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';

@@ -8,7 +8,7 @@ import { notesOnWordBehindFlag, programNotes, refuseDetachedValue, refuseNoProgr
 import { reportBeforeJob } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { launch } from '../launch.ts';
-import { preflightOf } from '../preflight-of.ts';
+import { preflightOf } from './preflight-of.ts';
 
 /** Returns the exit status. Throws a FailureError (usage) for a command line that cannot be meant. */
 export async function run(argv: readonly string[]): Promise<number> {

@@ -63,5 +63,15 @@ export const doctorOptions = [
     help: 'tell what has changed since an earlier run: last, 2h, 7d, a date, or a file of --json',
     default: null,
   },
+  {
+    name: 'html',
+    flags: ['--html'],
+    environment: [],
+    kind: { type: 'text' },
+    argument: 'FILE',
+    group: 'command',
+    help: 'write a page for a browser too, in one file that loads nothing',
+    default: null,
+  },
   jsonOption,
 ] as const satisfies readonly Option[];

@@ -38,6 +38,7 @@ export const neededFiles: readonly string[] = [
   'dist/bundle/ssh2.bundle.cjs',
   'dist/bundle/doctor.cjs',
   'dist/bundle/doctor.bundle.cjs',
+  'dist/bundle/doctor.html',
   'dist/bundle/readings.cjs',
   'dist/bundle/readings.bundle.cjs',
   'dist/bundle/topo.cjs',
