@@ -1,7 +1,7 @@
 /** What has changed between two runs of doctor: findings, versions, counters that grew, pairs that became slower. */
 import type { HostReadings } from '../../control/readings.ts';
 import { answers, type Finding } from './finding.ts';
-import { grownCounters } from './growth.ts';
+import { grownCounters } from './grown-counters.ts';
 import type { KeptRun } from './kept.ts';
 import { unhinderedRate, type MeasuredWay } from './pairs.ts';
 

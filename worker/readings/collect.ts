@@ -7,10 +7,11 @@ import { readClock } from './clock.ts';
 import { readEnvironment } from './environment.ts';
 import { readFiles } from './files.ts';
 import { readGpus } from './gpus.ts';
+import { readKernelLog } from './kernel-log.ts';
 import { readCgroup, readKernelSettings, readLimits } from './limits.ts';
 import { readMemory } from './memory.ts';
-import { askedLinks, readInfiniband, readInterfaces } from './network.ts';
-import { readPci } from './pci.ts';
+import { askedLinks, readBonds, readInfiniband, readInterfaces, readVerbsDevices } from './network.ts';
+import { readPci, readPciBus } from './pci.ts';
 import { readSystem } from './system.ts';
 
 const TOOL_MS = 3000;
@@ -50,7 +51,11 @@ export async function collectReadings({ version, watchMs, root = '/' }: CollectO
     kernelSettings: readKernelSettings(root),
     interfaces: readInterfaces(root, links),
     infiniband: readInfiniband(root),
+    verbsDevices: readVerbsDevices(root),
     pci: readPci(root),
+    pciBus: readPciBus(root),
+    kernelLog: readKernelLog(root),
+    bonds: readBonds(root),
     gpus,
     files,
     environment: readEnvironment(root, process.env),
