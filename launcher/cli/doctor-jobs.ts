@@ -11,8 +11,10 @@ export interface DoctorJobs {
   run(hosts: readonly string[], command: readonly string[], reporter: Reporter, options?: RunOptions): Promise<void>;
 }
 
-interface RunOptions {
+export interface RunOptions {
   readonly ranksPerHost?: number;
+  /** NAME=value, beside those of the user's job. */
+  readonly exports?: readonly string[];
   readonly limitSeconds?: number;
 }
 
@@ -29,7 +31,7 @@ function requestOfHosts(
   base: JobRequest,
   hosts: readonly string[],
   command: readonly string[],
-  { ranksPerHost = 1, limitSeconds = LIMIT_SECONDS }: RunOptions,
+  { ranksPerHost = 1, exports = [], limitSeconds = LIMIT_SECONDS }: RunOptions,
 ): JobRequest {
   const isNamed = base.hostfile !== null || base.hostList !== null || base.manager !== null;
   const [first] = base.programs;
@@ -37,7 +39,7 @@ function requestOfHosts(
     argv: command,
     ranks: hosts.length * ranksPerHost,
     ranksPerHost,
-    exports: first?.exports ?? [],
+    exports: [...(first?.exports ?? []), ...exports],
     workingDirectory: first?.workingDirectory ?? null,
     hostList: null,
   };

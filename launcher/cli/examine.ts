@@ -6,6 +6,7 @@ import { pairFindings } from '../doctor/pairs.ts';
 import { runChecks } from '../doctor/run-checks.ts';
 import type { Examined } from '../doctor/verdict.ts';
 import type { DoctorJobs } from './doctor-jobs.ts';
+import { loadFindings } from './measured-load.ts';
 import { measuredWays } from './measured-pairs.ts';
 import { reachFindings } from './reach-findings.ts';
 import { countersOf, type AskedHost } from './readings-of-hosts.ts';
@@ -16,7 +17,7 @@ export type Depth = 'passive' | 'quick' | 'usual' | 'full';
 export async function examine(jobs: DoctorJobs, asked: readonly AskedHost[], depth: Depth): Promise<Examined> {
   const read = asked.flatMap((one) => one.read ?? []);
   const findings = [...reachFindings(asked), ...runChecks(allChecks, read)];
-  const loaded = depth === 'passive' ? null : await underLoad(jobs, read);
+  const loaded = depth === 'passive' ? null : await underLoad(jobs, read, depth === 'full');
   return {
     takenAt: Date.now(),
     hosts: asked.map(({ name }) => name),
@@ -26,11 +27,16 @@ export async function examine(jobs: DoctorJobs, asked: readonly AskedHost[], dep
   };
 }
 
-/** Between the hosts that were reached. */
-async function underLoad(jobs: DoctorJobs, read: readonly ReadHost[]): Promise<Pick<Examined, 'findings' | 'ways'>> {
+/** Between the hosts that were reached, and on them. */
+async function underLoad(
+  jobs: DoctorJobs,
+  read: readonly ReadHost[],
+  full: boolean,
+): Promise<Pick<Examined, 'findings' | 'ways'>> {
   const hosts = read.map(({ name }) => name);
-  if (hosts.length < 2) return { findings: [], ways: [] };
-  const ways = await measuredWays(jobs, hosts);
+  if (hosts.length < 2 && !full) return { findings: [], ways: [] };
+  const ways = hosts.length < 2 ? [] : await measuredWays(jobs, hosts);
+  const load = full ? await loadFindings(jobs, read) : [];
   const counted = await countersOf(jobs, hosts);
-  return { findings: [...pairFindings(ways), ...growthFindings(read, counted)], ways };
+  return { findings: [...pairFindings(ways), ...load, ...growthFindings(read, counted)], ways };
 }

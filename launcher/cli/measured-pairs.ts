@@ -56,7 +56,7 @@ async function waysOf(jobs: DoctorJobs, pair: HostPair): Promise<MeasuredWay[]> 
   await jobs.run(pair, [perfPath, 'net', String(BYTES), 'rail', 'disturbance'], lines);
   const name = (index: number): string => lines.hosts.find(({ host }) => host === index)?.name ?? pair[index] ?? '';
   const [failure] = lines.ended?.failures ?? [];
-  const none = { rate: null, latencyUs: null, lost: null, waited: 0 };
+  const none = { rail: 0, rate: null, latencyUs: null, lost: null, waited: 0 };
   if (failure !== undefined || lines.pairs.length === 0) {
     const { sentence, details } =
       failure === undefined ? { sentence: 'nothing was measured', details: [] } : failureText(failure);
@@ -64,7 +64,7 @@ async function waysOf(jobs: DoctorJobs, pair: HostPair): Promise<MeasuredWay[]> 
   }
   const waited = Math.max(0, ...lines.disturbances.map(waitedPart));
   return lines.pairs.map((way) => {
-    const ends = { from: name(way.from), to: name(way.to) };
+    const ends = { from: name(way.from), to: name(way.to), rail: way.fromNic };
     if (!isMeasured(way)) return { ...none, ...ends, error: way.error };
     const { latencyUs, gigabytes } = way;
     return { ...ends, rate: gigabytes.at(-1) ?? 0, latencyUs, lost: lostPart(way, lines), waited, error: null };

@@ -3,7 +3,7 @@ import type { HostReadings } from '../../control/readings.ts';
 import { answers, type Finding } from './finding.ts';
 import { grownCounters } from './grown-counters.ts';
 import type { KeptRun } from './kept.ts';
-import { unhinderedRate, type MeasuredWay } from './pairs.ts';
+import { isSameWay, unhinderedRate, type MeasuredWay } from './pairs.ts';
 
 export interface Change {
   /** `changed` may be as well for the better. */
@@ -75,7 +75,7 @@ function counterChanges(host: string, earlier: HostReadings, later: HostReadings
 
 function slowerWays(before: readonly MeasuredWay[], now: readonly MeasuredWay[]): Change[] {
   return now.flatMap((way) => {
-    const then = before.find(({ from, to }) => from === way.from && to === way.to);
+    const then = before.find((one) => isSameWay(one, way));
     if (then === undefined || Math.max(then.waited, way.waited) > MAX_WAITED) return [];
     const [was, is] = [unhinderedRate(then), unhinderedRate(way)];
     if (was === null || is === null || is >= SLOWER * was) return [];

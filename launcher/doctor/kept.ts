@@ -20,6 +20,7 @@ const finding = v.object({
 const way = v.object({
   from: v.string(),
   to: v.string(),
+  rail: v.optional(v.number(), 0),
   rate: v.nullable(v.number()),
   latencyUs: v.nullable(v.number()),
   lost: v.nullable(v.number()),

@@ -19,6 +19,8 @@ const MAX_WAYS = 8;
 export interface MeasuredWay {
   readonly from: string;
   readonly to: string;
+  /** Number of the NIC at both ends. */
+  readonly rail: number;
   /** GB/s; null: it failed, and `error` says why. */
   readonly rate: number | null;
   /** Of 8 bytes. */
@@ -89,10 +91,14 @@ function hostsSurelySlow(ways: readonly MeasuredWay[]): string[] {
   });
 }
 
+export function isSameWay(one: MeasuredWay, other: MeasuredWay): boolean {
+  return one.from === other.from && one.to === other.to && one.rail === other.rail;
+}
+
 /** The better rate of both times that a way was measured, and the losses of the second time, when less was going on. */
 export function betterWays(ways: readonly MeasuredWay[], again: readonly MeasuredWay[]): MeasuredWay[] {
   return ways.map((way) => {
-    const other = again.find(({ from, to, rate }) => from === way.from && to === way.to && rate !== null);
+    const other = again.find((one) => isSameWay(one, way) && one.rate !== null);
     if (other === undefined) return way;
     const better = (unhinderedRate(other) ?? 0) > (unhinderedRate(way) ?? 0) ? other : way;
     return { ...better, lost: other.lost };
@@ -143,8 +149,33 @@ function percent(part: number): string {
   return `${Number((part * 100).toPrecision(2))} %`;
 }
 
-/** One finding for each host that most of its ways have in common, then one for each way that is left. */
+/** A host that is bad on each of its rails is named once; one that is bad on some, with those. */
 function blame(
+  check: string,
+  bad: readonly MeasuredWay[],
+  all: readonly MeasuredWay[],
+  hosts: readonly string[],
+  verb: string,
+  describe: (way: MeasuredWay) => string,
+): Finding[] {
+  const rails = [...new Set(all.map(({ rail }) => rail))].toSorted((one, other) => one - other);
+  const on = (ways: readonly MeasuredWay[], number: number) => ways.filter(({ rail }) => rail === number);
+  const found = rails.map((rail) => ({
+    rail,
+    findings: blameOnRail(check, on(bad, rail), on(all, rail), hosts, verb, describe),
+  }));
+  const everywhere = hosts.filter((name) => found.every(({ findings }) => findings.some(({ host }) => host === name)));
+  return found.flatMap(({ rail, findings }, index) =>
+    findings.flatMap((finding): Finding[] => {
+      if (finding.host !== null && everywhere.includes(finding.host)) return index === 0 ? [finding] : [];
+      const subject = [finding.subject, `rail ${rail}`].filter((part) => part !== '').join(', ');
+      return [{ ...finding, subject: rails.length > 1 ? subject : finding.subject }];
+    }),
+  );
+}
+
+/** One finding for each host that most of its ways have in common, then one for each way that is left. */
+function blameOnRail(
   check: string,
   bad: readonly MeasuredWay[],
   all: readonly MeasuredWay[],

@@ -42,7 +42,7 @@ const examined = (takenAt: number, hosts = ['a']): Examined => ({
 const plain = (_style: string, text: string): string => text;
 
 const way = (rate: number | null, waited = 0) => [
-  { from: 'a', to: 'b', rate, latencyUs: 1, lost: 0, waited, error: null },
+  { from: 'a', to: 'b', rail: 0, rate, latencyUs: 1, lost: 0, waited, error: null },
 ];
 
 const between = (then: MeasuredWay[], now: MeasuredWay[]) =>

@@ -13,6 +13,7 @@ const template = '<title><!--title--></title><body><!--body--></body>';
 const way = (from: string, to: string, changes: Partial<MeasuredWay> = {}): MeasuredWay => ({
   from,
   to,
+  rail: 0,
   rate: 10,
   latencyUs: 20,
   lost: 0,

@@ -54,6 +54,7 @@ describe('the rounds', () => {
 const way = (from: string, to: string, changes: Partial<MeasuredWay> = {}): MeasuredWay => ({
   from,
   to,
+  rail: 0,
   rate: 10,
   latencyUs: 20,
   lost: 0,
@@ -69,6 +70,15 @@ const bad = (ways: readonly MeasuredWay[]) => pairFindings(ways).filter(({ answe
 
 const busyAndSlow = (rate: number) =>
   bad([...both('a', 'b', { rate, waited: 0.5 }), ...both('c', 'd'), ...both('e', 'f')]);
+
+const onRails = (rates: readonly number[]) =>
+  rates.flatMap((rate, rail) => [
+    ...both('a', 'b', { rail, rate }),
+    ...both('a', 'c', { rail, rate }),
+    ...both('b', 'd', { rail }),
+    ...both('c', 'd', { rail }),
+    ...both('e', 'f', { rail }),
+  ]);
 
 describe('the findings of pairs', () => {
   const well = [...both('a', 'b'), ...both('c', 'd'), ...both('e', 'f')];
@@ -136,6 +146,11 @@ describe('the findings of pairs', () => {
     const ways = [way('a', 'b', { lost: 0.01 }), way('b', 'a'), way('c', 'b', { lost: 0.003 }), way('b', 'c')];
     expect(bad([...ways, ...both('c', 'd')])).toMatchObject([{ check: 'network.loss', host: 'b' }]);
     expect(bad([...both('a', 'b', { lost: 0.003 }), ...both('c', 'd'), ...both('e', 'f')])).toEqual([]);
+  });
+
+  it('a host that is slow on one rail is named with it, and one that is slow on all without', () => {
+    expect(bad(onRails([10, 1])).map(({ host, subject }) => [host, subject])).toEqual([['a', 'rail 1']]);
+    expect(bad(onRails([1, 1])).map(({ host, subject }) => [host, subject])).toEqual([['a', '']]);
   });
 
   it('time in which the hosts had no processor is taken off', () => {

@@ -117,6 +117,7 @@ async function examined(settings: Settings<Names>): Promise<Examined> {
 
 function depthOf(settings: Settings<Names>): Depth {
   if (settings.flag('passive')) return 'passive';
+  if (settings.flag('full')) return 'full';
   return settings.flag('quick') ? 'quick' : 'usual';
 }
 

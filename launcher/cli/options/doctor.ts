@@ -14,6 +14,16 @@ export const doctorOptions = [
     default: null,
   },
   {
+    name: 'full',
+    flags: ['--full'],
+    environment: [],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'command',
+    help: 'put load on GPUs and on halves of the hosts too; up to 3 minutes',
+    default: null,
+  },
+  {
     name: 'passive',
     flags: ['--passive'],
     environment: [],
