@@ -20,6 +20,7 @@ export interface RunOptions {
 
 /** `base`: of a job of the user. `startAgent`: agents that are there already; without it each job starts its own. */
 export function doctorJobs(base: JobRequest, startAgent?: StartAgent): DoctorJobs {
+  process.setMaxListeners(0); // each job at the same time listens to signals
   return {
     run: async (hosts, command, reporter, options = {}) => {
       await runReported(requestOfHosts(base, hosts, command, options), reporter, { startAgent });

@@ -5,6 +5,7 @@ import { gpuLoadFindings, pairRounds, type GpuRate } from '../doctor/gpu-load.ts
 import { halvesFindings, type GroupRate } from '../doctor/halves.ts';
 import { installationRoot, perfPath } from '../local/host.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
+import type { Failure } from '../model/failure.ts';
 import type { JobResult, Reporter } from '../model/types.ts';
 import { failureText } from '../report/failure-text.ts';
 import { MeasuredLines } from '../report/measured-lines.ts';
@@ -74,7 +75,7 @@ async function gpuRates(jobs: DoctorJobs, { name, gpus, kind }: LoadHost): Promi
   const predicted = await predictedRate(jobs, name, gpus);
   const all = await measured(jobs, [name], 'all_reduce', 'cuda', GPU_BYTES, { ranksPerHost: gpus });
   const rates: GpuRate[] = [{ host: name, kind, gpus: indices, all: true, predicted, ...all }];
-  for (const round of gpus > 2 ? pairRounds(gpus) : []) {
+  for (const round of pairRounds(gpus)) {
     const pairs = round.map(async (pair): Promise<GpuRate> => {
       const exports = [`CUDA_VISIBLE_DEVICES=${pair.join(',')}`];
       const found = await measured(jobs, [name], 'sendrecv', 'cuda', GPU_BYTES, { ranksPerHost: 2, exports });
@@ -119,11 +120,16 @@ async function measured(
   await jobs.run(hosts, [perfPath, collective, ...words, ...rest], output, { ...options, limitSeconds: LIMIT_SECONDS });
   const [failure] = output.ended?.failures ?? [];
   if (failure !== undefined || output.rows.length === 0) {
-    const error = failure === undefined ? 'nothing was measured' : failureText(failure).sentence;
-    return { rate: null, wrong: 0, error };
+    return { rate: null, wrong: 0, error: failure === undefined ? 'nothing was measured' : errorText(failure) };
   }
   const wrong = output.rows.reduce((sum, row) => sum + (row.wrong ?? 0), 0);
   return { rate: Math.max(...output.rows.map(({ busbw }) => busbw)), wrong, error: null };
+}
+
+/** With the last line that the program has said of it. */
+function errorText(failure: Failure): string {
+  const { sentence, details } = failureText(failure);
+  return [sentence, ...details.slice(-1)].map((text) => text.trim()).join(': ');
 }
 
 /** Of rank 0's stdout. */

@@ -61,6 +61,7 @@ describeIf(clusterUnavailable() ?? withoutFuse, 'ncclrun doctor', () => {
     expect(found('h8'), text).toEqual(['network.mtu']);
     expect(found('h9'), text).toEqual(['cpu.load']);
     expect(found('h10'), text).toEqual(['files.hang']);
-    expect(found('h11'), text).toEqual(['ncclrun.version']);
+    expect(found('h11'), text).toEqual(['host.reached']);
+    expect(bad.find(({ host }) => host === 'h11')?.message).toContain('ncclrun 0.0.1 is installed');
   });
 });
