@@ -248,6 +248,8 @@ const environment = v.object({
   /** Variables that change what NCCL does, with the file or "environment". */
   nccl: list(v.object({ name: word, value: word, source: word })),
   visibleGpus: v.nullable(word),
+  /** Why ncclrun's engine cannot be loaded; null: it can. */
+  engineProblem: v.nullable(word),
   /** libnccl.so.2 that programs find first by LD_LIBRARY_PATH or LD_PRELOAD. */
   library: v.nullable(word),
 });
@@ -270,6 +272,8 @@ export const hostReadings = v.object({
   pci: list(pciDevice),
   pciBus,
   kernelLog,
+  /** Null: there is no Slurm, or it does not know this host. */
+  slurm: v.nullable(v.object({ state: word, reason: v.nullable(word), gpus: v.nullable(count) })),
   bonds: list(v.object({ name: word, slaves: list(word), down: list(word) })),
   gpus,
   files,

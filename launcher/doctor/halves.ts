@@ -14,7 +14,7 @@ export interface GroupRate {
 }
 
 /** Measures disjoint groups at the same time. */
-export type MeasureGroups = (groups: readonly (readonly string[])[]) => Promise<readonly GroupRate[]>;
+type MeasureGroups = (groups: readonly (readonly string[])[]) => Promise<readonly GroupRate[]>;
 
 /** Fewer hosts make halves of one host. */
 const MIN_HOSTS = 4;

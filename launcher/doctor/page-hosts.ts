@@ -23,7 +23,7 @@ const groups: readonly (readonly [name: string, words: readonly string[]])[] = [
   ['network', ['network']],
   ['time', ['time']],
   ['files', ['files']],
-  ['environment', ['environment']],
+  ['environment', ['environment', 'slurm']],
 ];
 
 export function groupOf(check: string): string {

@@ -5,9 +5,9 @@
 #include <string>
 
 struct Disturbance {
-  double seconds = 0;           // of a clock that only goes forward
-  double waitedSeconds = 0;     // this thread could have run, and had no processor
-  uint64_t needlessPackets = 0; // sent again by TCP on this host, though the receiver had them (RFC 2883)
+  double seconds = 0;            // of a clock that only goes forward
+  double waitedSeconds = 0;      // this thread could have run, and had no processor
+  uint64_t needlessPackets = 0;  // sent again by TCP on this host, though the receiver had them (RFC 2883)
 };
 
 // Since this thread, the host and the clock began: a difference of two is of use.

@@ -64,6 +64,7 @@ export function wellHost(changes: Partial<HostReadings> = {}): HostReadings {
     pci: [wellPci()],
     pciBus: { iommu: 'passthrough', redirecting: [] },
     kernelLog: { readable: true, xids: [] },
+    slurm: null,
     bonds: [],
     gpus: {
       driver: '570.1',
@@ -84,7 +85,7 @@ export function wellHost(changes: Partial<HostReadings> = {}): HostReadings {
       staleSharedMemory: { files: 0, bytes: 0 },
     },
     clock: { now: 0, synchronised: true },
-    environment: { nccl: [], visibleGpus: null, library: null },
+    environment: { nccl: [], visibleGpus: null, engineProblem: null, library: null },
     unread: {},
     ...changes,
   };

@@ -454,6 +454,7 @@ const rows: readonly Row[] = [
       environment: {
         nccl: [{ name: 'NCCL_P2P_DISABLE', value: '1', source: '/etc/nccl.conf' }],
         visibleGpus: null,
+        engineProblem: null,
         library: null,
       },
     },
@@ -463,14 +464,35 @@ const rows: readonly Row[] = [
   ],
   [
     'hidden GPUs',
-    { environment: { nccl: [], visibleGpus: '0,1', library: null } },
+    { environment: { nccl: [], visibleGpus: '0,1', engineProblem: null, library: null } },
     'environment.visible-gpus',
     'warn',
     /shows 2 GPUs of 4/u,
   ],
   [
+    'an engine that cannot be loaded',
+    part('environment', { engineProblem: 'ncclrun-perf ended with status 127' }),
+    'environment.engine',
+    'fail',
+    /cannot be loaded: ncclrun-perf ended with status 127/u,
+  ],
+  [
+    'a host that Slurm gives to nobody',
+    { slurm: { state: 'IDLE+DRAIN', reason: 'bad GPU', gpus: 4 } },
+    'slurm.state',
+    'warn',
+    /IDLE\+DRAIN \(bad GPU\)/u,
+  ],
+  [
+    'a host of which Slurm expects more GPUs',
+    { slurm: { state: 'IDLE', reason: null, gpus: 8 } },
+    'slurm.gpus',
+    'fail',
+    /has 8 GPUs.*the driver 4/u,
+  ],
+  [
     'another NCCL',
-    { environment: { nccl: [], visibleGpus: null, library: '/opt/libnccl.so.2' } },
+    { environment: { nccl: [], visibleGpus: null, engineProblem: null, library: '/opt/libnccl.so.2' } },
     'environment.library',
     'note',
     /\/opt\/libnccl\.so\.2/u,
@@ -523,7 +545,7 @@ describe('the checks of doctor', () => {
     expect(three.filter(({ check }) => check === 'gpu.firmware')).toHaveLength(3);
     const two = besideOthers(wellHost({ gpus: { ...gpus, onBus: 2, devices: unlike.slice(1) } }));
     expect(two.filter(({ check }) => check === 'gpu.firmware')).toEqual([]);
-    const none = { nccl: [], visibleGpus: '', library: null };
+    const none = { nccl: [], visibleGpus: '', engineProblem: null, library: null };
     const one = besideOthers(wellHost({ gpus: { ...gpus, onBus: 1, devices: [wellGpu()] }, environment: none }));
     expect(one.map(({ message }) => message)).toContain('CUDA_VISIBLE_DEVICES= shows 0 GPUs of 1');
   });

@@ -104,6 +104,7 @@ describe('the page', () => {
     const groups = new Set(allChecks.map(({ id }) => groupOf(id)));
     expect(groups).toContain('GPUs');
     expect(groupOf('host.reached')).toBe('reach');
-    for (const { id } of allChecks) if (!id.startsWith('environment.')) expect(groupOf(id), id).not.toBe('environment');
+    for (const { id } of allChecks)
+      if (!/^(environment|slurm)\./u.test(id)) expect(groupOf(id), id).not.toBe('environment');
   });
 });

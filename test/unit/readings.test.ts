@@ -1,5 +1,5 @@
 /** What a host reads of itself, from trees as real machines have them. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hostReadings } from '../../control/readings.ts';
 import { readActivity } from '../../worker/readings/activity.ts';
 import { collectReadings } from '../../worker/readings/collect.ts';
+import { engineProblem } from '../../worker/readings/engine.ts';
 import { readEnvironment } from '../../worker/readings/environment.ts';
 import { mountsIn, readFiles } from '../../worker/readings/files.ts';
 import { gpusInXml } from '../../worker/readings/gpu-xml.ts';
@@ -22,6 +23,7 @@ import {
 } from '../../worker/readings/network.ts';
 import { readPci } from '../../worker/readings/pci.ts';
 import { runTool } from '../../worker/readings/run-tool.ts';
+import { nodeIn } from '../../worker/readings/slurm.ts';
 import { readSystem } from '../../worker/readings/system.ts';
 
 let root = '';
@@ -389,6 +391,23 @@ describe('files and tools', () => {
     expect(directories).toMatchObject([{ use: 'cache', readOnly: false, writable: true }]);
     expect(directories[0]?.totalBytes).toBeGreaterThan(0);
     expect(hanging).toEqual([]);
+  });
+
+  it('a program that loads with the engine ends with status 2, and one that does not otherwise', async () => {
+    tree({ loads: '#!/bin/sh\nexit 2', misses: '#!/bin/sh\nexit 127' });
+    for (const name of ['loads', 'misses']) chmodSync(join(root, name), 0o755);
+    expect(await engineProblem(join(root, 'loads'))).toBeNull();
+    expect(await engineProblem(join(root, 'misses'))).toMatch(/misses ended with status 127$/u);
+  });
+
+  it('readings tell what Slurm says of a host', () => {
+    expect(
+      nodeIn(
+        'NodeName=a Arch=x86_64 CPUTot=64 Gres=gpu:h100:8(S:0-1),nic:2 State=IDLE+DRAIN ThreadsPerCore=1 Reason=bad GPU [root@2026-01-01T00:00:00]',
+      ),
+    ).toEqual({ state: 'IDLE+DRAIN', reason: 'bad GPU', gpus: 8 });
+    expect(nodeIn('NodeName=a State=MIXED Gres=(null)')).toEqual({ state: 'MIXED', reason: null, gpus: null });
+    expect(nodeIn('Node a not found')).toBeNull();
   });
 
   it('a tool that hangs is left behind after its time, and one that is not there is a problem', async () => {

@@ -4,6 +4,7 @@ import { cacheDirectory } from '../../control/cache-directory.ts';
 import type { HostCounters, HostReadings } from '../../control/readings.ts';
 import { readActivity } from './activity.ts';
 import { readClock } from './clock.ts';
+import { engineProblem } from './engine.ts';
 import { readEnvironment } from './environment.ts';
 import { readFiles } from './files.ts';
 import { readGpus } from './gpus.ts';
@@ -12,6 +13,7 @@ import { readCgroup, readKernelSettings, readLimits } from './limits.ts';
 import { readMemory } from './memory.ts';
 import { askedLinks, readBonds, readInfiniband, readInterfaces, readVerbsDevices } from './network.ts';
 import { readPci, readPciBus } from './pci.ts';
+import { readSlurm } from './slurm.ts';
 import { readSystem } from './system.ts';
 
 const TOOL_MS = 3000;
@@ -34,11 +36,13 @@ export async function collectReadings({ version, watchMs, root = '/' }: CollectO
     ['shared memory', '/dev/shm'],
     ...(cache === null ? [] : [['cache', cache] as const]),
   ] as const;
-  const [{ swappedPages, ...activity }, gpus, files, links] = await Promise.all([
+  const [{ swappedPages, ...activity }, gpus, files, links, slurm, problem] = await Promise.all([
     readActivity(root, watchMs),
     readGpus(root, (why) => (unread['gpus'] = why)),
     readFiles(used),
     root === '/' ? askedLinks() : [],
+    readSlurm(root),
+    engineProblem(),
   ]);
   const readings = {
     schemaVersion: 1,
@@ -55,10 +59,11 @@ export async function collectReadings({ version, watchMs, root = '/' }: CollectO
     pci: readPci(root),
     pciBus: readPciBus(root),
     kernelLog: readKernelLog(root),
+    slurm,
     bonds: readBonds(root),
     gpus,
     files,
-    environment: readEnvironment(root, process.env),
+    environment: { ...readEnvironment(root, process.env), engineProblem: problem },
     unread,
   } as const;
   return { ...readings, seconds: (performance.now() - started) / 1000, clock: await readClock(root, TOOL_MS) };

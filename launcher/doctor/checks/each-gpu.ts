@@ -2,7 +2,7 @@
 import type { GpuReading, HostReadings } from '../../../control/readings.ts';
 import type { Complaint } from '../finding.ts';
 
-export const gpuName = ({ index, busId }: GpuReading): string => `GPU ${index} (${busId})`;
+const gpuName = ({ index, busId }: GpuReading): string => `GPU ${index} (${busId})`;
 
 /** Null where there are no GPUs, or they cannot be asked. */
 export function each(
