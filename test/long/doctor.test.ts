@@ -30,6 +30,12 @@ describeIf(clusterUnavailable() ?? withoutFuse, 'ncclrun doctor', () => {
     }
   });
 
+  it('doctor --full puts load on halves of the hosts, verifies their data, and finds nothing wrong', async () => {
+    const { bad, status, text } = await faults.examined(cluster, '--full');
+    expect(bad, text).toEqual([]);
+    expect(status).toBe(0);
+  });
+
   it('each planted fault is found on its host, and nothing else', async () => {
     await faults.fillSharedMemory(cluster.host('h2'));
     await cluster.host('h3').rate('100mbit');
