@@ -1,5 +1,5 @@
 /** The network between hosts, each pair measured by a job of two ranks, as `ncclrun perf net` does. */
-import { firstRound, secondRound, type HostPair } from '../doctor/rounds.ts';
+import { firstRound, nextRounds, type HostPair } from '../doctor/rounds.ts';
 import { betterWays, doubtfulPairs, type MeasuredWay } from '../doctor/pairs.ts';
 import { perfPath } from '../local/host.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
@@ -30,8 +30,9 @@ export async function measuredWays(jobs: DoctorJobs, hosts: readonly string[]): 
   const pairs = firstRound(hosts);
   const first = await measuredRound(jobs, pairs);
   const suspect = doubtfulPairs(first.flatMap(({ ways }) => ways));
-  const second = await measuredRound(jobs, secondRound(hosts, pairs, suspect));
-  const ways = [...first, ...second].flatMap((pair) => pair.ways);
+  const measured = [...first];
+  for (const round of nextRounds(hosts, pairs, suspect)) measured.push(...(await measuredRound(jobs, round)));
+  const ways = measured.flatMap((pair) => pair.ways);
   const doubtful = doubtfulPairs(ways);
   const again = await measuredRound(jobs, doubtful, doubtful.length > MAX_ALONE ? AT_ONCE : 1);
   return betterWays(

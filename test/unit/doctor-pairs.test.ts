@@ -7,7 +7,7 @@ import {
   unhinderedRate,
   type MeasuredWay,
 } from '../../launcher/doctor/pairs.ts';
-import { firstRound, secondRound } from '../../launcher/doctor/rounds.ts';
+import { firstRound, nextRounds } from '../../launcher/doctor/rounds.ts';
 
 const hosts = ['a', 'b', 'c', 'd', 'e', 'f'];
 
@@ -22,32 +22,54 @@ describe('the rounds', () => {
     expect(firstRound(['a'])).toEqual([]);
   });
 
-  it('the other neighbours follow where no pair was suspect', () => {
-    expect(secondRound(hosts, firstRound(hosts), [])).toEqual([
-      ['b', 'c'],
-      ['d', 'e'],
-      ['f', 'a'],
-    ]);
+  it('the other neighbours follow where no pair was suspect, or all were', () => {
+    const others = [
+      [
+        ['b', 'c'],
+        ['d', 'e'],
+        ['f', 'a'],
+      ],
+    ];
+    expect(nextRounds(hosts, firstRound(hosts), [])).toEqual(others);
+    expect(nextRounds(hosts, firstRound(hosts), firstRound(hosts))).toEqual(others);
   });
 
   it('both hosts of a suspect pair are measured with hosts that were well', () => {
-    expect(secondRound(hosts, firstRound(hosts), [['c', 'd']])).toEqual([
-      ['c', 'a'],
-      ['d', 'b'],
+    expect(nextRounds(hosts, firstRound(hosts), [['c', 'd']])).toEqual([
+      [
+        ['c', 'a'],
+        ['d', 'b'],
+      ],
+    ]);
+  });
+
+  it('suspects take turns where fewer hosts were well', () => {
+    const suspect = [['a', 'b'] as const, ['c', 'd'] as const];
+    expect(nextRounds(hosts, firstRound(hosts), suspect)).toEqual([
+      [
+        ['a', 'e'],
+        ['b', 'f'],
+      ],
+      [
+        ['c', 'e'],
+        ['d', 'f'],
+      ],
     ]);
   });
 
   it('a host without a partner gets one', () => {
     const odd = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
-    expect(secondRound(odd, firstRound(odd), [['a', 'b']])).toEqual([
-      ['a', 'c'],
-      ['b', 'd'],
-      ['g', 'e'],
+    expect(nextRounds(odd, firstRound(odd), [['a', 'b']])).toEqual([
+      [
+        ['a', 'c'],
+        ['b', 'd'],
+        ['g', 'e'],
+      ],
     ]);
   });
 
   it('two hosts need no second round', () => {
-    expect(secondRound(['a', 'b'], [['a', 'b']], [['a', 'b']])).toEqual([]);
+    expect(nextRounds(['a', 'b'], [['a', 'b']], [['a', 'b']])).toEqual([]);
   });
 });
 
