@@ -75,7 +75,7 @@ export function doubtfulPairs(ways: readonly MeasuredWay[]): HostPair[] {
   const { failed, slow, lossy, unclear } = badWays(ways);
   const sure = hostsSurelySlow(ways);
   const isSure = ({ from, to }: MeasuredWay) => sure.includes(from) || sure.includes(to);
-  const doubtful = [...failed, ...slow.filter((way) => !isSure(way)), ...unclear, ...lossy];
+  const doubtful = [...failed, ...[...slow, ...unclear, ...lossy].filter((way) => !isSure(way))];
   const pairs = doubtful.map(({ from, to }): HostPair => (from < to ? [from, to] : [to, from]));
   return [...new Map(pairs.map((pair) => [pair.join(' '), pair])).values()];
 }
