@@ -34,6 +34,7 @@ const processors = v.object({
   stolen: v.nullable(size),
   used: v.nullable(size),
   overSeconds: size,
+  /** Cores that each process used or waited for. */
   busiest: list(v.object({ pid: count, command: word, cores: size })),
 });
 
@@ -81,12 +82,16 @@ const kernelSettings = v.object({
   numaBalancing: v.nullable(count),
   hugePages: v.nullable(word),
   removesIpc: v.boolean(),
-  dmesgRestricted: v.nullable(v.boolean()),
+  /** Strict check of where packets come from, and answers to ARP of other interfaces' addresses, of all interfaces. */
+  reversePathFilter: v.nullable(count),
+  arpIgnore: v.nullable(count),
 });
 
 const networkInterface = v.object({
   name: word,
   addresses: list(word),
+  /** Of those addresses: 10.0.0.0/24. */
+  networks: list(word),
   mtu: count,
   speedMbps: v.nullable(count),
   up: v.boolean(),
@@ -100,9 +105,6 @@ const networkInterface = v.object({
   hardware: v.boolean(),
 });
 
-/** Of all TCP connections of the host. */
-const tcp = v.object({ sentSegments: count, resentSegments: count, outOfOrder: count });
-
 const infiniband = v.object({
   card: word,
   port: count,
@@ -114,6 +116,8 @@ const infiniband = v.object({
   board: v.nullable(word),
   lid: v.nullable(count),
   subnetManagerLid: v.nullable(count),
+  /** Whether it has an address for RoCE v2 that comes from an IP address; null: it is no Ethernet. */
+  roceAddress: v.nullable(v.boolean()),
   /** By the kernel's name: symbol_error, link_downed, …; those of `hw_counters` too. */
   counters: v.record(word, count),
 });
@@ -126,9 +130,20 @@ const pciDevice = v.object({
   /** GT/s per lane. */
   speed: v.nullable(size),
   maximumSpeed: v.nullable(size),
+  /** The narrowest link between it and the processor, where that has less bandwidth than its own. */
+  bottleneck: v.nullable(v.object({ address: word, width: count, speed: size })),
+  /** Bytes that it asks for at once at most; null: only root may read that. */
+  readRequestBytes: v.nullable(count),
   correctableErrors: v.nullable(count),
   nonfatalErrors: v.nullable(count),
   fatalErrors: v.nullable(count),
+});
+
+const pciBus = v.object({
+  /** Whether devices' accesses go through tables of the kernel: null: there is no IOMMU. */
+  iommu: v.nullable(v.picklist(['translated', 'passthrough'])),
+  /** Bridges above GPUs and network cards that send what these say to each other through the processor; null: only root may read that. */
+  redirecting: v.nullable(list(word)),
 });
 
 const gpu = v.object({
@@ -140,6 +155,13 @@ const gpu = v.object({
   eccPending: v.nullable(v.boolean()),
   uncorrectedErrors: v.nullable(count),
   correctedErrors: v.nullable(count),
+  /** Uncorrected ones of on-chip memory in the GPU's life, and whether NVML calls them too many. */
+  sramErrors: v.nullable(count),
+  sramWornOut: v.nullable(v.boolean()),
+  /** What a reset is to repair: channel_repair_pending, tpc_repair_pending; or cannot: unrepairable_memory. */
+  repairsPending: list(word),
+  /** Pages of memory that are not used any more because of two wrong bits; GPUs before A100. */
+  retiredPages: v.nullable(count),
   /** Rows of the memory that were replaced by spare ones. */
   remappedRows: v.nullable(count),
   remapPending: v.nullable(v.boolean()),
@@ -147,26 +169,50 @@ const gpu = v.object({
   recoveryAction: v.nullable(word),
   persistence: v.nullable(v.boolean()),
   computeMode: v.nullable(word),
+  migEnabled: v.nullable(v.boolean()),
+  /** Of NVSwitches: Completed, In Progress, …; null: there is none. */
+  fabric: v.nullable(word),
   temperature: v.nullable(size),
+  /** Degrees below where it slows down; null: the driver does not say. */
+  temperatureMargin: v.nullable(v.number()),
   powerLimitWatts: v.nullable(size),
   defaultPowerLimitWatts: v.nullable(size),
   smClockMhz: v.nullable(count),
   maximumSmClockMhz: v.nullable(count),
   /** Why the clocks are lower than they could be: hw_slowdown, hw_thermal_slowdown, hw_power_brake, sw_power_cap, … */
   throttled: list(word),
+  /** In which the hardware lowered its clocks for heat or power, since the driver started. */
+  throttledMicroseconds: v.nullable(size),
+  /** Packets of PCIe that were sent again. */
+  pcieReplays: v.nullable(count),
   freeBytes: v.nullable(size),
   totalBytes: v.nullable(size),
+  processes: list(v.object({ pid: count, command: word, bytes: size })),
   activeNvlinks: v.nullable(count),
+  /** Different ones of its active links, in GB/s. */
+  nvlinkSpeeds: list(size),
   nvlinkErrors: v.nullable(count),
 });
 
 const gpus = v.object({
   driver: v.nullable(word),
   unifiedMemory: v.boolean(),
+  /** nvidia-peermem is loaded; the kernel modules are the open ones, which serve network cards by dma-buf. */
+  peerMemory: v.boolean(),
+  openDriver: v.boolean(),
   /** NVIDIA GPUs on the PCI bus. */
   onBus: count,
   /** Null where NVML cannot be asked. */
   devices: v.nullable(list(gpu)),
+});
+
+const kernelLog = v.object({
+  /** False: kernel.dmesg_restrict, or a container. */
+  readable: v.boolean(),
+  /** Errors of GPUs (Xid) and NVSwitches (SXid), the last ones. */
+  xids: list(
+    v.object({ code: count, nvswitch: v.boolean(), address: word, message: word, hoursAgo: v.nullable(size) }),
+  ),
 });
 
 const directory = v.object({
@@ -202,6 +248,8 @@ const environment = v.object({
   /** Variables that change what NCCL does, with the file or "environment". */
   nccl: list(v.object({ name: word, value: word, source: word })),
   visibleGpus: v.nullable(word),
+  /** Why ncclrun's engine cannot be loaded; null: it can. */
+  engineProblem: v.nullable(word),
   /** libnccl.so.2 that programs find first by LD_LIBRARY_PATH or LD_PRELOAD. */
   library: v.nullable(word),
 });
@@ -218,9 +266,15 @@ export const hostReadings = v.object({
   limits,
   kernelSettings,
   interfaces: list(networkInterface),
-  tcp: v.nullable(tcp),
   infiniband: list(infiniband),
+  /** Of /dev/infiniband/uverbs*: how many there are, and how many this user may open. */
+  verbsDevices: v.object({ present: count, usable: count }),
   pci: list(pciDevice),
+  pciBus,
+  kernelLog,
+  /** Null: there is no Slurm, or it does not know this host. */
+  slurm: v.nullable(v.object({ state: word, reason: v.nullable(word), gpus: v.nullable(count) })),
+  bonds: list(v.object({ name: word, slaves: list(word), down: list(word) })),
   gpus,
   files,
   clock,
@@ -228,6 +282,9 @@ export const hostReadings = v.object({
   /** By reading, why it could not be taken. */
   unread: v.record(word, word),
 });
+/** What may grow under load. */
+export const hostCounters = v.pick(hostReadings, ['interfaces', 'infiniband', 'pci', 'gpus']);
+export type HostCounters = v.InferOutput<typeof hostCounters>;
 export type HostReadings = v.InferOutput<typeof hostReadings>;
 export type GpuReading = v.InferOutput<typeof gpu>;
 export type DirectoryReading = v.InferOutput<typeof directory>;

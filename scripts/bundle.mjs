@@ -60,6 +60,7 @@ export async function bundle(root) {
     outfile: join(directory, 'library.mjs'),
   });
   await makePage(root, directory, buildOf, inputs);
+  await makeStillPage('doctor', root, directory, buildOf, inputs);
   copyFileSync(join(root, 'scripts/resolve.mjs'), join(directory, 'resolve.mjs'));
   for (const name of ['main', 'agent']) copyFileSync(join(root, 'scripts/start.cjs'), join(directory, `${name}.cjs`));
   writeFileSync(madeOf, stateOf(root, [...inputs].toSorted()));
@@ -82,6 +83,19 @@ async function makePage(root, directory, buildOf, inputs) {
   );
   inputs.add('page/page.html');
   writeFileSync(join(directory, 'replay.html'), page);
+}
+
+/** NAME.html, a page without a script: its style alone is allowed, by its hash. */
+async function makeStillPage(name, root, directory, buildOf, inputs) {
+  const options = { bundle: true, minify: true, write: false, logLevel: 'warning', target: 'chrome110' };
+  const { outputFiles } = await buildOf({ ...options, entryPoints: [`page/${name}.css`] });
+  const style = outputFiles[0].text.trim();
+  const policy = `default-src 'none'; style-src ${hashOf(style)}; base-uri 'none'; form-action 'none'`;
+  const page = readFileSync(join(root, `page/${name}.html`), 'utf8')
+    .replace('<!--policy-->', () => policy)
+    .replace('<!--style-->', () => style);
+  inputs.add(`page/${name}.html`);
+  writeFileSync(join(directory, `${name}.html`), page);
 }
 
 /** As a content security policy names what it allows. */

@@ -8,6 +8,7 @@ import { PlainReporter } from '../report/plain.ts';
 import { reportUnwritten } from '../report/unwritten.ts';
 import { standardStreams, type StandardStreams } from '../report/standard-streams.ts';
 import type { JobOptionName } from './options.ts';
+import type { JobOptions } from '../job/run.ts';
 import { JobNote } from '../jobs/note.ts';
 import { JobTail } from '../jobs/tail.ts';
 import { refuseTask } from './refuse-task.ts';
@@ -25,15 +26,19 @@ interface LaunchOptions {
   readonly notices: readonly string[];
 }
 
-/** Runs and reports the job; returns its exit status. Rejects with a FailureError if it cannot write a report. */
-export async function launch(request: JobRequest, options: LaunchOptions): Promise<number> {
+/** Runs and reports the job; returns its exit status. `before`: as in runReported. Rejects with a FailureError if it cannot write a report. */
+export async function launch(
+  request: JobRequest,
+  options: LaunchOptions,
+  before?: JobOptions['before'],
+): Promise<number> {
   const streams = standardStreams();
   const reporters: Reporter[] = [plainReporter(streams, request, options), ...(await fileReporters(request, options))];
   if (options.json) {
     const { JsonResultReporter } = await import('../report/result.ts');
     reporters.push(new JsonResultReporter(streams.stdout));
   }
-  const result = await runReported(request, composeReporters(reporters));
+  const result = await runReported(request, composeReporters(reporters), { before });
   return reportUnwritten(reporters, streams, result.exitCode);
 }
 
@@ -119,11 +124,15 @@ async function writable(flag: string, path: string, open: (path: string) => Prom
 }
 
 /** The job with any reporter. Throws a FailureError (usage) in a task of srun. A failure before there is a job becomes a result like every other, so that --json prints one. */
-export async function runReported(request: JobRequest, reporter: Reporter): Promise<JobResult> {
+export async function runReported(
+  request: JobRequest,
+  reporter: Reporter,
+  { before, startAgent }: Pick<JobOptions, 'before' | 'startAgent'> = {},
+): Promise<JobResult> {
   refuseTask(process.env);
   const { runJob } = await import('../job/run.ts');
   try {
-    return await runJob({ request, reporter });
+    return await runJob({ request, reporter, before, startAgent });
   } catch (error) {
     if (!(error instanceof FailureError)) throw error;
     reporter.event({ type: 'failure', time: Date.now(), failure: error.failure, primary: true });

@@ -1,11 +1,12 @@
 /** The network between hosts, each pair measured by a job of two ranks, as `ncclrun perf net` does. */
-import { firstRound, secondRound, type HostPair } from '../doctor/rounds.ts';
+import { firstRound, nextRounds, type HostPair } from '../doctor/rounds.ts';
 import { betterWays, doubtfulPairs, type MeasuredWay } from '../doctor/pairs.ts';
 import { perfPath } from '../local/host.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
 import type { JobResult, Reporter } from '../model/types.ts';
 import { Limiter } from '../remote/shell/limiter.ts';
 import { failureText } from '../report/failure-text.ts';
+import { parseDisturbance, type Disturbance } from '../report/disturbance.ts';
 import { MeasuredLines } from '../report/measured-lines.ts';
 import {
   isMeasured,
@@ -14,26 +15,26 @@ import {
   type NetHost,
   type NetPair,
 } from '../report/net-rows.ts';
-import { runReported } from './launch.ts';
-import type { JobOptionName } from './options.ts';
-import { requestOfHosts } from './readings-of-hosts.ts';
-import type { Settings } from './settings.ts';
+import type { DoctorJobs } from './doctor-jobs.ts';
 
-/** Bytes of a message: enough to fill a link. */
-const BYTES = 2 ** 20;
+/** Bytes of a message: enough to fill a link, and few enough for one that is far too slow. */
+const BYTES = 2 ** 18;
 const PACKET_BYTES = 1448;
 /** Jobs at the same time. */
 const AT_ONCE = 64;
+/** So many doubtful pairs are measured one after the other, so that nothing of ours disturbs them. */
+const MAX_ALONE = 8;
 
 /** Both ways of every pair that was measured, and of those that failed. */
-export async function measuredWays(
-  settings: Settings<JobOptionName>,
-  hosts: readonly string[],
-): Promise<MeasuredWay[]> {
-  const first = await measuredRound(settings, firstRound(hosts));
-  const second = await measuredRound(settings, secondRound(hosts, first.map(rateOf)));
-  const ways = [...first, ...second].flatMap((pair) => pair.ways);
-  const again = await measuredRound(settings, doubtfulPairs(ways));
+export async function measuredWays(jobs: DoctorJobs, hosts: readonly string[]): Promise<MeasuredWay[]> {
+  const pairs = firstRound(hosts);
+  const first = await measuredRound(jobs, pairs);
+  const suspect = doubtfulPairs(first.flatMap(({ ways }) => ways));
+  const measured = [...first];
+  for (const round of nextRounds(hosts, pairs, suspect)) measured.push(...(await measuredRound(jobs, round)));
+  const ways = measured.flatMap((pair) => pair.ways);
+  const doubtful = doubtfulPairs(ways);
+  const again = await measuredRound(jobs, doubtful, doubtful.length > MAX_ALONE ? AT_ONCE : 1);
   return betterWays(
     ways,
     again.flatMap((pair) => pair.ways),
@@ -45,47 +46,56 @@ interface MeasuredPair {
   readonly ways: readonly MeasuredWay[];
 }
 
-function rateOf({ pair, ways }: MeasuredPair) {
-  const rates = ways.map(({ rate }) => rate);
-  return { pair, rate: rates.some((rate) => rate === null) ? null : Math.min(...rates.map((rate) => rate ?? 0)) };
-}
-
-async function measuredRound(settings: Settings<JobOptionName>, pairs: readonly HostPair[]): Promise<MeasuredPair[]> {
-  const limiter = new Limiter(AT_ONCE);
-  const measured = async (pair: HostPair) => ({ pair, ways: await waysOf(settings, pair) });
+async function measuredRound(jobs: DoctorJobs, pairs: readonly HostPair[], atOnce = AT_ONCE): Promise<MeasuredPair[]> {
+  const limiter = new Limiter(atOnce);
+  const measured = async (pair: HostPair) => ({ pair, ways: await waysOf(jobs, pair) });
   return await Promise.all(pairs.map((pair) => limiter.within(() => measured(pair))));
 }
 
-async function waysOf(settings: Settings<JobOptionName>, pair: HostPair): Promise<MeasuredWay[]> {
+async function waysOf(jobs: DoctorJobs, pair: HostPair): Promise<MeasuredWay[]> {
   const lines = new PairLines();
-  await runReported(requestOfHosts(settings, pair, [perfPath, 'net', String(BYTES), 'rail']), lines);
+  await jobs.run(pair, [perfPath, 'net', String(BYTES), 'rail', 'disturbance'], lines);
   const name = (index: number): string => lines.hosts.find(({ host }) => host === index)?.name ?? pair[index] ?? '';
   const [failure] = lines.ended?.failures ?? [];
+  const none = { rail: 0, rate: null, latencyUs: null, lost: null, waited: 0 };
   if (failure !== undefined || lines.pairs.length === 0) {
     const { sentence, details } =
       failure === undefined ? { sentence: 'nothing was measured', details: [] } : failureText(failure);
-    const error = [sentence, ...details].join('; ');
-    return [{ from: pair[0], to: pair[1], rate: null, latencyUs: null, lost: null, error }];
+    return [{ ...none, from: pair[0], to: pair[1], error: [sentence, ...details].join('; ') }];
   }
-  return lines.pairs.map((way) => ({
-    from: name(way.from),
-    to: name(way.to),
-    ...(isMeasured(way)
-      ? { rate: way.gigabytes.at(-1) ?? 0, latencyUs: way.latencyUs, lost: lostPart(way), error: null }
-      : { rate: null, latencyUs: null, lost: null, error: way.error }),
-  }));
+  const waited = Math.max(0, ...lines.disturbances.map(waitedPart));
+  return lines.pairs.map((way) => {
+    const ends = { from: name(way.from), to: name(way.to), rail: way.fromNic };
+    if (!isMeasured(way)) return { ...none, ...ends, error: way.error };
+    const { latencyUs, gigabytes } = way;
+    return { ...ends, rate: gigabytes.at(-1) ?? 0, latencyUs, lost: lostPart(way, lines), waited, error: null };
+  });
 }
 
-/** As if every packet of TCP were full, of Ethernet's usual size. Null: the network does not count. */
-function lostPart({ retransmits, sentBytes }: MeasuredNics): number | null {
-  return retransmits < 0 || sentBytes === 0 ? null : (retransmits * PACKET_BYTES) / sentBytes;
+function waitedPart({ waitedSeconds, seconds }: Disturbance): number {
+  return seconds === 0 ? 0 : Math.min(1, waitedSeconds / seconds);
 }
 
-/** Of rank 0's stdout; what else there is, nobody reads. */
+/**
+ * As if every packet of TCP were full, of Ethernet's usual size. What was sent again for nothing, because a busy receiver answered late, is taken off
+ * the ways of its sender. Null: the network does not count.
+ */
+function lostPart({ from, retransmits, sentBytes }: MeasuredNics, { pairs, disturbances }: PairLines): number | null {
+  if (retransmits < 0 || sentBytes === 0) return null;
+  const own = pairs.filter((way) => isMeasured(way) && way.from === from);
+  const all = own.reduce((sum, way) => sum + (isMeasured(way) ? way.retransmits : 0), 0);
+  // Ranks and hosts have equal numbers: one rank on each.
+  const needless = disturbances.find(({ rank }) => rank === from)?.needlessPackets ?? 0;
+  const needed = all === 0 ? 0 : (retransmits * Math.max(0, all - needless)) / all;
+  return (needed * PACKET_BYTES) / sentBytes;
+}
+
+/** Of rank 0's stdout, and what each rank says of its disturbance; what else there is, nobody reads. */
 class PairLines implements Reporter {
   readonly pairs: NetPair[] = [];
   readonly hosts: NetHost[] = [];
-  readonly #measured = new MeasuredLines(parseNetLine);
+  readonly disturbances: Disturbance[] = [];
+  readonly #measured = new Map<number, MeasuredLines<Line>>();
   ended: JobResult | null = null;
 
   event(_event: JobEvent): void {
@@ -93,8 +103,11 @@ class PairLines implements Reporter {
   }
 
   async output(chunk: OutputChunk): Promise<void> {
-    for (const line of this.#measured.take(chunk)?.lines ?? []) {
-      if ('host' in line) this.hosts.push(line);
+    let lines = this.#measured.get(chunk.rank);
+    if (lines === undefined) this.#measured.set(chunk.rank, (lines = new MeasuredLines(parseLine)));
+    for (const line of lines.take({ ...chunk, rank: 0 })?.lines ?? []) {
+      if ('waitedSeconds' in line) this.disturbances.push(line);
+      else if ('nics' in line) this.hosts.push(line);
       else if (!('network' in line)) this.pairs.push(line);
     }
   }
@@ -102,4 +115,10 @@ class PairLines implements Reporter {
   async result(result: JobResult): Promise<void> {
     this.ended = result;
   }
+}
+
+type Line = Disturbance | NonNullable<ReturnType<typeof parseNetLine>>;
+
+function parseLine(text: string): Line | null {
+  return parseDisturbance(text) ?? parseNetLine(text);
 }

@@ -65,7 +65,10 @@ export const perfCommandLine: CommandLine = {
 
 export const tuneCommandLine: CommandLine = {
   command: 'tune',
-  options: [...tuneOptions, ...jobOptionsBeside(tuneOptions).filter(({ name }) => name !== 'plan')],
+  options: [
+    ...tuneOptions,
+    ...jobOptionsBeside(tuneOptions).filter(({ name }) => name !== 'plan' && name !== 'doctor'),
+  ],
   words: 'words',
 };
 

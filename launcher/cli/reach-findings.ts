@@ -8,6 +8,21 @@ const SLOW_START_MS = 3000;
 const TIMES_OTHERS = 3;
 const CLOCK_MS = 2000;
 
+/** Hosts that started slowly; whether they always do, a second start shows. */
+export function slowStarters(asked: readonly AskedHost[]): string[] {
+  return reachFindings(asked).flatMap(({ check, answer, host }) =>
+    check === REACHED && answer === 'warn' ? (host ?? []) : [],
+  );
+}
+
+/** With the faster of both starts. */
+export function withSecondStart(asked: readonly AskedHost[], again: readonly AskedHost[]): AskedHost[] {
+  return asked.map((host) => {
+    const second = again.find(({ name }) => name === host.name)?.startMs ?? null;
+    return host.startMs === null || second === null ? host : { ...host, startMs: Math.min(host.startMs, second) };
+  });
+}
+
 export function reachFindings(asked: readonly AskedHost[]): Finding[] {
   const times = asked.flatMap(({ startMs }) => startMs ?? []).toSorted((one, other) => one - other);
   const usual = times[times.length >> 1] ?? 0;

@@ -1,23 +1,24 @@
 /** Runs `ncclrun doctor --readings` on hosts, each as a job of one rank, so every remote shell works, and one host in trouble holds up no other. */
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { hostReadings } from '../../control/readings.ts';
-import type { ReadHost } from '../doctor/finding.ts';
+import { hostCounters, hostReadings } from '../../control/readings.ts';
+import type { CountedHost, ReadHost } from '../doctor/finding.ts';
 import { installationRoot } from '../local/host.ts';
 import type { JobEvent, OutputChunk } from '../model/event.ts';
 import type { Failure } from '../model/failure.ts';
-import type { HostSlots, JobRequest, JobResult, Reporter } from '../model/types.ts';
+import type { JobResult, Reporter } from '../model/types.ts';
 import { Limiter } from '../remote/shell/limiter.ts';
 import { failureText } from '../report/failure-text.ts';
-import { jobRequest } from './job-request.ts';
-import { runReported } from './launch.ts';
-import type { JobOptionName } from './options.ts';
-import type { Settings } from './settings.ts';
+import type { DoctorJobs } from './doctor-jobs.ts';
 
 /** Hosts that are asked at once. */
 const AT_ONCE = 32;
-/** A host that has not answered by then is in trouble. */
-const LIMIT_SECONDS = 30;
+
+const commandOf = (words: readonly string[]): string[] => [
+  join(installationRoot, 'bin', 'ncclrun'),
+  'doctor',
+  ...words,
+];
 
 export interface AskedHost {
   readonly name: string;
@@ -30,49 +31,57 @@ export interface AskedHost {
   readonly clockAheadMs: number;
 }
 
-interface AskOptions {
-  readonly settings: Settings<JobOptionName>;
-  /** Options of `ncclrun doctor --readings`. */
-  readonly words: readonly string[];
-}
-
-export async function readingsOf(hosts: readonly HostSlots[], options: AskOptions): Promise<AskedHost[]> {
-  const limiter = new Limiter(AT_ONCE);
-  return await Promise.all(hosts.map((host) => limiter.within(() => readingsOfOne(host, options))));
-}
-
-/** One rank on each of these hosts of the allocation, whose users and ports stay as they are. */
-export function requestOfHosts(
-  settings: Settings<JobOptionName>,
+/** `words`: options of `ncclrun doctor --readings`. */
+export async function readingsOf(
+  jobs: DoctorJobs,
   hosts: readonly string[],
-  command: readonly string[],
-): JobRequest {
-  const base = jobRequest(settings, command);
-  const programs = base.programs.map((program) => ({ ...program, ranks: hosts.length, ranksPerHost: 1 }));
-  const isNamed = base.hostfile !== null || base.hostList !== null || base.manager !== null;
-  return {
-    ...base,
-    programs,
-    include: isNamed ? hosts.join('@') : base.include,
-    exclude: null,
-    timeoutSeconds: LIMIT_SECONDS,
-    hangAfterSeconds: 0,
-    stdin: { type: 'none' },
-    live: false,
+  words: readonly string[],
+): Promise<AskedHost[]> {
+  const limiter = new Limiter(AT_ONCE);
+  const readingsOfOne = async (name: string) => {
+    const answer = new Answer(Date.now());
+    await jobs.run([name], commandOf(['--readings', ...words]), answer);
+    return askedHost(name, answer, answer.ended?.failures ?? []);
   };
+  return await Promise.all(hosts.map((name) => limiter.within(() => readingsOfOne(name))));
 }
 
-async function readingsOfOne({ name }: HostSlots, { settings, words }: AskOptions): Promise<AskedHost> {
-  const command = [join(installationRoot, 'bin', 'ncclrun'), 'doctor', '--readings', ...words];
-  const answer = new Answer();
-  const asked = Date.now();
-  await runReported(requestOfHosts(settings, [name], command), answer);
+/** By one job, which does not start while a host is not up. Returns why there are no readings. */
+export async function readingsTogether(
+  jobs: DoctorJobs,
+  hosts: readonly string[],
+  words: readonly string[],
+): Promise<AskedHost[] | Failure> {
+  const answers = new Answers();
+  await jobs.run(hosts, commandOf(['--readings', ...words]), answers);
+  const failures = answers.ended?.failures ?? [];
+  const [first] = failures;
+  if (first !== undefined && first.type !== 'rank-exit') return first;
+  return hosts.map((name) => {
+    const own = failures.filter((failure) => failure.type === 'rank-exit' && failure.host === name);
+    return askedHost(name, answers.of(name), own);
+  });
+}
+
+/** What may have grown under load; a host that does not answer is left out. */
+export async function countersOf(jobs: DoctorJobs, hosts: readonly string[]): Promise<CountedHost[]> {
+  const limiter = new Limiter(AT_ONCE);
+  const ofOne = async (name: string): Promise<CountedHost[]> => {
+    const answer = new Answer(Date.now());
+    await jobs.run([name], commandOf(['--readings=counters']), answer);
+    const parsed = v.safeParse(hostCounters, jsonOf(answer.text()));
+    return parsed.success ? [{ name, counters: parsed.output }] : [];
+  };
+  return (await Promise.all(hosts.map((name) => limiter.within(() => ofOne(name))))).flat();
+}
+
+function askedHost(name: string, answer: Answer, failures: readonly Failure[]): AskedHost {
+  const { asked } = answer;
   const answered = answer.answeredAt ?? Date.now();
-  const text = answer.text();
-  const parsed = v.safeParse(hostReadings, jsonOf(text));
+  const parsed = v.safeParse(hostReadings, jsonOf(answer.text()));
   const startMs = answer.startedAt === null ? null : answer.startedAt - asked;
   if (!parsed.success)
-    return { name, read: null, failure: failureIn(answer.ended, answer.said()), startMs, clockAheadMs: 0 };
+    return { name, read: null, failure: failureIn(failures, answer.said()), startMs, clockAheadMs: 0 };
   const { now } = parsed.output.clock;
   const clockAheadMs = now > answered ? now - answered : Math.min(0, now - asked);
   return { name, read: { name, readings: parsed.output }, failure: null, startMs, clockAheadMs };
@@ -86,8 +95,8 @@ function jsonOf(text: string): unknown {
   }
 }
 
-function failureIn(result: JobResult | null, said: string): { message: string; remedy: string } {
-  const [first]: readonly Failure[] = result?.failures ?? [];
+function failureIn(failures: readonly Failure[], said: string): { message: string; remedy: string } {
+  const [first] = failures;
   if (first === undefined)
     return { message: 'it has answered what is no reading', remedy: 'see whether its ncclrun is another version' };
   const { sentence, details, remedy } = failureText(first);
@@ -99,9 +108,14 @@ function failureIn(result: JobResult | null, said: string): { message: string; r
 class Answer implements Reporter {
   readonly #chunks: Uint8Array[] = [];
   readonly #errors: Uint8Array[] = [];
+  readonly asked: number;
   startedAt: number | null = null;
   answeredAt: number | null = null;
   ended: JobResult | null = null;
+
+  constructor(asked: number) {
+    this.asked = asked;
+  }
 
   text(): string {
     return Buffer.concat(this.#chunks).toString('utf8');
@@ -119,6 +133,31 @@ class Answer implements Reporter {
   async output({ stream, bytes }: OutputChunk): Promise<void> {
     if (stream === 'stdout') this.answeredAt = Date.now();
     (stream === 'stdout' ? this.#chunks : this.#errors).push(Uint8Array.from(bytes));
+  }
+
+  async result(result: JobResult): Promise<void> {
+    this.ended = result;
+  }
+}
+
+/** Of several hosts, one rank on each. */
+class Answers implements Reporter {
+  readonly #asked = Date.now();
+  readonly #byHost = new Map<string, Answer>();
+  ended: JobResult | null = null;
+
+  of(host: string): Answer {
+    const known = this.#byHost.get(host) ?? new Answer(this.#asked);
+    this.#byHost.set(host, known);
+    return known;
+  }
+
+  event(event: JobEvent): void {
+    if (event.type === 'host-up') this.of(event.host).event(event);
+  }
+
+  output(chunk: OutputChunk): Promise<void> {
+    return this.of(chunk.host).output(chunk);
   }
 
   async result(result: JobResult): Promise<void> {

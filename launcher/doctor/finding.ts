@@ -1,5 +1,5 @@
 /** What doctor finds out, and what it can tell of a check. */
-import type { HostReadings } from '../../control/readings.ts';
+import type { HostCounters, HostReadings } from '../../control/readings.ts';
 
 /** unknown: it could not be checked, which is not ok. */
 export type Answer = 'ok' | 'note' | 'warn' | 'fail' | 'unknown';
@@ -22,6 +22,12 @@ export interface Finding {
 export interface ReadHost {
   readonly name: string;
   readonly readings: HostReadings;
+}
+
+/** A host whose counters were read once more. */
+export interface CountedHost {
+  readonly name: string;
+  readonly counters: HostCounters;
 }
 
 /** What a check says of one host; nothing: all is well there. */

@@ -1,38 +1,29 @@
 /** What has grown while our own load ran: the readings before and after. Errors that come under load count more than those of years. */
-import { fail, note, warn, type Complaint, type Finding, type ReadHost } from './finding.ts';
+import type { HostCounters } from '../../control/readings.ts';
+import { discards, linkErrors, losses } from './grown-counters.ts';
+import { fail, note, warn, type Complaint, type CountedHost, type Finding, type ReadHost } from './finding.ts';
 
-/** Counters of InfiniBand ports that stand still on a good link, and those of RoCE that tell of lost packets. */
-const linkErrors = [
-  'symbol_error',
-  'link_error_recovery',
-  'port_rcv_errors',
-  'local_link_integrity_errors',
-  'excessive_buffer_overrun_errors',
-] as const;
-const losses = [
-  'out_of_sequence',
-  'packet_seq_err',
-  'local_ack_timeout_err',
-  'rnr_nak_retry_err',
-  'roce_adp_retrans',
-] as const;
 const MANY = 100;
+const MIN_SLOWED_SECONDS = 0.1;
+const MAX_REPLAYS = 10;
 
 interface Pair {
   readonly host: string;
-  readonly before: ReadHost['readings'];
-  readonly after: ReadHost['readings'];
+  readonly before: HostCounters;
+  readonly after: HostCounters;
 }
 
-export function growthFindings(before: readonly ReadHost[], after: readonly ReadHost[]): Finding[] {
-  const pairs = after.flatMap(({ name, readings }) => {
+export function growthFindings(before: readonly ReadHost[], after: readonly CountedHost[]): Finding[] {
+  const pairs = after.flatMap(({ name, counters }) => {
     const earlier = before.find((one) => one.name === name);
-    return earlier === undefined ? [] : [{ host: name, before: earlier.readings, after: readings }];
+    return earlier === undefined ? [] : [{ host: name, before: earlier.readings, after: counters }];
   });
   return [
     ...ofEach('network.errors', pairs, interfaceErrors),
     ...ofEach('infiniband.growing-errors', pairs, portErrors),
     ...ofEach('pci.growing-errors', pairs, pciErrors),
+    ...ofEach('gpu.growing-errors', pairs, gpuErrors),
+    ...ofEach('nvlink.growing-errors', pairs, nvlinkErrors),
   ];
 }
 
@@ -79,7 +70,7 @@ function portErrors({ before, after }: Pair): Complaint[] | null {
         return by > 0 ? [{ name, by }] : [];
       });
     const subject = `${now.card} port ${now.port}`;
-    const [errors, loss] = [grown(linkErrors), grown(losses)];
+    const [errors, loss, dropped] = [grown(linkErrors), grown(losses), grown(discards)];
     return [
       ...(grown(['link_downed']).length > 0
         ? [fail('its link was lost under load', 'reseat or replace its cable', subject)]
@@ -89,6 +80,15 @@ function portErrors({ before, after }: Pair): Complaint[] | null {
             (errors.some(({ by }) => by > MANY) ? fail : warn)(
               `errors grew under load: ${grownText(errors)}`,
               'reseat or replace its cable',
+              subject,
+            ),
+          ]
+        : []),
+      ...(dropped.length > 0
+        ? [
+            warn(
+              `packets were dropped under load: ${grownText(dropped)}`,
+              'see the routes of the subnet manager, and who sends into this port',
               subject,
             ),
           ]
@@ -113,10 +113,77 @@ function grownText(all: readonly { readonly name: string; readonly by: number }[
 function pciErrors({ before, after }: Pair): Complaint[] | null {
   const known = after.pci.filter(({ correctableErrors }) => correctableErrors !== null);
   if (known.length === 0) return null;
-  return known.flatMap(({ address, kind, correctableErrors }) => {
-    const by = (correctableErrors ?? 0) - (before.pci.find((one) => one.address === address)?.correctableErrors ?? 0);
+  return known.flatMap((now) => {
+    const then = before.pci.find((one) => one.address === now.address);
+    if (then === undefined) return [];
+    const by = (name: 'correctableErrors' | 'nonfatalErrors' | 'fatalErrors') => (now[name] ?? 0) - (then[name] ?? 0);
+    const subject = `${now.kind === 'gpu' ? 'GPU' : 'NIC'} ${now.address}`;
+    const uncorrected = by('nonfatalErrors') + by('fatalErrors');
+    if (uncorrected > 0)
+      return [
+        fail(
+          `PCIe had ${uncorrected} errors under load that it could not correct`,
+          'reseat the card or its riser; if they come again, replace it',
+          subject,
+        ),
+      ];
+    const corrected = by('correctableErrors');
+    return corrected > 0
+      ? [warn(`PCIe corrected ${corrected} errors under load`, 'reseat the card or its riser', subject)]
+      : [];
+  });
+}
+
+type Gpu = NonNullable<HostCounters['gpus']['devices']>[number];
+
+function ofGpus({ before, after }: Pair, of: (now: Gpu, then: Gpu) => readonly Complaint[]): Complaint[] | null {
+  const now = after.gpus.devices ?? [];
+  if (now.length === 0) return null;
+  return now.flatMap((gpu) => {
+    const then = before.gpus.devices?.find(({ busId }) => busId === gpu.busId);
+    const subject = `GPU ${gpu.index} (${gpu.busId})`;
+    return then === undefined ? [] : of(gpu, then).map((complaint) => ({ ...complaint, subject }));
+  });
+}
+
+function gpuErrors(pair: Pair): Complaint[] | null {
+  return ofGpus(pair, (now, then) => {
+    const uncorrected = (now.uncorrectedErrors ?? 0) - (then.uncorrectedErrors ?? 0);
+    const rows = (now.remappedRows ?? 0) - (then.remappedRows ?? 0);
+    const slowed = ((now.throttledMicroseconds ?? 0) - (then.throttledMicroseconds ?? 0)) / 1e6;
+    const replays = (now.pcieReplays ?? 0) - (then.pcieReplays ?? 0);
+    return [
+      ...(uncorrected > 0
+        ? [
+            fail(
+              `its memory had ${uncorrected} uncorrected errors under load`,
+              'reset it, and replace it if they come again',
+            ),
+          ]
+        : []),
+      ...(rows > 0 ? [warn(`${rows} rows of its memory were replaced under load`, 'reset it once it is idle')] : []),
+      ...(slowed > MIN_SLOWED_SECONDS
+        ? [
+            fail(
+              `heat or power lowered its clocks for ${slowed.toFixed(1)} s under load`,
+              'see its cooling and its power supply',
+            ),
+          ]
+        : []),
+      ...(replays > MAX_REPLAYS
+        ? [warn(`PCIe sent ${replays} packets again under load`, 'reseat the card or its riser')]
+        : []),
+    ];
+  });
+}
+
+function nvlinkErrors(pair: Pair): Complaint[] | null {
+  if (pair.after.gpus.devices?.some(({ nvlinkErrors: errors }) => errors !== null) !== true) return null;
+  return ofGpus(pair, (now, then) => {
+    const by = (now.nvlinkErrors ?? 0) - (then.nvlinkErrors ?? 0);
     if (by <= 0) return [];
-    const subject = `${kind === 'gpu' ? 'GPU' : 'NIC'} ${address}`;
-    return [warn(`PCIe corrected ${by} errors under load`, 'reseat the card or its riser', subject)];
+    const remedy =
+      'see nvidia-smi nvlink --errorcounters; reset the GPUs; if they come again, replace the GPU or its board';
+    return [(by > MANY ? fail : warn)(`its NVLinks had ${by} errors under load`, remedy)];
   });
 }

@@ -4,9 +4,14 @@ import { SLOW, type HostPair } from './rounds.ts';
 
 /** Ways of a host that are slow, of all that it has, for it to be blamed. */
 const MOST = 0.75;
-/** A link that carries data loses no packet; where processors are busy TCP sends some again by mistake. */
+/** A link that carries data loses no packet. */
 const MAX_LOST = 0.005;
 const TIMES_OTHERS = 3;
+/** Where the hosts of a way waited longer for processors, it is called slow only if it is that slow, as parts of the median. */
+const MAX_WAITED = 0.3;
+const CLEARLY_SLOW = 0.125;
+/** More of the time that was waited is not taken off: little would be left to judge by. */
+const MAX_TAKEN_OFF = 0.9;
 /** Ways that are named one by one. */
 const MAX_WAYS = 8;
 
@@ -14,12 +19,16 @@ const MAX_WAYS = 8;
 export interface MeasuredWay {
   readonly from: string;
   readonly to: string;
+  /** Number of the NIC at both ends. */
+  readonly rail: number;
   /** GB/s; null: it failed, and `error` says why. */
   readonly rate: number | null;
   /** Of 8 bytes. */
   readonly latencyUs: number | null;
-  /** Part of the packets that were sent again; null: nobody counts. */
+  /** Part of the packets that were sent again for a reason; null: nobody counts. */
   readonly lost: number | null;
+  /** Part of the time in which one of its hosts had no processor for the measurement. */
+  readonly waited: number;
   readonly error: string | null;
 }
 
@@ -29,18 +38,32 @@ interface BadWays {
   readonly failed: readonly MeasuredWay[];
   readonly slow: readonly MeasuredWay[];
   readonly lossy: readonly MeasuredWay[];
+  /** Slow, but their hosts had too little time for the measurement. */
+  readonly unclear: readonly MeasuredWay[];
 }
 
 function badWays(ways: readonly MeasuredWay[]): BadWays {
-  const usualRate = middle(ways.flatMap(({ rate }) => rate ?? []));
+  const usualRate = middle(ways.flatMap((way) => unhinderedRate(way) ?? []));
   const usualLost = middle(ways.flatMap((way) => way.lost ?? []));
+  const maxLost = Math.max(MAX_LOST, TIMES_OTHERS * usualLost);
+  const lossy = ways.filter((way) => (way.lost ?? 0) > maxLost);
+  const slow = ways.filter((way) => (unhinderedRate(way) ?? usualRate) < SLOW * usualRate);
+  const isClear = (way: MeasuredWay) =>
+    way.waited <= MAX_WAITED || (unhinderedRate(way) ?? 0) < CLEARLY_SLOW * usualRate;
   return {
     usualRate,
     usualLost,
     failed: ways.filter(({ rate }) => rate === null),
-    slow: ways.filter(({ rate }) => rate !== null && rate < SLOW * usualRate),
-    lossy: ways.filter((way) => (way.lost ?? 0) > Math.max(MAX_LOST, TIMES_OTHERS * usualLost)),
+    slow: slow.filter(isClear),
+    // Losses come by chance: where one way has many, half as many on another tell whose they are.
+    lossy: lossy.length === 0 ? [] : ways.filter((way) => (way.lost ?? 0) > Math.max(maxLost / 2, 2 * usualLost)),
+    unclear: slow.filter((way) => !isClear(way)),
   };
+}
+
+/** GB/s as if its hosts had always had a processor for it. Null: it failed. */
+export function unhinderedRate({ rate, waited }: MeasuredWay): number | null {
+  return rate === null ? null : rate / (1 - Math.min(waited, MAX_TAKEN_OFF));
 }
 
 function middle(values: readonly number[]): number {
@@ -49,32 +72,50 @@ function middle(values: readonly number[]): number {
 
 /** Pairs that are measured once more before anybody is told: a busy moment makes a pair slow, and lose packets. */
 export function doubtfulPairs(ways: readonly MeasuredWay[]): HostPair[] {
-  const { failed, slow, lossy } = badWays(ways);
-  const pairs = [...failed, ...slow, ...lossy].map(({ from, to }): HostPair => (from < to ? [from, to] : [to, from]));
+  const { failed, slow, lossy, unclear } = badWays(ways);
+  const sure = hostsSurelySlow(ways);
+  const isSure = ({ from, to }: MeasuredWay) => sure.includes(from) || sure.includes(to);
+  const doubtful = [...failed, ...[...slow, ...unclear, ...lossy].filter((way) => !isSure(way))];
+  const pairs = doubtful.map(({ from, to }): HostPair => (from < to ? [from, to] : [to, from]));
   return [...new Map(pairs.map((pair) => [pair.join(' '), pair])).values()];
 }
 
-/** The better of both times that a way was measured. */
+/** Far slower than usual with two partners or more, one after the other: that was no moment. */
+function hostsSurelySlow(ways: readonly MeasuredWay[]): string[] {
+  const { usualRate } = badWays(ways);
+  const hosts = [...new Set(ways.flatMap(({ from, to }) => [from, to]))];
+  return hosts.filter((host) => {
+    const own = ways.filter(({ from, to }) => from === host || to === host);
+    const rates = own.map((way) => unhinderedRate(way) ?? 0);
+    return partnersOf(own, host).size > 1 && rates.every((rate) => rate < CLEARLY_SLOW * usualRate);
+  });
+}
+
+export function isSameWay(one: MeasuredWay, other: MeasuredWay): boolean {
+  return one.from === other.from && one.to === other.to && one.rail === other.rail;
+}
+
+/** The better rate of both times that a way was measured, and the losses of the second time, when less was going on. */
 export function betterWays(ways: readonly MeasuredWay[], again: readonly MeasuredWay[]): MeasuredWay[] {
   return ways.map((way) => {
-    const other = again.find(({ from, to, rate }) => from === way.from && to === way.to && rate !== null);
+    const other = again.find((one) => isSameWay(one, way) && one.rate !== null);
     if (other === undefined) return way;
-    if (way.rate === null) return other;
-    return (other.rate ?? 0) > way.rate
-      ? { ...other, lost: Math.min(other.lost ?? 0, way.lost ?? 0) }
-      : { ...way, lost: Math.min(other.lost ?? 0, way.lost ?? 0) };
+    const better = (unhinderedRate(other) ?? 0) > (unhinderedRate(way) ?? 0) ? other : way;
+    return { ...better, lost: other.lost };
   });
 }
 
 export function pairFindings(ways: readonly MeasuredWay[]): Finding[] {
   const names = [...new Set(ways.flatMap(({ from, to }) => [from, to]))];
-  const { usualRate: usual, usualLost, failed, slow, lossy } = badWays(ways);
+  const { usualLost, failed, slow, lossy, unclear } = badWays(ways);
+  const usual = middle(ways.flatMap(({ rate }) => rate ?? []));
   const found = [
     ...blame('network.reach', failed, ways, names, 'does not reach', ({ error }) => error ?? ''),
     ...blame('network.bandwidth', slow, ways, names, 'slow with', (way) => rateText(way, usual)),
     ...blame('network.loss', lossy, ways, names, 'loses packets with', (way) => {
       return `${percent(way.lost ?? 0)} of the packets of TCP were sent again from ${way.from} to ${way.to} (median of all: ${percent(usualLost)})`;
     }),
+    ...unclear.slice(0, MAX_WAYS).map((way) => unclearFinding(way, usual)),
   ];
   const bad = new Set(found.map(({ host }) => host));
   return [
@@ -87,6 +128,18 @@ export function pairFindings(ways: readonly MeasuredWay[]): Finding[] {
   ];
 }
 
+function unclearFinding(way: MeasuredWay, usual: number): Finding {
+  const busy = `its hosts were too busy to tell: they had no processor for it ${percent(way.waited)} of the time`;
+  return {
+    check: 'network.bandwidth',
+    answer: 'note',
+    host: null,
+    subject: `${way.from} to ${way.to}`,
+    message: `${rateText(way, usual)}; ${busy}`,
+    remedy: 'run doctor again when they are idle',
+  };
+}
+
 function rateText({ rate, latencyUs }: MeasuredWay, usual: number): string {
   const latency = latencyUs === null ? '' : `, ${latencyUs.toFixed(1)} µs for 8 bytes`;
   return `${(rate ?? 0).toPrecision(3)} GB/s${latency} (median of all: ${usual.toPrecision(3)} GB/s)`;
@@ -96,8 +149,33 @@ function percent(part: number): string {
   return `${Number((part * 100).toPrecision(2))} %`;
 }
 
-/** One finding for each host that most of its ways have in common, then one for each way that is left. */
+/** A host that is bad on each of its rails is named once; one that is bad on some, with those. */
 function blame(
+  check: string,
+  bad: readonly MeasuredWay[],
+  all: readonly MeasuredWay[],
+  hosts: readonly string[],
+  verb: string,
+  describe: (way: MeasuredWay) => string,
+): Finding[] {
+  const rails = [...new Set(all.map(({ rail }) => rail))].toSorted((one, other) => one - other);
+  const on = (ways: readonly MeasuredWay[], number: number) => ways.filter(({ rail }) => rail === number);
+  const found = rails.map((rail) => ({
+    rail,
+    findings: blameOnRail(check, on(bad, rail), on(all, rail), hosts, verb, describe),
+  }));
+  const everywhere = hosts.filter((name) => found.every(({ findings }) => findings.some(({ host }) => host === name)));
+  return found.flatMap(({ rail, findings }, index) =>
+    findings.flatMap((finding): Finding[] => {
+      if (finding.host !== null && everywhere.includes(finding.host)) return index === 0 ? [finding] : [];
+      const subject = [finding.subject, `rail ${rail}`].filter((part) => part !== '').join(', ');
+      return [{ ...finding, subject: rails.length > 1 ? subject : finding.subject }];
+    }),
+  );
+}
+
+/** One finding for each host that most of its ways have in common, then one for each way that is left. */
+function blameOnRail(
   check: string,
   bad: readonly MeasuredWay[],
   all: readonly MeasuredWay[],

@@ -1,14 +1,11 @@
 /**
  * Which hosts are measured with which: disjoint pairs at the same time, so that many hosts take no longer than few. First neighbours; then whoever
- * was slow with somebody who was not (as DLRover's node check does), or, where nobody was, the other neighbours.
+ * was slow with somebody who was not (as DLRover's node check does), or, where nobody or everybody was, the other neighbours.
  */
 export type HostPair = readonly [string, string];
 
-/** Rates of a pair are those of its slower way; null: it failed. */
-interface MeasuredRate {
-  readonly pair: HostPair;
-  readonly rate: number | null;
-}
+/** For suspects, where few hosts are good. */
+const MAX_ROUNDS = 4;
 
 /** Of the median. */
 export const SLOW = 0.5;
@@ -18,25 +15,28 @@ export function firstRound(hosts: readonly string[]): HostPair[] {
   return neighbours(hosts, 0);
 }
 
-export function secondRound(hosts: readonly string[], measured: readonly MeasuredRate[]): HostPair[] {
+/** Rounds that follow the first one. `suspect`: its pairs that were slow, lost packets or failed. */
+export function nextRounds(
+  hosts: readonly string[],
+  first: readonly HostPair[],
+  suspect: readonly HostPair[],
+): HostPair[][] {
   if (hosts.length < 3) return [];
-  const suspects = suspectsIn(measured);
-  if (suspects.length === 0) return neighbours(hosts, 1);
-  const good = measured.flatMap(({ pair }) => pair).filter((host) => !suspects.includes(host));
-  const tested = new Set(measured.flatMap(({ pair }) => pair));
+  const suspects = hosts.filter((host) => suspect.some((pair) => pair.includes(host)));
+  const tested = first.flat();
+  const good = tested.filter((host) => !suspects.includes(host));
+  if (suspects.length === 0 || good.length === 0) return [neighbours(hosts, 1)];
   // Who had no partner has shown nothing yet.
-  const open = [...suspects, ...hosts.filter((host) => !tested.has(host))];
-  return open.flatMap((host, index) => {
-    const partner = good[index];
-    return partner === undefined ? [] : [[host, partner] as const];
-  });
-}
-
-/** Hosts of pairs that failed, or were far slower than most. */
-function suspectsIn(measured: readonly MeasuredRate[]): string[] {
-  const rates = measured.flatMap(({ rate }) => rate ?? []).toSorted((one, other) => one - other);
-  const usual = rates[rates.length >> 1] ?? 0;
-  return measured.filter(({ rate }) => rate === null || rate < SLOW * usual).flatMap(({ pair }) => pair);
+  const open = [...suspects, ...hosts.filter((host) => !tested.includes(host))];
+  const rounds = Array.from({ length: Math.min(MAX_ROUNDS, Math.ceil(open.length / good.length)) }, (_, round) =>
+    open.slice(round * good.length, (round + 1) * good.length),
+  );
+  return rounds.map((round) =>
+    round.flatMap((host, index) => {
+      const partner = good[index];
+      return partner === undefined ? [] : [[host, partner] as const];
+    }),
+  );
 }
 
 /** `from`: of the first pair. In a ring, so that the last one is the first one's neighbour. */

@@ -3,6 +3,7 @@ import { printableLine } from '../../control/printable.ts';
 import type { Paint } from '../text/colour.ts';
 import { counted } from '../text/counted.ts';
 import { foldNames } from '../text/fold-names.ts';
+import type { Change } from './compare.ts';
 import { answers, type Answer, type Finding } from './finding.ts';
 
 /** Names of hosts in front of a finding. */
@@ -39,7 +40,20 @@ export function summaryText(findings: readonly Finding[], hosts: number, seconds
   return `${counted(hosts, 'host')}, ${seconds.toFixed(1)} s: ${wrong}; ${counted(count('ok'), 'check')} ok\n`;
 }
 
-function groupsOf(findings: readonly Finding[]): (readonly Finding[])[] {
+/** `since 29 Nov 2026, 17:10: h2 grew mlx5_0 port 1: symbol_error by 12` */
+export function changesText(changes: readonly Change[], takenAt: number, paint: Paint): string {
+  const since = `since ${new Date(takenAt).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  if (changes.length === 0) return `${since}: nothing has changed\n`;
+  const lines = changes.map(({ kind, host, message }) => {
+    const colour = kind === 'gone' || kind === 'changed' ? 'dim' : 'yellow';
+    const where = host === null ? '' : `${host} `;
+    return `  ${paint(colour, kind.padEnd(7))} ${printableLine(`${where}${message}`)}\n`;
+  });
+  return `${since}:\n${lines.join('')}`;
+}
+
+/** Equal findings of several hosts together. */
+export function groupsOf(findings: readonly Finding[]): (readonly Finding[])[] {
   const groups = new Map<string, Finding[]>();
   for (const finding of findings) {
     const { check, subject, message, remedy } = finding;
@@ -52,13 +66,18 @@ function groupsOf(findings: readonly Finding[]): (readonly Finding[])[] {
 function groupText(group: readonly Finding[], paint: Paint): string {
   const [finding] = group;
   if (finding === undefined) return '';
-  const { answer, check, subject, message, remedy } = finding;
-  const hosts = hostsText(group.flatMap(({ host }) => host ?? []));
-  const where = [hosts, subject].filter((part) => part !== '').join(' ');
+  const { answer, check, remedy } = finding;
   const head = `${paint(colours[answer], answer.padEnd(7))} ${paint('bold', check)}`;
-  const sentence = [where, message].filter((part) => part !== '').join(': ');
+  const sentence = placedText(group);
   const line = `${head}${sentence === '' ? '' : `  ${printableLine(sentence)}`}\n`;
   return remedy === null ? line : `${line}        ${paint('dim', 'next:')} ${printableLine(remedy)}\n`;
+}
+
+/** `h[1-2] /dev/shm: 0 bytes are free`; `group`: equal findings. */
+export function placedText(group: readonly Finding[]): string {
+  const hosts = hostsText(group.flatMap(({ host }) => host ?? []));
+  const where = [hosts, group[0]?.subject ?? ''].filter((part) => part !== '').join(' ');
+  return [where, group[0]?.message ?? ''].filter((part) => part !== '').join(': ');
 }
 
 function hostsText(names: readonly string[]): string {

@@ -9,6 +9,7 @@ import { KeptAgents } from '../remote/kept-agents.ts';
 import { blockSigusr1 } from '../local/host.ts';
 import { agentStarter } from '../remote/start.ts';
 import { JobAttempts } from './attempts.ts';
+import type { Failure } from '../model/failure.ts';
 import { FailureError } from '../model/failure-error.ts';
 import { givenPlan, planMisfit } from './given-plan.ts';
 import { HostPool } from './host-pool.ts';
@@ -20,13 +21,17 @@ import { Restarts } from './restarts.ts';
 import { SignalPolicy, type SignalActions } from './signals.ts';
 import { hasStdin } from './stdin-flow.ts';
 import { noSuchReader, stdinReader } from './stdin-readers.ts';
-import type { JobRequest, JobResult, Reporter } from '../model/types.ts';
+import type { HostSlots, JobRequest, JobResult, Reporter } from '../model/types.ts';
 
 export interface JobOptions {
   readonly request: JobRequest;
   readonly reporter: Reporter;
   /** Replaces the remote shells. */
-  readonly startAgent?: StartAgent;
+  readonly startAgent?: StartAgent | undefined;
+  /** Looks at the hosts before the job, by agents that then serve the job. Resolves to why there is to be none. */
+  readonly before?:
+    | ((start: StartAgent, hosts: readonly HostSlots[], reporter: Reporter) => Promise<Failure | null>)
+    | undefined;
 }
 
 const JOB_ID_BYTES = 6;
@@ -50,6 +55,11 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
   const spares = [...(restarts.left > 0 ? (pool?.spares ?? []) : []), ...helping];
   const startAgent = given.startAgent ?? (await agentStarter(request, early?.hosts ?? allocation.hosts, spares));
   const agents = new KeptAgents(startAgent);
+  const refused = (await given.before?.(agents.start, early?.hosts ?? allocation.hosts, reporter)) ?? null;
+  if (refused !== null) {
+    await agents.close();
+    throw new FailureError(refused);
+  }
   if (early !== null) await reporter.prepare?.(early);
   const attempts = new JobAttempts({
     request,

@@ -15,7 +15,7 @@ import {
   libraryPath,
   perfPath,
 } from '../../worker/agent/installation.ts';
-import type { HostReadings } from '../../control/readings.ts';
+import type { HostCounters, HostReadings } from '../../control/readings.ts';
 import type { FoundVerbs } from '../../control/messages/nic.ts';
 import { hostFacts, type HostFacts } from '../../worker/agent/host-facts.ts';
 import type { TuningListener } from '../../worker/agent/tuning.ts';
@@ -94,6 +94,12 @@ export async function localVerbs(): Promise<FoundVerbs> {
 export async function localReadings(version: string, watchMs: number): Promise<HostReadings> {
   const { collectReadings } = await import('../../worker/readings/collect.ts');
   return await collectReadings({ version, watchMs });
+}
+
+/** Those of its readings that may grow under load. */
+export async function localCounters(): Promise<HostCounters> {
+  const { collectCounters } = await import('../../worker/readings/collect.ts');
+  return await collectCounters();
 }
 
 /** How the program ended, and what it printed, that looks for this machine's network plugin: plugins are strangers' code, which runs in a process of its own. */

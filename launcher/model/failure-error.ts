@@ -41,6 +41,7 @@ export function exitStatus(failure: Failure): number {
     case 'agent':
     case 'host-lost':
     case 'rank-missing':
+    case 'preflight':
     case 'output':
     case 'system':
     case 'internal':

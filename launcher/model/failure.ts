@@ -138,6 +138,19 @@ interface MpiAbortFailure {
   readonly exitCode: number;
   readonly stderrTail: readonly string[];
 }
+/** --doctor found what makes jobs fail, and no rank was started. Exit status 125. */
+interface PreflightFailure {
+  readonly type: 'preflight';
+  /** Bad ones; empty where no single host is to blame. */
+  readonly hosts: readonly string[];
+  readonly findings: readonly {
+    /** As docs/doctor.md has it. */
+    readonly check: string;
+    /** Where, what, and the value. */
+    readonly message: string;
+    readonly remedy: string | null;
+  }[];
+}
 /** --timeout ran out. Exit status 124. */
 interface TimeoutFailure {
   readonly type: 'timeout';
@@ -201,6 +214,7 @@ export type Failure =
   | RankSignalFailure
   | RankMissingFailure
   | MpiAbortFailure
+  | PreflightFailure
   | TimeoutFailure
   | SpawnTimeoutFailure
   | InitTimeoutFailure

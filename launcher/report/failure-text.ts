@@ -77,6 +77,14 @@ export function failureText(failure: Failure): FailureText {
         details: lastWords(failure.stderrTail),
         remedy: exitRemedy(failure.exitCode, failure.stderrTail),
       };
+    case 'preflight':
+      return {
+        sentence: `doctor found what makes jobs fail${failure.hosts.length === 0 ? '' : ` on ${shortList(failure.hosts)}`}; no rank was started`,
+        details: failure.findings.map(({ check, message, remedy }) =>
+          printable(`${check}  ${message}${remedy === null ? '' : `; next: ${remedy}`}`),
+        ),
+        remedy: 'mend that, leave the hosts out (--exclude), or start without --doctor',
+      };
     case 'timeout':
       return {
         sentence: `the job did not end within ${failure.seconds} s and was ended`,

@@ -71,8 +71,9 @@ void measureAll(const Options& options) {
 
 int main(int argc, char** argv) {
   try {
-    if (argc == 4 && std::strcmp(argv[1], "net") == 0) {
-      measureNetwork(argv[2], argv[3]);
+    const bool tellsDisturbance = argc == 5 && std::strcmp(argv[4], "disturbance") == 0;
+    if ((argc == 4 || tellsDisturbance) && std::strcmp(argv[1], "net") == 0) {
+      measureNetwork(argv[2], argv[3], tellsDisturbance);
       return 0;
     }
     if (argc == 2 && std::strcmp(argv[1], "plugin") == 0) printNetworkPlugin();

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "disturbance.h"
 #include "session.h"
 
 namespace {
@@ -80,13 +81,20 @@ void printPair(void* argument, const ncclrunNetPair* pair) {
   std::fflush(stdout);
 }
 
+void printDisturbance(int rank, const Disturbance& before, const Disturbance& after) {
+  std::printf("{\"rank\":%d,\"seconds\":%.6f,\"waitedSeconds\":%.6f,\"needlessPackets\":%" PRIu64 "}\n", rank,
+              after.seconds - before.seconds, after.waitedSeconds - before.waitedSeconds,
+              after.needlessPackets - before.needlessPackets);
+  std::fflush(stdout);
+}
+
 void ignoreNetwork(void*, const char*, uint32_t) {}
 void ignoreHost(void*, uint32_t, const char*, const ncclrunNic*, size_t) {}
 void ignorePair(void*, const ncclrunNetPair*) {}
 
 }  // namespace
 
-void measureNetwork(const std::string& sizes, const std::string& nics) {
+void measureNetwork(const std::string& sizes, const std::string& nics, bool tellsDisturbance) {
   if (nics != "rail" && nics != "all") throw std::invalid_argument("unknown NICs \"" + nics + "\"; known: rail, all");
   std::vector<uint64_t> bytes = sizesFrom(sizes);
   ncclUniqueId id;
@@ -96,7 +104,9 @@ void measureNetwork(const std::string& sizes, const std::string& nics) {
       .argument = &bytes, .network = printNetwork, .host = printHost, .pair = printPair};
   const ncclrunNetListener silent = {
       .argument = nullptr, .network = ignoreNetwork, .host = ignoreHost, .pair = ignorePair};
+  const Disturbance before = disturbanceSoFar();
   must(ncclrunMeasureNetwork(bytes.data(), bytes.size(), nics == "all" ? 1 : 0, rank == 0 ? &printer : &silent));
+  if (tellsDisturbance) printDisturbance(rank, before, disturbanceSoFar());
 }
 
 void printNetworkPlugin() {

@@ -1,4 +1,5 @@
 /** `ncclrun doctor` on this machine, on recorded readings, and on command lines that are wrong. */
+import { createHash } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,6 +30,34 @@ describe('this machine', () => {
     expect(judged.stdout).toMatch(/^1 host, /mu);
     expect(judged.stdout).toContain('files.hang  here');
   });
+});
+
+it('doctor compares with kept runs and with a file', async () => {
+  const environment = { XDG_CACHE_HOME: directory };
+  const none = await Command.run(['doctor', '--quick', '--since', 'last'], { environment });
+  expect(none.stderr).toBe('ncclrun: no earlier run on these hosts is kept to compare with\n');
+  const { stdout: document } = await Command.run(['doctor', '--quick', '--json'], { environment });
+  const file = join(directory, 'earlier.json');
+  await writeFile(file, document);
+  const kept = await Command.run(['doctor', '--quick', '--since', 'last', '--json'], { environment });
+  expect(JSON.parse(kept.stdout)).toMatchObject({ since: { takenAt: JSON.parse(document).takenAt, changes: [] } });
+  const { stdout } = await Command.run(['doctor', '--quick', '--baseline', file], { environment });
+  expect(stdout).toMatch(/^since \d{4}-\d\d-\d\d \d\d:\d\d UTC: nothing has changed$/mu);
+});
+
+it('a page for a browser is written, which may load nothing and run nothing', async () => {
+  const file = join(directory, 'page.html');
+  const well = await recorded('w&w', {});
+  const { stdout, status } = await Command.run(['doctor', '--from', well, '--html', file]);
+  expect([stdout, status]).toEqual([expect.stringMatching(/^1 host, /mu), 0]);
+  const page = await readFile(file, 'utf8');
+  expect(page).toMatch(
+    /<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-[\w+/=]+'; base-uri 'none'; form-action 'none'">/u,
+  );
+  const style = /<style>(.*?)<\/style>/su.exec(page)?.[1] ?? '';
+  expect(page).toContain(`'sha256-${createHash('sha256').update(style).digest('base64')}'`);
+  expect(page).toContain('<th scope="row">w&amp;w</th>');
+  expect(page).not.toMatch(/<script|<!--|https?:/u);
 });
 
 async function recorded(name: string, changes: Parameters<typeof wellHost>[0]): Promise<string> {
@@ -63,6 +92,10 @@ test.each([
   [['doctor', '--warnings', 'no'], 2, '--warnings is "no"'],
   [['doctor', '--from', '/no/such/file'], 2, '--from /no/such/file cannot be read'],
   [['doctor', '--from', '/dev/null'], 2, '--from /dev/null has no readings'],
+  [['doctor', '--passive', '--quick', '--since', '/no/such/file'], 2, '--since /no/such/file cannot be read'],
+  [['doctor', '--passive', '--quick', '--since', '/dev/null'], 2, '--since /dev/null is no run of doctor'],
+  [['doctor', '--from', '/dev/null', '--html', '/no/such/directory/page'], 2, '--from /dev/null has no readings'],
+  [['doctor', '--passive', '--quick', '--html', '/no/such/directory/page'], 2, '--html /no/such/directory/page cannot'],
   [['doctor', '--hostfile', '/no/such/hostfile'], 2, '/no/such/hostfile'],
 ] as const)('%j is refused with a remedy', async (argv, status, message) => {
   const refused = await Command.run([...argv]);

@@ -45,6 +45,7 @@ const jobs: Readonly<Record<string, Job | readonly Job[]>> = {
     { value: 'EVERY_*', script: 'echo $EVERY_FLAG', beside: ['-n', '1'], prints: ['given'] },
   ],
   wdir: { value: '/usr', beside: ['-n', '1'], script: 'pwd', prints: ['/usr'] },
+  doctor: { value: null, beside: ['-n', '1'], prints: ['0'], stderr: /doctor looked at 1 host for / },
   'map-by': ['slot', 'node', 'numa', 'seq', 'ppr:3:node'].map((value) => ({
     value,
     beside: ['-n', value === 'seq' ? '1' : '3', ...four],

@@ -15,7 +15,7 @@ describeIf(clusterUnavailable() ?? withoutFuse, 'ncclrun doctor', () => {
   let directory = '';
   beforeAll(async () => {
     directory = await mkdtemp(join(repository, 'build/test-doctor-'));
-    cluster = await Cluster.start(10);
+    cluster = await Cluster.start(11);
   });
   afterAll(async () => {
     await cluster[Symbol.asyncDispose]();
@@ -30,14 +30,21 @@ describeIf(clusterUnavailable() ?? withoutFuse, 'ncclrun doctor', () => {
     }
   });
 
+  it('doctor --full puts load on halves of the hosts, verifies their data, and finds nothing wrong', async () => {
+    const { bad, status, text } = await faults.examined(cluster, '--full');
+    expect(bad, text).toEqual([]);
+    expect(status).toBe(0);
+  });
+
   it('each planted fault is found on its host, and nothing else', async () => {
     await faults.fillSharedMemory(cluster.host('h2'));
     await cluster.host('h3').rate('100mbit');
-    await cluster.host('h4').loss(0.02);
+    await cluster.host('h4').loss(0.01);
     await faults.setClockAhead(cluster.host('h5'), directory);
     await faults.lowerLockedMemory(cluster.host('h6'));
     await faults.forbidPrograms(cluster.host('h7'));
     await faults.shrinkPackets(cluster.host('h8'));
+    await faults.installOtherVersion(cluster.host('h11'), directory);
     using background = new DisposableStack();
     const loop = ['sh', '-c', 'echo busy; while :; do :; done'];
     background.use(await faults.inBackground(cluster.host('h9'), ...loop));
@@ -60,5 +67,7 @@ describeIf(clusterUnavailable() ?? withoutFuse, 'ncclrun doctor', () => {
     expect(found('h8'), text).toEqual(['network.mtu']);
     expect(found('h9'), text).toEqual(['cpu.load']);
     expect(found('h10'), text).toEqual(['files.hang']);
+    expect(found('h11'), text).toEqual(['host.reached']);
+    expect(bad.find(({ host }) => host === 'h11')?.message).toContain('ncclrun 0.0.1 is installed');
   });
 });

@@ -1,9 +1,10 @@
 /** What may be wrong with a host of a cluster, for tests of `ncclrun doctor`, and what that says of it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import type { Cluster, ClusterHost } from './cluster.ts';
+import { type Cluster, type ClusterHost, repository } from './cluster.ts';
 import { Command } from './command.ts';
 import { compile, compileLibrary } from './compile.ts';
 
@@ -46,7 +47,7 @@ export async function inBackground(host: ClusterHost, ...argv: readonly string[]
 }
 
 export async function fillSharedMemory(host: ClusterHost): Promise<void> {
-  await host.exec('sh', '-c', 'dd if=/dev/zero of=/dev/shm/full bs=1M 2>/dev/null; true');
+  await host.exec('sh', '-c', 'fallocate -l $(df -B1 --output=avail /dev/shm | tail -1) /dev/shm/full');
 }
 
 /** Whatever program reads it there. `directory`: for a library. */
@@ -66,6 +67,14 @@ export async function forbidPrograms(host: ClusterHost): Promise<void> {
   const cache = join(process.env['HOME'] ?? '/root', '.cache');
   await host.exec('mkdir', '-p', cache);
   await host.exec('mount', '-t', 'tmpfs', '-o', 'noexec', 'tmpfs', cache);
+}
+
+/** `directory`: for its file. */
+export async function installOtherVersion(host: ClusterHost, directory: string): Promise<void> {
+  const description = await readFile(join(repository, 'package.json'), 'utf8');
+  const other = join(directory, 'package.json');
+  await writeFile(other, description.replace(/"version": "[^"]*"/u, '"version": "0.0.1"'));
+  await host.exec('mount', '--bind', other, join(repository, 'package.json'));
 }
 
 export async function shrinkPackets(host: ClusterHost): Promise<void> {

@@ -57,6 +57,11 @@ const failures: { readonly [Type in Failure['type']]: Extract<Failure, { readonl
   hostfile: { type: 'hostfile', message: HOSTILE, position, remedy: HOSTILE },
   allocation: { type: 'allocation', message: HOSTILE, remedy: HOSTILE },
   unrepeatable: { type: 'unrepeatable', message: HOSTILE, remedy: HOSTILE },
+  preflight: {
+    type: 'preflight',
+    hosts: [HOSTILE],
+    findings: [{ check: HOSTILE, message: HOSTILE, remedy: HOSTILE }],
+  },
   'host-unreachable': {
     type: 'host-unreachable',
     host: HOSTILE,

@@ -40,6 +40,11 @@ const withDirectory = (path: string, changes: Parameters<typeof directory>[2]): 
   };
 };
 
+const withXid = (changes: Partial<HostReadings['kernelLog']['xids'][number]>): Partial<HostReadings> => {
+  const xid = { code: 79, nvswitch: false, address: '0000:02:00', message: 'x', hoursAgo: 3, ...changes };
+  return { kernelLog: { readable: true, xids: [xid] } };
+};
+
 type Row = readonly [
   what: string,
   changes: Partial<HostReadings>,
@@ -288,17 +293,168 @@ const rows: readonly Row[] = [
   ['a power cap', gpuWith({ throttled: ['sw_power_cap'] }), 'gpu.throttled', 'note', /sw_power_cap/u],
   ['locked clocks', gpuWith({ maximumSmClockMhz: 1500 }), 'gpu.clocks', 'warn', /1500 MHz.* 1980/u],
   ['a hot GPU', gpuWith({ temperature: 56 }), 'gpu.temperature', 'warn', /56 °C hot, others here 40/u],
-  ['a GPU that is too hot', gpuWith({ temperature: 85 }), 'gpu.temperature', 'fail', /85 °C/u],
+  ['a GPU that is too hot', gpuWith({ temperature: 85, temperatureMargin: null }), 'gpu.temperature', 'fail', /85 °C/u],
   ['a lower power limit', gpuWith({ powerLimitWatts: 500 }), 'gpu.power', 'warn', /500 W, the default is 700/u],
   ['used memory', gpuWith({ freeBytes: 40e9 }), 'gpu.memory', 'warn', /are free/u],
   ['a missing NVLink', gpuWith({ activeNvlinks: 17 }), 'nvlink.count', 'fail', /17 of its NVLinks are up, 18/u],
   ['errors of NVLinks', gpuWith({ nvlinkErrors: 5 }), 'nvlink.errors', 'note', /5 errors/u],
+  [
+    'an Xid',
+    withXid({ code: 79, message: 'GPU has fallen off the bus' }),
+    'gpu.xid',
+    'fail',
+    /^Xid 79: GPU has fallen off the bus, 3 h ago$/u,
+  ],
+  [
+    'an Xid without a message',
+    withXid({ code: 48, message: '' }),
+    'gpu.xid',
+    'fail',
+    /^Xid 48: memory has lost two bits/u,
+  ],
+  ['an Xid of a program', withXid({ code: 31 }), 'gpu.xid', 'note', /^Xid 31: /u],
+  [
+    'an error of an NVSwitch',
+    withXid({ nvswitch: true, code: 20_034, message: 'Fatal, Link 30' }),
+    'gpu.xid',
+    'fail',
+    /SXid 20034/u,
+  ],
+  [
+    'a log that may not be read',
+    { kernelLog: { readable: false, xids: [] } },
+    'gpu.xid',
+    'note',
+    /may not read the kernel’s log/u,
+  ],
+  ['on-chip memory with errors', gpuWith({ sramErrors: 5 }), 'gpu.sram', 'warn', /5 uncorrected errors in its life/u],
+  ['on-chip memory that is worn out', gpuWith({ sramWornOut: true }), 'gpu.sram', 'fail', /more errors than/u],
+  [
+    'a repair that waits',
+    gpuWith({ repairsPending: ['tpc_repair_pending'] }),
+    'gpu.repairs',
+    'fail',
+    /tpc repair pending/u,
+  ],
+  [
+    'memory beyond repair',
+    gpuWith({ repairsPending: ['unrepairable_memory'] }),
+    'gpu.repairs',
+    'fail',
+    /cannot be repaired/u,
+  ],
+  ['retired pages', gpuWith({ retiredPages: 16 }), 'gpu.retired-pages', 'warn', /16 pages/u],
+  ['too many retired pages', gpuWith({ retiredPages: 63 }), 'gpu.retired-pages', 'fail', /63 pages/u],
+  ['a divided GPU', gpuWith({ migEnabled: true }), 'gpu.mig', 'fail', /divided \(MIG\)/u],
+  [
+    'an NVLink that runs slower',
+    gpuWith({ nvlinkSpeeds: [13.281, 26.562] }),
+    'nvlink.speed',
+    'fail',
+    /13\.281 GB\/s, others here at 26\.562/u,
+  ],
+  [
+    'a GPU outside of the fabric',
+    gpuWith({ fabric: 'In Progress' }),
+    'nvlink.fabric',
+    'fail',
+    /not joined the fabric.*In Progress/u,
+  ],
+  [
+    'a GPU that is nearly too hot',
+    gpuWith({ temperatureMargin: 4 }),
+    'gpu.temperature',
+    'warn',
+    /slows down at 4 more/u,
+  ],
+  [
+    'programs of others',
+    gpuWith({ processes: [{ pid: 12, command: 'python3', bytes: 2 * GIB }] }),
+    'gpu.memory',
+    'warn',
+    /used by python3 \(process 12, 2 GiB\)/u,
+  ],
+  ['few processes', part('limits', { processes: 1000 }), 'limits.processes', 'warn', /at most 1000 processes/u],
+  [
+    'a slow bridge',
+    { pci: [wellPci({ bottleneck: { address: '0000:15:01.0', width: 8, speed: 16 } }), wellPci()] },
+    'pci.bottleneck',
+    'warn',
+    /bridge 0000:15:01\.0 above it has 8 lanes of 16 GT\/s/u,
+  ],
+  [
+    'bridges that redirect',
+    { pci: [wellPci(), wellPci({ kind: 'gpu' })], pciBus: { iommu: null, redirecting: ['0000:15:01.0'] } },
+    'pci.redirected',
+    'warn',
+    /\(ACS\) of 0000:15:01\.0 sends/u,
+  ],
+  [
+    'bridges that only root may read',
+    { pci: [wellPci(), wellPci({ kind: 'gpu' })], pciBus: { iommu: null, redirecting: null } },
+    'pci.redirected',
+    'note',
+    /only root may read/u,
+  ],
+  [
+    'an IOMMU that translates',
+    part('pciBus', { iommu: 'translated' }),
+    'pci.iommu',
+    'warn',
+    /translates every access/u,
+  ],
+  [
+    'small reads',
+    { pci: [wellPci({ readRequestBytes: 512 })] },
+    'pci.read-request',
+    'note',
+    /reads 512 bytes at once/u,
+  ],
+  ['no GPUDirect', part('gpus', { peerMemory: false }), 'gpudirect.rdma', 'warn', /nvidia-peermem is not loaded/u],
+  [
+    'no files of verbs',
+    { verbsDevices: { present: 0, usable: 0 } },
+    'infiniband.device-files',
+    'fail',
+    /no \/dev\/infiniband/u,
+  ],
+  [
+    'files of verbs for others',
+    { verbsDevices: { present: 2, usable: 1 } },
+    'infiniband.device-files',
+    'fail',
+    /open 1 of 2/u,
+  ],
+  [
+    'a RoCE port without an address',
+    { infiniband: [wellPort({ linkLayer: 'Ethernet', roceAddress: false })] },
+    'roce.address',
+    'fail',
+    /no address for RoCE v2/u,
+  ],
+  [
+    'a bond with a slave that is down',
+    { bonds: [{ name: 'bond0', slaves: ['eth0', 'eth1'], down: ['eth1'] }] },
+    'network.bond',
+    'warn',
+    /^eth1 of its 2 slaves is down/u,
+  ],
+  [
+    'cards in one subnet',
+    { interfaces: [wellInterface(), wellInterface({ name: 'eth1' })] },
+    'network.shared-subnet',
+    'warn',
+    /^eth0, eth1 are in 10\.0\.0\.0\/24/u,
+  ],
+  ['moved memory', part('kernelSettings', { numaBalancing: 1 }), 'memory.numa-balancing', 'note', /moves memory/u],
+  ['other huge pages', part('kernelSettings', { hugePages: 'always' }), 'memory.huge-pages', 'note', /pages always; /u],
   [
     'a variable that slows down',
     {
       environment: {
         nccl: [{ name: 'NCCL_P2P_DISABLE', value: '1', source: '/etc/nccl.conf' }],
         visibleGpus: null,
+        engineProblem: null,
         library: null,
       },
     },
@@ -308,14 +464,35 @@ const rows: readonly Row[] = [
   ],
   [
     'hidden GPUs',
-    { environment: { nccl: [], visibleGpus: '0,1', library: null } },
+    { environment: { nccl: [], visibleGpus: '0,1', engineProblem: null, library: null } },
     'environment.visible-gpus',
     'warn',
     /shows 2 GPUs of 4/u,
   ],
   [
+    'an engine that cannot be loaded',
+    part('environment', { engineProblem: 'ncclrun-perf ended with status 127' }),
+    'environment.engine',
+    'fail',
+    /cannot be loaded: ncclrun-perf ended with status 127/u,
+  ],
+  [
+    'a host that Slurm gives to nobody',
+    { slurm: { state: 'IDLE+DRAIN', reason: 'bad GPU', gpus: 4 } },
+    'slurm.state',
+    'warn',
+    /IDLE\+DRAIN \(bad GPU\)/u,
+  ],
+  [
+    'a host of which Slurm expects more GPUs',
+    { slurm: { state: 'IDLE', reason: null, gpus: 8 } },
+    'slurm.gpus',
+    'fail',
+    /has 8 GPUs.*the driver 4/u,
+  ],
+  [
     'another NCCL',
-    { environment: { nccl: [], visibleGpus: null, library: '/opt/libnccl.so.2' } },
+    { environment: { nccl: [], visibleGpus: null, engineProblem: null, library: '/opt/libnccl.so.2' } },
     'environment.library',
     'note',
     /\/opt\/libnccl\.so\.2/u,
@@ -326,6 +503,17 @@ const ofVersion = (name: string, version: string) => ({
   name,
   readings: wellHost({ version, system: { ...wellHost().system, machineName: name } }),
 });
+
+const stealing = (machineName: string, stolen: number, overSeconds = 1) => ({
+  name: machineName,
+  readings: wellHost({
+    system: { ...wellHost().system, machineName },
+    processors: { ...wellHost().processors, stolen, overSeconds },
+  }),
+});
+
+const xidsOf = (changes: Partial<HostReadings>) =>
+  besideOthers(wellHost(changes)).flatMap(({ check, message }) => (check === 'gpu.xid' ? [message] : []));
 
 describe('the checks of doctor', () => {
   it('hosts that are well have no complaint', () => {
@@ -357,9 +545,33 @@ describe('the checks of doctor', () => {
     expect(three.filter(({ check }) => check === 'gpu.firmware')).toHaveLength(3);
     const two = besideOthers(wellHost({ gpus: { ...gpus, onBus: 2, devices: unlike.slice(1) } }));
     expect(two.filter(({ check }) => check === 'gpu.firmware')).toEqual([]);
-    const none = { nccl: [], visibleGpus: '', library: null };
+    const none = { nccl: [], visibleGpus: '', engineProblem: null, library: null };
     const one = besideOthers(wellHost({ gpus: { ...gpus, onBus: 1, devices: [wellGpu()] }, environment: none }));
     expect(one.map(({ message }) => message)).toContain('CUDA_VISIBLE_DEVICES= shows 0 GPUs of 1');
+  });
+
+  it('a hypervisor that takes as much from the others is a note, and a moment of it nothing', () => {
+    const found = (...hosts: ReturnType<typeof stealing>[]) =>
+      runChecks(allChecks, hosts).filter(({ check, answer }) => check === 'cpu.stolen' && answer !== 'ok');
+    expect(found(stealing('a', 0.05), stealing('b', 0.04), stealing('c', 0.05)).map(({ answer }) => answer)).toEqual([
+      'note',
+      'note',
+      'note',
+    ]);
+    expect(found(stealing('a', 0.05), stealing('b', 0.01), stealing('c', 0.01))).toMatchObject([
+      { answer: 'warn', host: 'a' },
+    ]);
+    expect(found(stealing('a', 0.05, 0.05))).toEqual([]);
+  });
+
+  it('errors of yesterday are no finding, and equal ones are counted', () => {
+    expect(xidsOf(withXid({ hoursAgo: 25 }))).toEqual([]);
+    const xid = { code: 74, nvswitch: false, address: '0000:02:00', message: 'NVLink', hoursAgo: 0.1 };
+    expect(xidsOf({ kernelLog: { readable: true, xids: [xid, xid, { ...xid, address: '0000:03:00' }] } })).toEqual([
+      '2 times, Xid 74: NVLink, within the last hour',
+      'Xid 74: NVLink, within the last hour',
+    ]);
+    expect(xidsOf({ ...withXid({}), gpus: { ...wellHost().gpus, onBus: 0 } })).toEqual([]);
   });
 
   it('two entries that are one machine are named', () => {

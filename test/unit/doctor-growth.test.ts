@@ -1,17 +1,24 @@
 /** What grew under doctor's own load. */
 import { expect, it, test } from 'vitest';
-import type { HostReadings } from '../../control/readings.ts';
+import type { GpuReading, HostReadings } from '../../control/readings.ts';
 import { growthFindings } from '../../launcher/doctor/growth.ts';
 import { wellHost, wellInterface, wellPci, wellPort } from '../rig/readings.ts';
 
 function grown(after: Partial<HostReadings>) {
-  const found = growthFindings([{ name: 'a', readings: wellHost() }], [{ name: 'a', readings: wellHost(after) }]);
+  const found = growthFindings([{ name: 'a', readings: wellHost() }], [{ name: 'a', counters: wellHost(after) }]);
   return found.filter(({ answer }) => answer !== 'ok');
+}
+
+function gpu(changes: Partial<GpuReading>): Partial<HostReadings> {
+  const { gpus } = wellHost();
+  return {
+    gpus: { ...gpus, devices: (gpus.devices ?? []).map((one) => ({ ...one, ...(one.index === 1 ? changes : {}) })) },
+  };
 }
 
 it('counters that stand still are well', () => {
   expect(grown({})).toEqual([]);
-  expect(growthFindings([{ name: 'a', readings: wellHost() }], [{ name: 'a', readings: wellHost() }]).length).toBe(3);
+  expect(growthFindings([{ name: 'a', readings: wellHost() }], [{ name: 'a', counters: wellHost() }]).length).toBe(5);
 });
 
 const rows: readonly (readonly [
@@ -71,6 +78,62 @@ const rows: readonly (readonly [
     'packets were lost under load: out_of_sequence by 4',
   ],
   [
+    'dropped packets of a port',
+    { infiniband: [wellPort({ counters: { symbol_error: 0, link_downed: 1, port_xmit_discards: 2 } })] },
+    'infiniband.growing-errors',
+    'warn',
+    'packets were dropped under load: port_xmit_discards by 2',
+  ],
+  [
+    'uncorrected errors of PCIe',
+    { pci: [wellPci({ nonfatalErrors: 1, correctableErrors: 5 })] },
+    'pci.growing-errors',
+    'fail',
+    'PCIe had 1 errors under load that it could not correct',
+  ],
+  [
+    'errors of a GPU',
+    gpu({ uncorrectedErrors: 1 }),
+    'gpu.growing-errors',
+    'fail',
+    'its memory had 1 uncorrected errors under load',
+  ],
+  [
+    'replaced rows',
+    gpu({ remappedRows: 2 }),
+    'gpu.growing-errors',
+    'warn',
+    '2 rows of its memory were replaced under load',
+  ],
+  [
+    'heat',
+    gpu({ throttledMicroseconds: 2.5e6 }),
+    'gpu.growing-errors',
+    'fail',
+    'heat or power lowered its clocks for 2.5 s under load',
+  ],
+  [
+    'packets sent again',
+    gpu({ pcieReplays: 11 }),
+    'gpu.growing-errors',
+    'warn',
+    'PCIe sent 11 packets again under load',
+  ],
+  [
+    'errors of NVLinks',
+    gpu({ nvlinkErrors: 100 }),
+    'nvlink.growing-errors',
+    'warn',
+    'its NVLinks had 100 errors under load',
+  ],
+  [
+    'many errors of NVLinks',
+    gpu({ nvlinkErrors: 101 }),
+    'nvlink.growing-errors',
+    'fail',
+    'its NVLinks had 101 errors under load',
+  ],
+  [
     'corrected errors of PCIe',
     { pci: [wellPci({ correctableErrors: 1 })] },
     'pci.growing-errors',
@@ -84,6 +147,6 @@ test.each(rows)('doctor names %s', (_what, after, check, answer, message) => {
 
 it('a host that was not read before says nothing', () => {
   expect(
-    growthFindings([], [{ name: 'a', readings: wellHost({ interfaces: [wellInterface({ receiveErrors: 1 })] }) }]),
+    growthFindings([], [{ name: 'a', counters: wellHost({ interfaces: [wellInterface({ receiveErrors: 1 })] }) }]),
   ).toEqual([]);
 });

@@ -1,12 +1,15 @@
 /** Which pairs of hosts doctor measures, and whom it blames for what they show. */
 import { describe, expect, it } from 'vitest';
-import { betterWays, doubtfulPairs, pairFindings, type MeasuredWay } from '../../launcher/doctor/pairs.ts';
-import { firstRound, secondRound, type HostPair } from '../../launcher/doctor/rounds.ts';
+import {
+  betterWays,
+  doubtfulPairs,
+  pairFindings,
+  unhinderedRate,
+  type MeasuredWay,
+} from '../../launcher/doctor/pairs.ts';
+import { firstRound, nextRounds } from '../../launcher/doctor/rounds.ts';
 
 const hosts = ['a', 'b', 'c', 'd', 'e', 'f'];
-
-const rated = (rates: readonly (number | null)[]) =>
-  firstRound(hosts).map((pair, index) => ({ pair, rate: rates[index] ?? null }));
 
 describe('the rounds', () => {
   it('neighbours are measured first, each host once', () => {
@@ -19,45 +22,65 @@ describe('the rounds', () => {
     expect(firstRound(['a'])).toEqual([]);
   });
 
-  it('the other neighbours follow where no pair was slow', () => {
-    expect(secondRound(hosts, rated([1, 1.1, 0.9]))).toEqual([
-      ['b', 'c'],
-      ['d', 'e'],
-      ['f', 'a'],
-    ]);
-  });
-
-  it('both hosts of a slow pair are measured with hosts that were fast', () => {
-    expect(secondRound(hosts, rated([1, 0.4, 1]))).toEqual([
-      ['c', 'a'],
-      ['d', 'b'],
-    ]);
-    expect(secondRound(hosts, rated([1, 0.5, 1])).length).toBe(3);
-  });
-
-  it('a pair that failed is suspect, and a host without a partner gets one', () => {
-    const odd = ['a', 'b', 'c', 'd', 'e'];
-    const measured: { pair: HostPair; rate: number | null }[] = [
-      { pair: ['a', 'b'], rate: null },
-      { pair: ['c', 'd'], rate: 1 },
+  it('the other neighbours follow where no pair was suspect, or all were', () => {
+    const others = [
+      [
+        ['b', 'c'],
+        ['d', 'e'],
+        ['f', 'a'],
+      ],
     ];
-    expect(secondRound(odd, measured)).toEqual([
-      ['a', 'c'],
-      ['b', 'd'],
+    expect(nextRounds(hosts, firstRound(hosts), [])).toEqual(others);
+    expect(nextRounds(hosts, firstRound(hosts), firstRound(hosts))).toEqual(others);
+  });
+
+  it('both hosts of a suspect pair are measured with hosts that were well', () => {
+    expect(nextRounds(hosts, firstRound(hosts), [['c', 'd']])).toEqual([
+      [
+        ['c', 'a'],
+        ['d', 'b'],
+      ],
+    ]);
+  });
+
+  it('suspects take turns where fewer hosts were well', () => {
+    const suspect = [['a', 'b'] as const, ['c', 'd'] as const];
+    expect(nextRounds(hosts, firstRound(hosts), suspect)).toEqual([
+      [
+        ['a', 'e'],
+        ['b', 'f'],
+      ],
+      [
+        ['c', 'e'],
+        ['d', 'f'],
+      ],
+    ]);
+  });
+
+  it('a host without a partner gets one', () => {
+    const odd = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+    expect(nextRounds(odd, firstRound(odd), [['a', 'b']])).toEqual([
+      [
+        ['a', 'c'],
+        ['b', 'd'],
+        ['g', 'e'],
+      ],
     ]);
   });
 
   it('two hosts need no second round', () => {
-    expect(secondRound(['a', 'b'], [{ pair: ['a', 'b'], rate: 1 }])).toEqual([]);
+    expect(nextRounds(['a', 'b'], [['a', 'b']], [['a', 'b']])).toEqual([]);
   });
 });
 
 const way = (from: string, to: string, changes: Partial<MeasuredWay> = {}): MeasuredWay => ({
   from,
   to,
+  rail: 0,
   rate: 10,
   latencyUs: 20,
   lost: 0,
+  waited: 0,
   error: null,
   ...changes,
 });
@@ -66,6 +89,18 @@ const both = (one: string, other: string, changes: Partial<MeasuredWay> = {}) =>
   way(other, one, changes),
 ];
 const bad = (ways: readonly MeasuredWay[]) => pairFindings(ways).filter(({ answer }) => answer !== 'ok');
+
+const busyAndSlow = (rate: number) =>
+  bad([...both('a', 'b', { rate, waited: 0.5 }), ...both('c', 'd'), ...both('e', 'f')]);
+
+const onRails = (rates: readonly number[]) =>
+  rates.flatMap((rate, rail) => [
+    ...both('a', 'b', { rail, rate }),
+    ...both('a', 'c', { rail, rate }),
+    ...both('b', 'd', { rail }),
+    ...both('c', 'd', { rail }),
+    ...both('e', 'f', { rail }),
+  ]);
 
 describe('the findings of pairs', () => {
   const well = [...both('a', 'b'), ...both('c', 'd'), ...both('e', 'f')];
@@ -129,6 +164,37 @@ describe('the findings of pairs', () => {
     expect(bad([...both('a', 'b', { lost: 0.005 }), ...both('c', 'd'), ...both('e', 'f')])).toEqual([]);
   });
 
+  it('half as many losses on another way tell whose they are', () => {
+    const ways = [way('a', 'b', { lost: 0.01 }), way('b', 'a'), way('c', 'b', { lost: 0.003 }), way('b', 'c')];
+    expect(bad([...ways, ...both('c', 'd')])).toMatchObject([{ check: 'network.loss', host: 'b' }]);
+    expect(bad([...both('a', 'b', { lost: 0.003 }), ...both('c', 'd'), ...both('e', 'f')])).toEqual([]);
+  });
+
+  it('a host that is slow on one rail is named with it, and one that is slow on all without', () => {
+    expect(bad(onRails([10, 1])).map(({ host, subject }) => [host, subject])).toEqual([['a', 'rail 1']]);
+    expect(bad(onRails([1, 1])).map(({ host, subject }) => [host, subject])).toEqual([['a', '']]);
+  });
+
+  it('time in which the hosts had no processor is taken off', () => {
+    expect(unhinderedRate(way('a', 'b', { rate: 4, waited: 0.6 }))).toBeCloseTo(10);
+    expect(unhinderedRate(way('a', 'b', { rate: 4, waited: 1 }))).toBeCloseTo(40);
+    expect(unhinderedRate(way('a', 'b', { rate: null }))).toBeNull();
+    expect(bad([...both('a', 'b', { rate: 4, waited: 0.6 }), ...both('c', 'd'), ...both('e', 'f')])).toEqual([]);
+  });
+
+  it('a way between busy hosts that is slow in spite of that is a note, and one that is far slower a failure', () => {
+    expect(busyAndSlow(2)).toMatchObject([
+      {
+        answer: 'note',
+        host: null,
+        subject: 'a to b',
+        message: expect.stringMatching(/too busy to tell.* 50 % of the time/u),
+      },
+      { answer: 'note', subject: 'b to a' },
+    ]);
+    expect(busyAndSlow(0.5)).toMatchObject([{ answer: 'fail' }, { answer: 'fail' }]);
+  });
+
   it('a host that nobody reaches is named with the reason', () => {
     const lost = { rate: null, latencyUs: null, lost: null, error: 'no route to host' };
     const found = bad([way('a', 'b', lost), way('a', 'c', lost), ...both('b', 'c'), ...both('c', 'd')]);
@@ -154,6 +220,19 @@ describe('what is measured once more', () => {
       ['c', 'd'],
     ]);
     expect(doubtfulPairs([...both('g', 'h'), ...both('i', 'k')])).toEqual([]);
+  });
+
+  it('a host that was far slower than usual with two others is not measured again', () => {
+    const slow = { rate: 0.1 };
+    const sure = [
+      ...both('a', 'b', slow),
+      ...both('a', 'c', slow),
+      ...both('b', 'd'),
+      ...both('c', 'e'),
+      ...both('e', 'f'),
+    ];
+    expect(doubtfulPairs(sure)).toEqual([]);
+    expect(doubtfulPairs([...both('a', 'b', slow), ...both('c', 'd'), ...both('e', 'f')])).toEqual([['a', 'b']]);
   });
 
   it('the better of two measurements counts', () => {

@@ -3,7 +3,7 @@ import { describe, expect, it, test } from 'vitest';
 import type { Finding } from '../../launcher/doctor/finding.ts';
 import { findingsText, summaryText } from '../../launcher/doctor/text.ts';
 import { documentOf, REACHED, statusOf } from '../../launcher/doctor/verdict.ts';
-import { reachFindings } from '../../launcher/cli/reach-findings.ts';
+import { reachFindings, slowStarters, withSecondStart } from '../../launcher/cli/reach-findings.ts';
 import { wellHost } from '../rig/readings.ts';
 
 const plain = (_style: string, text: string): string => text;
@@ -51,10 +51,11 @@ test.each([
   ['a host that was not reached', [finding({}), finding({ check: REACHED })], true, 125],
 ] as const)('the exit status of %s', (_what, findings, warningsCount, status) => {
   expect(statusOf(findings, warningsCount)).toBe(status);
-  expect(documentOf(findings, ['h1'], 0.1234, status)).toMatchObject({
+  expect(documentOf({ takenAt: 7, hosts: ['h1'], findings, ways: [] }, 0.1234, status)).toMatchObject({
     schemaVersion: 1,
     ok: status === 0,
     exitCode: status,
+    takenAt: 7,
     seconds: 0.123,
   });
 });
@@ -85,6 +86,14 @@ describe('reaching hosts', () => {
     expect(slowOf([2000, 2000, 3100])).toEqual([]);
     expect(slowOf([100, 100, 3000])).toEqual([]);
     expect(slowOf([3100])).toHaveLength(1);
+  });
+
+  it('a host that starts fast the second time is well', () => {
+    const first = [asked('a', 1000), asked('b', 9000), asked('c', 9000), asked('d', 900), asked('e', 1000)];
+    expect(slowStarters(first)).toEqual(['b', 'c']);
+    const both = withSecondStart(first, [asked('b', 1000), asked('c', 8000)]);
+    expect(slowStarters(both)).toEqual(['c']);
+    expect(withSecondStart([asked('b', 9000)], [asked('b', null)])).toMatchObject([{ startMs: 9000 }]);
   });
 
   it('doctor warns of a clock that is off by more than two seconds, either way', () => {

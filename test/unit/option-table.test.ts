@@ -47,7 +47,7 @@ test.each<[CommandLine, string[], string[]]>([
   [
     tuneCommandLine,
     ['collective', 'begin', 'end', 'factor', 'iters', 'rounds', 'max-spread', 'max-load', 'device', 'table'],
-    without('plan', 'output'),
+    without('plan', 'doctor', 'output'),
   ],
   [
     hostsCommandLine,

@@ -3,18 +3,27 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hostReadings } from '../../control/readings.ts';
 import { readActivity } from '../../worker/readings/activity.ts';
 import { collectReadings } from '../../worker/readings/collect.ts';
+import { engineProblem } from '../../worker/readings/engine.ts';
 import { readEnvironment } from '../../worker/readings/environment.ts';
 import { mountsIn, readFiles } from '../../worker/readings/files.ts';
+import { gpusInXml } from '../../worker/readings/gpu-xml.ts';
 import { readGpus } from '../../worker/readings/gpus.ts';
 import { readCgroup, readKernelSettings, readLimits } from '../../worker/readings/limits.ts';
 import { readMemory } from '../../worker/readings/memory.ts';
-import { parseLinks, readInfiniband, readInterfaces, readTcp } from '../../worker/readings/network.ts';
+import {
+  parseLinks,
+  readBonds,
+  readInfiniband,
+  readInterfaces,
+  readVerbsDevices,
+} from '../../worker/readings/network.ts';
 import { readPci } from '../../worker/readings/pci.ts';
 import { runTool } from '../../worker/readings/run-tool.ts';
+import { nodeIn } from '../../worker/readings/slurm.ts';
 import { readSystem } from '../../worker/readings/system.ts';
 
 let root = '';
@@ -22,7 +31,6 @@ beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'ncclrun-readings-'));
 });
 afterEach(() => {
-  vi.unstubAllEnvs();
   rmSync(root, { recursive: true });
 });
 
@@ -33,15 +41,15 @@ function tree(files: Readonly<Record<string, string>>): void {
   }
 }
 
-/** Stands before the system's own, which this machine may have. */
-function nvidiaSmi(script: string): void {
-  tree({ 'bin/nvidia-smi': `#!/bin/sh\n${script}` });
-  chmodSync(join(root, 'bin/nvidia-smi'), 0o755);
-  vi.stubEnv('PATH', `${join(root, 'bin')}:${process.env['PATH'] ?? ''}`);
-}
-
 const statLine = (pid: number, state: string): string =>
   `${pid} (a (b) c) ${state} 1 1 1 0 -1 0 0 0 0 0 500 100 0 0 20 0 1 0 1 1`;
+
+function writeProcess(pid: number, parent: number, waitedNs: number): void {
+  tree({
+    [`proc/${pid}/stat`]: statLine(pid, 'R').replace(' R 1 ', ` R ${parent} `),
+    [`proc/${pid}/schedstat`]: `1 ${waitedNs} 1`,
+  });
+}
 
 const linkText = (address: string): string =>
   JSON.stringify([
@@ -71,7 +79,6 @@ describe('the readings of a host', () => {
     const readings = await collectReadings({ version: '1', watchMs: 1, root });
     expect(v.safeParse(hostReadings, JSON.parse(JSON.stringify(readings))).issues).toBeUndefined();
     expect(readings).toMatchObject({
-      tcp: null,
       infiniband: [],
       pci: [],
       gpus: { driver: null, onBus: 0, devices: [] },
@@ -122,6 +129,20 @@ describe('the readings of a host', () => {
       zombies: 1,
       uninterruptible: [{ pid: 7, command: 'a (b) c', place: 'rpc_wait' }],
     });
+  });
+
+  it('what a process waits for processors counts as use, and the family of the reader does not', async () => {
+    const all = [
+      [70, 1],
+      [71, 1],
+      [process.pid, 71],
+      [72, process.pid],
+    ] as const;
+    for (const [pid, parent] of all) writeProcess(pid, parent, 0);
+    const reading = readActivity(root, 20);
+    for (const [pid, parent] of all) writeProcess(pid, parent, 1e9);
+    const { processors } = await reading;
+    expect(processors.busiest.map(({ pid }) => pid)).toEqual([70]);
   });
 
   it('memory, its nodes and its errors are read', () => {
@@ -193,11 +214,12 @@ describe('the readings of a host', () => {
       'sys/class/net/eth0/carrier_changes': '3',
       'sys/class/net/eth0/device/vendor': '0x15b3',
     });
-    const listed = { eth0: [{ address: '10.0.0.1' }] };
+    const listed = { eth0: [{ address: '10.0.5.1', cidr: '10.0.5.1/22' }] };
     expect(readInterfaces(root, parseLinks(linkText('02:00:00:00:00:01')), listed)).toEqual([
       {
         name: 'eth0',
-        addresses: ['10.0.0.1'],
+        addresses: ['10.0.5.1'],
+        networks: ['10.0.4.0/22'],
         mtu: 9000,
         speedMbps: 100_000,
         up: true,
@@ -227,14 +249,6 @@ describe('the readings of a host', () => {
     ]);
   });
 
-  it("TCP's counters are found by their names", () => {
-    tree({
-      'proc/net/snmp': 'Tcp: RtoMin OutSegs RetransSegs\nTcp: -1 1000 7',
-      'proc/net/netstat': 'TcpExt: SyncookiesSent TCPOFOQueue\nTcpExt: 0 9',
-    });
-    expect(readTcp(root)).toEqual({ sentSegments: 1000, resentSegments: 7, outOfOrder: 9 });
-  });
-
   it('ports of InfiniBand with their counters are read', () => {
     const port = 'sys/class/infiniband/mlx5_0/ports/1';
     tree({
@@ -260,9 +274,36 @@ describe('the readings of a host', () => {
         board: null,
         lid: 31,
         subnetManagerLid: 0,
+        roceAddress: null,
         counters: { symbol_error: 3, out_of_sequence: 4 },
       },
     ]);
+  });
+
+  it('a RoCE port has an address where its interface has one', () => {
+    const roce = 'sys/class/infiniband/mlx5_1/ports/1';
+    tree({
+      [`${roce}/link_layer`]: 'Ethernet',
+      [`${roce}/gid_attrs/types/0`]: 'RoCE v2',
+      [`${roce}/gids/0`]: 'fe80:0000:0000:0000:0ac0:ebff:fe00:0001',
+    });
+    expect(readInfiniband(root)).toMatchObject([{ roceAddress: false }]);
+    tree({
+      [`${roce}/gid_attrs/types/3`]: 'RoCE v2',
+      [`${roce}/gids/3`]: '0000:0000:0000:0000:0000:ffff:0a00:0001',
+    });
+    expect(readInfiniband(root)).toMatchObject([{ roceAddress: true }]);
+  });
+
+  it('slaves of bonds and files of verbs are read', () => {
+    tree({
+      'proc/net/bonding/bond0':
+        'Ethernet Channel Bonding Driver\nMII Status: up\n\nSlave Interface: eth0\nMII Status: up\n\nSlave Interface: eth1\nMII Status: down',
+      'dev/infiniband/uverbs0': '',
+      'dev/infiniband/rdma_cm': '',
+    });
+    expect(readBonds(root)).toEqual([{ name: 'bond0', slaves: ['eth0', 'eth1'], down: ['eth1'] }]);
+    expect(readVerbsDevices(root)).toEqual({ present: 1, usable: 1 });
   });
 
   it('GPUs and network cards of the PCI bus are read, and nothing else', () => {
@@ -306,57 +347,33 @@ describe('the readings of a host', () => {
 });
 
 describe('the GPUs', () => {
-  const gpus = {
-    'sys/module/nvidia/version': '570.1',
-    'dev/nvidia-uvm': '',
-    'sys/bus/pci/devices/0000:17:00.0/vendor': '0x10de',
-    'sys/bus/pci/devices/0000:17:00.0/class': '0x030200',
-  };
-
-  it('what nvidia-smi says of each GPU is read', async () => {
-    tree(gpus);
-    nvidiaSmi(`case "$*" in
-  *remapped*) echo '00000000:17:00.0, 1, 2, Yes, No';;
-  *recovery*) exit 2;;
-  *--status*) printf 'GPU 0: NVIDIA H100 (UUID: x)\\n\\t Link 0: 26.562 GB/s\\n\\t Link 1: <inactive>\\n';;
-  *--error*) printf 'GPU 0: NVIDIA H100\\n\\t Link 0: Replay Errors: 3\\n\\t Link 0: CRC Errors: 4\\n';;
-  *) echo '0, 00000000:17:00.0, NVIDIA H100, 96.00.1, Enabled, Disabled, 0, 5, Enabled, Default, 41, 650.00, 700.00, 345, 1980, 80000, 81559, Not Active, Active, Not Active, Not Active, [N/A]';;
-esac`);
-    const problems: string[] = [];
-    const { devices, driver, onBus, unifiedMemory } = await readGpus(root, (why) => problems.push(why));
-    expect([driver, onBus, unifiedMemory, problems]).toEqual(['570.1', 1, true, []]);
-    expect(devices).toMatchObject([
-      {
-        index: 0,
-        busId: '00000000:17:00.0',
-        eccEnabled: true,
-        eccPending: true,
-        correctedErrors: 5,
-        remappedRows: 3,
-        remapPending: true,
-        remapFailed: false,
-        recoveryAction: null,
-        powerLimitWatts: 650,
-        defaultPowerLimitWatts: 700,
-        throttled: ['hw_thermal_slowdown'],
-        totalBytes: 81_559 * 2 ** 20,
-        activeNvlinks: 1,
-        nvlinkErrors: 7,
-      },
-    ]);
-  });
-
-  it('a driver that cannot be asked is a problem with its reason', async () => {
-    tree(gpus);
-    nvidiaSmi('exit 15');
-    const problems: string[] = [];
-    expect(await readGpus(root, (why) => problems.push(why))).toMatchObject({ driver: '570.1', devices: null });
-    expect(problems).toEqual(['nvidia-smi ended with status 15']);
-  });
-
   it('GPUs without a driver are counted', async () => {
-    tree({ ...gpus, 'sys/module/nvidia/version': '' });
+    tree(pciFiles('0000:17:00.0', '0x030200', '0x10de'));
     expect(await readGpus(root, () => undefined)).toMatchObject({ driver: null, onBus: 1, devices: null });
+  });
+
+  it('older drivers name reasons, power and errors otherwise', () => {
+    const [gpu] = gpusInXml(`<gpu id="00000000:3B:00.0"><product_name>Tesla V100</product_name>
+      <clocks_throttle_reasons><clocks_throttle_reason_hw_power_brake_slowdown>Active</clocks_throttle_reason_hw_power_brake_slowdown></clocks_throttle_reasons>
+      <ecc_errors><volatile><single_bit><device_memory>2</device_memory><total>2</total></single_bit>
+      <double_bit><device_memory>1</device_memory><total>1</total></double_bit></volatile></ecc_errors>
+      <retired_pages><double_bit_retirement><retired_count>3</retired_count></double_bit_retirement></retired_pages>
+      <power_readings><power_limit>250.00 W</power_limit><default_power_limit>300.00 W</default_power_limit></power_readings>
+      <temperature><gpu_temp>44 C</gpu_temp></temperature></gpu>`);
+    expect(gpu).toMatchObject({
+      index: 0,
+      busId: '00000000:3B:00.0',
+      uncorrectedErrors: 1,
+      correctedErrors: 2,
+      retiredPages: 3,
+      powerLimitWatts: 250,
+      defaultPowerLimitWatts: 300,
+      throttled: ['hw_power_brake_slowdown'],
+      temperature: 44,
+      temperatureMargin: null,
+      fabric: null,
+      migEnabled: null,
+    });
   });
 });
 
@@ -376,8 +393,28 @@ describe('files and tools', () => {
     expect(hanging).toEqual([]);
   });
 
+  it('a program that loads with the engine ends with status 2, and one that does not otherwise', async () => {
+    tree({ loads: '#!/bin/sh\nexit 2', misses: '#!/bin/sh\nexit 127' });
+    for (const name of ['loads', 'misses']) chmodSync(join(root, name), 0o755);
+    expect(await engineProblem(join(root, 'loads'))).toBeNull();
+    expect(await engineProblem(join(root, 'misses'))).toMatch(/misses ended with status 127$/u);
+  });
+
+  it('readings tell what Slurm says of a host', () => {
+    expect(
+      nodeIn(
+        'NodeName=a Arch=x86_64 CPUTot=64 Gres=gpu:h100:8(S:0-1),nic:2 State=IDLE+DRAIN ThreadsPerCore=1 Reason=bad GPU [root@2026-01-01T00:00:00]',
+      ),
+    ).toEqual({ state: 'IDLE+DRAIN', reason: 'bad GPU', gpus: 8 });
+    expect(nodeIn('NodeName=a State=MIXED Gres=(null)')).toEqual({ state: 'MIXED', reason: null, gpus: null });
+    expect(nodeIn('Node a not found')).toBeNull();
+  });
+
   it('a tool that hangs is left behind after its time, and one that is not there is a problem', async () => {
     expect(await runTool('sleep', ['600'], 50)).toEqual({ problem: 'sleep has not ended within 0.05 s' });
+    expect(await runTool('sh', ['-c', 'while :; do :; done'], 25)).toEqual({
+      problem: 'sh has not ended within 0.025 s',
+    });
     expect(await runTool('/no/such/tool', [], 1000)).toEqual({ problem: '/no/such/tool cannot be run' });
     expect(await runTool('sh', ['-c', 'exit 3'], 10_000)).toEqual({ problem: 'sh ended with status 3' });
     expect(await runTool('echo', ['yes'], 10_000)).toEqual({ output: 'yes' });

@@ -12,11 +12,20 @@ const MAX_NAMED = 3;
 const [IDLE, IOWAIT, STEAL] = [3, 4, 7];
 const TICKS_PER_SECOND = 100;
 
+interface SampledProcess {
+  readonly command: string;
+  readonly state: string;
+  readonly parent: number;
+  /** That it used, all threads together. */
+  readonly ticks: number;
+  /** In which its first thread could have run, and had no processor. */
+  readonly waitedSeconds: number;
+}
+
 interface Sample {
   readonly ticks: readonly number[];
   readonly swapped: number | null;
-  /** By process: ticks used, and state. */
-  readonly processes: ReadonlyMap<number, { readonly command: string; readonly state: string; readonly ticks: number }>;
+  readonly processes: ReadonlyMap<number, SampledProcess>;
   readonly seconds: number;
 }
 
@@ -44,7 +53,10 @@ function sample(root: string): Sample {
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (command === undefined) return [];
     const ticks = Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
-    return [[Number(id), { command: command.slice(0, 64), state: fields[0] ?? '', ticks }] as const];
+    const [, waited = 0] = readText(root, `proc/${id}/schedstat`).split(' ').map(Number);
+    const [state = '', parent] = fields;
+    const found = { command: command.slice(0, 64), state, parent: Number(parent), ticks, waitedSeconds: waited / 1e9 };
+    return [[Number(id), found] as const];
   });
   const [, line = ''] = /^cpu\s+(.*)$/mu.exec(readText(root, 'proc/stat')) ?? [];
   return {
@@ -61,10 +73,14 @@ function processorsBetween(root: string, before: Sample, now: Sample): HostReadi
   const idle = (spent[IDLE] ?? 0) + (spent[IOWAIT] ?? 0);
   const stolen = spent[STEAL] ?? 0;
   const overSeconds = now.seconds - before.seconds;
-  const busiest = [...now.processes].flatMap(([pid, { command, ticks }]) => {
+  const own = ownFamily(now.processes);
+  const busiest = [...now.processes].flatMap(([pid, { command, ticks, waitedSeconds }]) => {
     const earlier = before.processes.get(pid);
-    const cores = earlier === undefined ? 0 : (ticks - earlier.ticks) / TICKS_PER_SECOND / overSeconds;
-    return cores >= BUSY_PART && pid !== process.pid ? [{ pid, command, cores: Math.round(cores * 100) / 100 }] : [];
+    if (earlier === undefined || own(pid)) return [];
+    // On a host with more such processes than processors each of them gets a part of what it wants.
+    const wanted = (ticks - earlier.ticks) / TICKS_PER_SECOND + waitedSeconds - earlier.waitedSeconds;
+    const cores = wanted / overSeconds;
+    return cores >= BUSY_PART ? [{ pid, command, cores: Math.round(cores * 100) / 100 }] : [];
   });
   const cpus = listDirectory(root, 'sys/devices/system/cpu').filter((name) => /^cpu[0-9]+$/u.test(name));
   const governors = cpus.map((cpu) => readText(root, `sys/devices/system/cpu/${cpu}/cpufreq/scaling_governor`));
@@ -79,6 +95,16 @@ function processorsBetween(root: string, before: Sample, now: Sample): HostReadi
     overSeconds,
     busiest: busiest.toSorted((one, other) => other.cores - one.cores).slice(0, MAX_NAMED),
   };
+}
+
+/** This process, those that started it, and those that it has started: what looks is not what is looked for. */
+function ownFamily(processes: Sample['processes']): (pid: number) => boolean {
+  const parentsOf = (pid: number): number[] => {
+    const parent = processes.get(pid)?.parent ?? 0;
+    return parent <= 1 ? [] : [parent, ...parentsOf(parent)];
+  };
+  const parents = parentsOf(process.pid);
+  return (pid) => pid === process.pid || parents.includes(pid) || parentsOf(pid).includes(process.pid);
 }
 
 function processesBetween(root: string, before: Sample, now: Sample): HostReadings['processes'] {

@@ -1,16 +1,19 @@
 /** All readings of this host, at once, each with its own limit. */
 import { tmpdir } from 'node:os';
 import { cacheDirectory } from '../../control/cache-directory.ts';
-import type { HostReadings } from '../../control/readings.ts';
+import type { HostCounters, HostReadings } from '../../control/readings.ts';
 import { readActivity } from './activity.ts';
 import { readClock } from './clock.ts';
+import { engineProblem } from './engine.ts';
 import { readEnvironment } from './environment.ts';
 import { readFiles } from './files.ts';
 import { readGpus } from './gpus.ts';
+import { readKernelLog } from './kernel-log.ts';
 import { readCgroup, readKernelSettings, readLimits } from './limits.ts';
 import { readMemory } from './memory.ts';
-import { askedLinks, readInfiniband, readInterfaces, readTcp } from './network.ts';
-import { readPci } from './pci.ts';
+import { askedLinks, readBonds, readInfiniband, readInterfaces, readVerbsDevices } from './network.ts';
+import { readPci, readPciBus } from './pci.ts';
+import { readSlurm } from './slurm.ts';
 import { readSystem } from './system.ts';
 
 const TOOL_MS = 3000;
@@ -33,11 +36,13 @@ export async function collectReadings({ version, watchMs, root = '/' }: CollectO
     ['shared memory', '/dev/shm'],
     ...(cache === null ? [] : [['cache', cache] as const]),
   ] as const;
-  const [{ swappedPages, ...activity }, gpus, files, links] = await Promise.all([
+  const [{ swappedPages, ...activity }, gpus, files, links, slurm, problem] = await Promise.all([
     readActivity(root, watchMs),
     readGpus(root, (why) => (unread['gpus'] = why)),
     readFiles(used),
     root === '/' ? askedLinks() : [],
+    readSlurm(root),
+    engineProblem(),
   ]);
   const readings = {
     schemaVersion: 1,
@@ -49,13 +54,23 @@ export async function collectReadings({ version, watchMs, root = '/' }: CollectO
     limits: readLimits(root),
     kernelSettings: readKernelSettings(root),
     interfaces: readInterfaces(root, links),
-    tcp: readTcp(root),
     infiniband: readInfiniband(root),
+    verbsDevices: readVerbsDevices(root),
     pci: readPci(root),
+    pciBus: readPciBus(root),
+    kernelLog: readKernelLog(root),
+    slurm,
+    bonds: readBonds(root),
     gpus,
     files,
-    environment: readEnvironment(root, process.env),
+    environment: { ...readEnvironment(root, process.env), engineProblem: problem },
     unread,
   } as const;
   return { ...readings, seconds: (performance.now() - started) / 1000, clock: await readClock(root, TOOL_MS) };
+}
+
+/** What may grow under load. */
+export async function collectCounters(root = '/'): Promise<HostCounters> {
+  const [gpus, links] = await Promise.all([readGpus(root, () => undefined), root === '/' ? askedLinks() : []]);
+  return { interfaces: readInterfaces(root, links), infiniband: readInfiniband(root), pci: readPci(root), gpus };
 }

@@ -6,7 +6,10 @@ import { readText } from '../topology/system-files.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-export function readEnvironment(root: string, variables: Variables): HostReadings['environment'] {
+export function readEnvironment(
+  root: string,
+  variables: Variables,
+): Omit<HostReadings['environment'], 'engineProblem'> {
   const own = Object.entries(variables)
     .filter(([name]) => isMeant(name))
     .map(([name, value = '']) => ({ name, value: value.slice(0, 200), source: 'environment' }));

@@ -50,7 +50,6 @@ export function readCgroup(root: string): HostReadings['cgroup'] {
 export function readKernelSettings(root: string): HostReadings['kernelSettings'] {
   const [from, to] = readText(root, 'proc/sys/net/ipv4/ip_local_port_range').split(/\s+/u).map(numberOf);
   const hugePages = /\[(\w+)\]/u.exec(readText(root, 'sys/kernel/mm/transparent_hugepage/enabled'))?.[1] ?? null;
-  const restricted = numberIn(root, 'proc/sys/kernel/dmesg_restrict');
   return {
     ptraceScope: numberIn(root, 'proc/sys/kernel/yama/ptrace_scope'),
     portRange: typeof from === 'number' && typeof to === 'number' ? [from, to] : null,
@@ -59,7 +58,8 @@ export function readKernelSettings(root: string): HostReadings['kernelSettings']
     numaBalancing: numberIn(root, 'proc/sys/kernel/numa_balancing'),
     hugePages,
     removesIpc: removesIpc(root),
-    dmesgRestricted: restricted === null ? null : restricted !== 0,
+    reversePathFilter: numberIn(root, 'proc/sys/net/ipv4/conf/all/rp_filter'),
+    arpIgnore: numberIn(root, 'proc/sys/net/ipv4/conf/all/arp_ignore'),
   };
 }
 

@@ -1,5 +1,7 @@
-/** Network interfaces, TCP's counters, InfiniBand and RoCE ports, as the kernel has them. */
+/** Network interfaces, InfiniBand and RoCE ports, as the kernel has them. */
+import { accessSync, constants } from 'node:fs';
 import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
 import * as v from 'valibot';
 import type { HostReadings, InterfaceReading } from '../../control/readings.ts';
 import { listDirectory, readText } from '../topology/system-files.ts';
@@ -22,7 +24,7 @@ const link = v.object({
   ),
 });
 type Link = v.InferOutput<typeof link>;
-type Listed = NodeJS.Dict<readonly { readonly address: string }[]>;
+type Listed = NodeJS.Dict<readonly { readonly address: string; readonly cidr?: string | null }[]>;
 
 /** This process's interfaces: in a container /sys may be that of the host. Empty where there is no `ip`. */
 export async function askedLinks(): Promise<readonly Link[]> {
@@ -58,6 +60,7 @@ export function readInterfaces(
       return {
         name: ifname,
         addresses: (listed[ifname] ?? []).map((one) => one.address),
+        networks: (listed[ifname] ?? []).flatMap(({ cidr }) => (cidr == null ? [] : (networkOf(cidr) ?? []))),
         mtu,
         speedMbps: speedMbps === 0 ? null : speedMbps,
         up: operstate.toUpperCase() === 'UP' || inSys('carrier') === '1',
@@ -70,6 +73,51 @@ export function readInterfaces(
         hardware: isSame && listDirectory(root, `${path}/device`).length > 0,
       };
     });
+}
+
+/** `10.0.1.7/24` → `10.0.1.0/24`. Null: it is none of IPv4. */
+function networkOf(cidr: string): string | null {
+  const [, address = '', digits] = /^(\d+\.\d+\.\d+\.\d+)\/(\d+)$/u.exec(cidr) ?? [];
+  if (digits === undefined) return null;
+  const value = address.split('.').reduce((sum, byte) => sum * 256 + Number(byte), 0);
+  const size = 2 ** (32 - Number(digits));
+  const first = Math.floor(value / size) * size;
+  const bytes = [24, 16, 8, 0].map((shift) => Math.floor(first / 2 ** shift) % 256);
+  return `${bytes.join('.')}/${digits}`;
+}
+
+/** Bonded interfaces, and which of their slaves are down (the kernel's Documentation/networking/bonding.rst). */
+export function readBonds(root: string): HostReadings['bonds'] {
+  return listDirectory(root, 'proc/net/bonding').map((name) => {
+    const parts = readText(root, `proc/net/bonding/${name}`)
+      .split(/^Slave Interface: /mu)
+      .slice(1);
+    const slaves = parts.map((text) => ({
+      name: text.split('\n', 1)[0] ?? '',
+      up: /^MII Status: up$/mu.test(text),
+    }));
+    return {
+      name,
+      slaves: slaves.map((slave) => slave.name),
+      down: slaves.flatMap((slave) => (slave.up ? [] : [slave.name])),
+    };
+  });
+}
+
+/** Without one that it may open a program cannot use InfiniBand or RoCE. */
+export function readVerbsDevices(root: string): HostReadings['verbsDevices'] {
+  const names = listDirectory(root, 'dev/infiniband').filter((name) => /^uverbs\d+$/u.test(name));
+  const usable = names.filter((name) => mayOpen(join(root, 'dev/infiniband', name)));
+  return { present: names.length, usable: usable.length };
+}
+
+function mayOpen(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function linkInSys(root: string, name: string): Link {
@@ -85,26 +133,6 @@ function linkInSys(root: string, name: string): Link {
       tx: { errors: counter('tx_errors'), dropped: counter('tx_dropped') },
     },
   };
-}
-
-/** Null: the kernel does not tell. */
-export function readTcp(root: string): HostReadings['tcp'] {
-  const tcp = table(readText(root, 'proc/net/snmp'), 'Tcp');
-  const extended = table(readText(root, 'proc/net/netstat'), 'TcpExt');
-  const [sentSegments, resentSegments] = [tcp.get('OutSegs'), tcp.get('RetransSegs')];
-  if (sentSegments === undefined || resentSegments === undefined) return null;
-  return { sentSegments, resentSegments, outOfOrder: extended.get('TCPOFOQueue') ?? 0 };
-}
-
-/** Two lines that begin with `name:`, of names and of numbers. */
-function table(text: string, name: string): ReadonlyMap<string, number> {
-  const [names = [], numbers = []] = text
-    .split('\n')
-    .filter((line) => line.startsWith(`${name}: `))
-    .map((line) => line.split(' ').slice(1));
-  return new Map(
-    names.flatMap((one, index) => (/^[0-9]+$/u.test(numbers[index] ?? '') ? [[one, Number(numbers[index])]] : [])),
-  );
 }
 
 export function readInfiniband(root: string): HostReadings['infiniband'] {
@@ -142,6 +170,7 @@ function portOf(root: string, card: string, port: string): HostReadings['infinib
     board: text(`${device}/board_id`),
     lid: lid('lid'),
     subnetManagerLid: lid('sm_lid'),
+    roceAddress: readText(root, `${path}/link_layer`) === 'Ethernet' ? hasRoceAddress(root, path) : null,
     counters: Object.fromEntries(
       ['counters', 'hw_counters'].flatMap((group) =>
         listDirectory(root, `${path}/${group}`).flatMap((name) => {
@@ -151,4 +180,13 @@ function portOf(root: string, card: string, port: string): HostReadings['infinib
       ),
     ),
   };
+}
+
+/** An address whose kind is RoCE v2 and that is an IPv4 address, or one of IPv6 that is not only the link's. */
+function hasRoceAddress(root: string, port: string): boolean {
+  return listDirectory(root, `${port}/gid_attrs/types`).some((index) => {
+    const address = readText(root, `${port}/gids/${index}`);
+    const isOfLink = address.startsWith('fe80:') || /^[0:]*$/u.test(address);
+    return readText(root, `${port}/gid_attrs/types/${index}`) === 'RoCE v2' && !isOfLink;
+  });
 }

@@ -1,32 +1,37 @@
 /** `ncclrun doctor`: looks at hosts, and at the network between them, and says what is wrong and what to do. It changes nothing. */
-import { readFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import * as v from 'valibot';
 import { messageOf } from '../../../control/message-of.ts';
 import { hostReadings } from '../../../control/readings.ts';
 import { allocateHosts } from '../../allocation/allocate.ts';
 import { allChecks } from '../../doctor/checks/all.ts';
-import type { Finding, ReadHost } from '../../doctor/finding.ts';
-import { growthFindings } from '../../doctor/growth.ts';
-import { pairFindings } from '../../doctor/pairs.ts';
+import type { ReadHost } from '../../doctor/finding.ts';
+import { isForTheWorse } from '../../doctor/compare.ts';
 import { runChecks } from '../../doctor/run-checks.ts';
-import { findingsText, summaryText } from '../../doctor/text.ts';
-import { documentOf, statusOf } from '../../doctor/verdict.ts';
-import { installedVersion, localReadings } from '../../local/host.ts';
-import type { HostSlots } from '../../model/types.ts';
+import { doctorPage, type Page } from '../../doctor/page.ts';
+import { changesText, findingsText, summaryText } from '../../doctor/text.ts';
+import { documentOf, statusOf, type Examined } from '../../doctor/verdict.ts';
+import { installationRoot, installedVersion, localCounters, localReadings } from '../../local/host.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
+import { ourLine } from '../../report/summary.ts';
 import { makePaint } from '../../text/colour.ts';
 import { allocationRequest } from '../allocation-request.ts';
 import { checkedWords } from '../checked-words.ts';
 import { commandTable } from '../command-table.ts';
-import { measuredWays } from '../measured-pairs.ts';
+import { baselineOf, keep, sinceOf } from '../kept-runs.ts';
+import { doctorJobs, type DoctorJobs } from '../doctor-jobs.ts';
+import { examine, type Depth } from '../examine.ts';
+import { jobRequest } from '../job-request.ts';
 import { doctorCommandLine, type DoctorOptionName, type JobOptionName } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
-import { readingsOf } from '../readings-of-hosts.ts';
-import { reachFindings } from '../reach-findings.ts';
+import { readingsOf, type AskedHost } from '../readings-of-hosts.ts';
+import { slowStarters, withSecondStart } from '../reach-findings.ts';
 import { reportRefusals } from '../report-refusals.ts';
 import type { Settings } from '../settings.ts';
+
+export { preflight } from '../preflight.ts';
 
 type Names = DoctorOptionName | JobOptionName;
 
@@ -39,66 +44,92 @@ export async function doctor(argv: readonly string[]): Promise<number> {
   if (asked === 'help') return (await import('./help.ts')).help('doctor');
   if (asked === 'version') return (await import('./version.ts')).version();
   const streams = standardStreams();
-  if (settings.flag('readings')) {
-    await streams.stdout.print(`${JSON.stringify(await localReadings(installedVersion(), watchMs(settings)))}\n`);
+  const what = settings.text('readings');
+  if (what !== null) {
+    const read = what === 'counters' ? localCounters() : localReadings(installedVersion(), watchMs(settings));
+    await streams.stdout.print(`${JSON.stringify(await read)}\n`);
     return 0;
   }
   await reportRefusals(files);
   checkedWords(words, commandTable.doctor);
 
+  const baseline = baselineOf(settings);
   const started = performance.now();
-  const { findings, hosts } = await examined(settings);
+  const found = await examined(settings);
   const seconds = (performance.now() - started) / 1000;
-  const status = statusOf(findings, settings.text('warnings') !== 'ok');
+  const since = baseline === null ? null : sinceOf(baseline, found);
+  const isWorse = since?.changes.some(isForTheWorse) === true;
+  const warningsCount = settings.text('warnings') !== 'ok';
+  const status = statusOf(found.findings, warningsCount) || (isWorse && warningsCount ? 1 : 0);
+  const unkept = settings.list('from-readings').length === 0 ? keep(found, seconds, status) : [];
+  const isFirst = baseline !== null && since === null;
+  for (const line of [...(isFirst ? ['no earlier run on these hosts is kept to compare with'] : []), ...unkept])
+    await streams.stderr.print(ourLine(line, makePaint(streams.stderrIsTerminal(), process.env)));
+  const html = settings.text('html');
+  if (html !== null) writePage(html, { found, seconds, since });
   if (settings.flag('json')) {
-    await streams.stdout.print(`${JSON.stringify(documentOf(findings, hosts, seconds, status))}\n`);
+    const document = { ...documentOf(found, seconds, status), ...(since === null ? {} : { since }) };
+    await streams.stdout.print(`${JSON.stringify(document)}\n`);
     return status;
   }
   const paint = makePaint(streams.stdoutIsTerminal(), process.env);
-  await streams.stdout.printPainted(findingsText(findings, settings.flag('verbose'), paint));
-  await streams.stdout.print(summaryText(findings, hosts.length, seconds));
+  await streams.stdout.printPainted(findingsText(found.findings, settings.flag('verbose'), paint));
+  if (since !== null) await streams.stdout.printPainted(changesText(since.changes, since.takenAt, paint));
+  await streams.stdout.print(summaryText(found.findings, found.hosts.length, seconds));
   return status;
+}
+
+/** Throws a FailureError (usage). */
+function writePage(path: string, page: Page): void {
+  try {
+    const template = readFileSync(join(installationRoot, 'dist/bundle/doctor.html'), 'utf8');
+    writeFileSync(path, doctorPage(template, page));
+  } catch (error) {
+    throw usageError(
+      `--html ${path} cannot be written: ${messageOf(error)}`,
+      'name a file in a directory you may write to',
+    );
+  }
 }
 
 function watchMs(settings: Settings<Names>): number {
   return settings.flag('quick') ? WATCH_MS.quick : WATCH_MS.usual;
 }
 
-async function examined(settings: Settings<Names>): Promise<{ findings: Finding[]; hosts: string[] }> {
+async function examined(settings: Settings<Names>): Promise<Examined> {
   const recorded = settings.list('from-readings');
   if (recorded.length > 0) {
-    const hosts = recorded.map(readRecorded);
-    return { findings: runChecks(allChecks, hosts), hosts: hosts.map(({ name }) => name) };
+    const read = recorded.map(readRecorded);
+    return {
+      hosts: read.map(({ name }) => name),
+      read,
+      findings: runChecks(allChecks, read),
+      ways: [],
+      takenAt: Date.now(),
+    };
   }
   const { hosts } = allocateHosts(allocationRequest(settings));
-  const quick = settings.flag('quick') ? ['--quick'] : [];
-  const asked = await readingsOf(hosts, { settings, words: quick });
-  const read = asked.flatMap((one) => one.read ?? []);
-  const findings = [...reachFindings(asked), ...runChecks(allChecks, read)];
-  const underLoad = settings.flag('passive') ? [] : await loaded(settings, hosts, read);
-  return { findings: [...findings, ...underLoad], hosts: hosts.map(({ name }) => name) };
+  const jobs = doctorJobs(jobRequest(settings, []));
+  const words = settings.flag('quick') ? ['--quick'] : [];
+  const names = hosts.map(({ name }) => name);
+  return await examine(jobs, await readingsWithSecondStart(jobs, names, words), depthOf(settings));
 }
 
-/** Between the hosts that were reached. */
-async function loaded(
-  settings: Settings<Names>,
-  all: readonly HostSlots[],
-  read: readonly ReadHost[],
-): Promise<Finding[]> {
-  const hosts = all.filter(({ name }) => read.some((one) => one.name === name));
-  if (hosts.length < 2) return [];
-  const ways = await measuredWays(
-    settings,
-    hosts.map(({ name }) => name),
-  );
-  const after = await readingsOf(hosts, { settings, words: ['--quick'] });
-  return [
-    ...pairFindings(ways),
-    ...growthFindings(
-      read,
-      after.flatMap((one) => one.read ?? []),
-    ),
-  ];
+function depthOf(settings: Settings<Names>): Depth {
+  if (settings.flag('passive')) return 'passive';
+  if (settings.flag('full')) return 'full';
+  return settings.flag('quick') ? 'quick' : 'usual';
+}
+
+/** A host that started slowly is started once more: it, its network or we may have been busy for a moment. */
+async function readingsWithSecondStart(
+  jobs: DoctorJobs,
+  hosts: readonly string[],
+  words: readonly string[],
+): Promise<AskedHost[]> {
+  const asked = await readingsOf(jobs, hosts, words);
+  const again = await readingsOf(jobs, slowStarters(asked), ['--quick']);
+  return withSecondStart(asked, again);
 }
 
 /** Throws a FailureError (usage). */

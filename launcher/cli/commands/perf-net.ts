@@ -7,6 +7,7 @@ import { reportUnwritten } from '../../report/unwritten.ts';
 import { jobRequest } from '../job-request.ts';
 import { measuringReporters, runReported } from '../launch.ts';
 import type { JobOptionName, MeasureOptionName } from '../options.ts';
+import { preflightOf } from './preflight-of.ts';
 import type { Settings } from '../settings.ts';
 
 type Names = JobOptionName | MeasureOptionName;
@@ -51,6 +52,6 @@ export async function perfNet(
 ): Promise<number> {
   const { json, streams, others, files } = await measuringReporters(settings, request, notices);
   const reporter = new NetReporter(others, streams.stdout, json, netSizes(settings));
-  const result = await runReported(request, reporter);
+  const result = await runReported(request, reporter, { before: await preflightOf(settings, request) });
   return reportUnwritten(files, streams, reporter.verdict(result).exitCode);
 }

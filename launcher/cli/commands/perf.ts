@@ -9,6 +9,7 @@ import { checkedWords } from '../checked-words.ts';
 import { wordOfProgram } from '../collectives.ts';
 import { commandTable, NETWORK_WORD } from '../command-table.ts';
 import { readCommandLine } from '../read-command-line.ts';
+import { preflightOf } from './preflight-of.ts';
 import type { Settings } from '../settings.ts';
 import { reportBeforeJob } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
@@ -32,7 +33,7 @@ export async function perf(argv: readonly string[]): Promise<number> {
 
   const { json, streams, others, files } = await measuringReporters(settings, request, notices);
   const reporter = new PerfReporter(others, streams.stdout, json, settings.text('device') !== 'auto');
-  const result = await runReported(request, reporter);
+  const result = await runReported(request, reporter, { before: await preflightOf(settings, request) });
   return reportUnwritten(files, streams, reporter.verdict(result).exitCode);
 }
 

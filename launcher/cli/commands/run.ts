@@ -8,6 +8,7 @@ import { notesOnWordBehindFlag, programNotes, refuseDetachedValue, refuseNoProgr
 import { reportBeforeJob } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { launch } from '../launch.ts';
+import { preflightOf } from './preflight-of.ts';
 
 /** Returns the exit status. Throws a FailureError (usage) for a command line that cannot be meant. */
 export async function run(argv: readonly string[]): Promise<number> {
@@ -42,12 +43,13 @@ export async function run(argv: readonly string[]): Promise<number> {
   refuseMisspelt(program, isFirst, request, process.env['PATH'] ?? '');
   if (settings.flag('dry-run') || settings.flag('explain'))
     return (await import('./dry-run.ts')).printDryRun(settings, request, further);
-  return launch(request, {
+  const options = {
     json: settings.flag('json'),
     verbose: settings.flag('verbose'),
     quiet: settings.flag('quiet'),
     eventsFile: settings.text('events'),
     reportFile: settings.text('report'),
     notices,
-  });
+  };
+  return launch(request, options, await preflightOf(settings, request));
 }

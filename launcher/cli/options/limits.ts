@@ -14,6 +14,17 @@ export const limitsOptions = [
     default: null,
   },
   {
+    name: 'doctor',
+    flags: ['--doctor'],
+    environment: ['NCCLRUN_DOCTOR'],
+    project: 'any',
+    kind: { type: 'optional-choice', choices: ['quick', 'full', 'passive', 'off'], implied: 'quick' },
+    argument: 'quick|full|passive',
+    group: 'limits',
+    help: 'look at the hosts first, and start no rank where doctor finds a failure',
+    default: 'off',
+  },
+  {
     name: 'init-timeout',
     flags: ['--init-timeout'],
     environment: ['NCCLRUN_INIT_TIMEOUT'],

@@ -1,5 +1,5 @@
 /** Variables and libraries that change what programs do. */
-import { note, warn, type Check } from '../finding.ts';
+import { fail, note, warn, type Check } from '../finding.ts';
 
 /** They switch off what makes NCCL fast, or say much. */
 const slowing: Readonly<Record<string, RegExp>> = {
@@ -52,6 +52,47 @@ export const environmentChecks: readonly Check[] = [
         warn(
           `CUDA_VISIBLE_DEVICES=${visibleGpus} shows ${shown} GPUs of ${devices.length}`,
           'unset it in the files of the login',
+        ),
+      ];
+    },
+  },
+  {
+    id: 'environment.engine',
+    about: 'whether ncclrun’s engine can be loaded',
+    ofHost: ({ environment: { engineProblem } }) =>
+      engineProblem === null
+        ? []
+        : [
+            fail(
+              `ncclrun’s engine cannot be loaded: ${engineProblem}`,
+              'see ldd of build/ncclrun-perf there, LD_LIBRARY_PATH and LD_PRELOAD',
+            ),
+          ],
+  },
+  {
+    id: 'slurm.state',
+    about: 'whether Slurm gives the host to jobs',
+    ofHost: ({ slurm }) => {
+      if (slurm === null) return null;
+      if (!/DRAIN|DOWN|FAIL|NOT_RESPONDING|\*/u.test(slurm.state)) return [];
+      const why = slurm.reason === null ? '' : ` (${slurm.reason})`;
+      return [
+        warn(
+          `Slurm gives it to no job: ${slurm.state}${why}`,
+          'once it is mended: scontrol update nodename=NAME state=resume (as root)',
+        ),
+      ];
+    },
+  },
+  {
+    id: 'slurm.gpus',
+    about: 'whether Slurm knows as many GPUs as the driver',
+    ofHost: ({ slurm, gpus: { devices } }) => {
+      if (slurm === null || slurm.gpus === null || devices === null || slurm.gpus === devices.length) return null;
+      return [
+        fail(
+          `Slurm says that it has ${slurm.gpus} GPUs, the driver ${devices.length}`,
+          'see nvidia-smi and dmesg for an Xid there, and gres.conf',
         ),
       ];
     },

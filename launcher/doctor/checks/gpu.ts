@@ -1,24 +1,15 @@
 /** GPUs, as their driver and the PCI bus tell of them. */
 import { binarySize } from '../../../control/size-text.ts';
-import type { GpuReading, HostReadings } from '../../../control/readings.ts';
-import { fail, note, unknown, warn, type Check, type Complaint } from '../finding.ts';
+import type { GpuReading } from '../../../control/readings.ts';
+import { fail, note, unknown, warn, type Check } from '../finding.ts';
+import { each } from './each-gpu.ts';
+import { processesText } from './gpu-health.ts';
 
 const MAX_REMAPPED_ROWS = 512;
 const MIN_FREE_PART = 0.9;
 const NEAR_SLOWDOWN_C = 85;
 const HOTTER_C = 15;
-
-const gpuName = ({ index, busId }: GpuReading): string => `GPU ${index} (${busId})`;
-
-/** Null where there are no GPUs, or they cannot be asked. */
-function each(
-  gpus: HostReadings['gpus'],
-  of: (gpu: GpuReading, all: readonly GpuReading[]) => readonly Complaint[],
-): Complaint[] | null {
-  const { devices } = gpus;
-  if (devices === null || devices.length === 0) return null;
-  return devices.flatMap((gpu) => of(gpu, devices).map((complaint) => ({ ...complaint, subject: gpuName(gpu) })));
-}
+const MIN_MARGIN_C = 5;
 
 /** In the middle of a host's GPUs; null: fewer than three tell. */
 function middle(gpus: readonly GpuReading[], of: (gpu: GpuReading) => number | null): number | null {
@@ -201,11 +192,18 @@ export const gpuChecks: readonly Check[] = [
     id: 'gpu.temperature',
     about: 'GPUs that are too hot',
     ofHost: ({ gpus }) =>
-      each(gpus, ({ temperature }, all) => {
+      each(gpus, ({ temperature, temperatureMargin }, all) => {
         const usual = middle(all, (gpu) => gpu.temperature);
         if (temperature === null) return [];
-        if (temperature >= NEAR_SLOWDOWN_C)
+        if (temperatureMargin === null ? temperature >= NEAR_SLOWDOWN_C : temperatureMargin <= 0)
           return [fail(`it is ${temperature} °C hot, and slows down near that`, 'see fans, airflow and coolant')];
+        if (temperatureMargin !== null && temperatureMargin < MIN_MARGIN_C)
+          return [
+            warn(
+              `it is ${temperature} °C hot, and slows down at ${temperatureMargin} more`,
+              'see fans, airflow and coolant',
+            ),
+          ];
         if (usual === null || temperature <= usual + HOTTER_C) return [];
         return [warn(`it is ${temperature} °C hot, others here ${usual}`, 'see its fan, paste and airflow')];
       }),
@@ -227,13 +225,21 @@ export const gpuChecks: readonly Check[] = [
   },
   {
     id: 'gpu.memory',
-    about: 'memory that others use',
+    about: 'memory and programs of others',
     ofHost: ({ gpus }) =>
-      each(gpus, ({ freeBytes, totalBytes }) =>
-        freeBytes === null || totalBytes === null || freeBytes >= MIN_FREE_PART * totalBytes
-          ? []
-          : [warn(`${binarySize(freeBytes)} of ${binarySize(totalBytes)} are free`, 'see who uses it: nvidia-smi')],
-      ),
+      each(gpus, (gpu) => {
+        const { freeBytes, totalBytes } = gpu;
+        if (freeBytes === null || totalBytes === null) return [];
+        const users = processesText(gpu, binarySize);
+        if (freeBytes >= MIN_FREE_PART * totalBytes && users === '') return [];
+        const by = users === '' ? '' : `; used by ${users}`;
+        return [
+          warn(
+            `${binarySize(freeBytes)} of ${binarySize(totalBytes)} are free${by}`,
+            users === '' ? 'see who uses it: nvidia-smi' : 'end them, or wait for them: they slow down every rank here',
+          ),
+        ];
+      }),
   },
   {
     id: 'nvlink.count',

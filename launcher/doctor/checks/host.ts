@@ -6,6 +6,9 @@ import { fail, note, warn, type Check } from '../finding.ts';
 /** Less is a matter of how long an answer takes, and of what runs beside. */
 const MAX_USED_PART = 0.3;
 const MAX_STOLEN = 0.02;
+/** Less is within the precision of the kernel's counters, and of a moment. */
+const MIN_STOLEN_SECONDS = 0.2;
+const TIMES_OTHERS = 3;
 const MIN_MEMORY_PART = 0.1;
 const MIN_MEMORY_PER_GPU = 8 * 2 ** 30;
 const MAX_ZOMBIES = 1000;
@@ -93,15 +96,17 @@ export const hostChecks: readonly Check[] = [
   {
     id: 'cpu.stolen',
     about: 'processor time that the hypervisor gives to others',
-    ofHost: ({ processors: { stolen } }) => {
+    ofHost: ({ processors }, hosts) => {
+      const { stolen, online, overSeconds } = processors;
       if (stolen === null) return null;
-      if (stolen <= MAX_STOLEN) return [];
-      return [
-        warn(
-          `the hypervisor gave ${percent(stolen)} of the time to others (usual: none)`,
-          'move the machine to a host that is not overcommitted',
-        ),
-      ];
+      if (stolen <= MAX_STOLEN || stolen * online * overSeconds < MIN_STOLEN_SECONDS) return [];
+      const others = hosts.flatMap(({ readings }) =>
+        readings.processors === processors ? [] : (readings.processors.stolen ?? []),
+      );
+      const usual = others.toSorted((one, other) => one - other)[others.length >> 1] ?? 0;
+      const message = `the hypervisor gave ${percent(stolen)} of the time to others (usual: none)`;
+      const remedy = 'move the machine to a host that is not overcommitted';
+      return [(stolen > TIMES_OTHERS * usual ? warn : note)(message, remedy)];
     },
   },
   {

@@ -9,6 +9,7 @@ const MIN_FILES_AT_ALL = 1024;
 const MIN_SHARED = 2 ** 30;
 const MIN_FREE_SHARED_PART = 0.1;
 const MIN_PORTS = 8192;
+const MIN_PROCESSES = 4096;
 const MIN_BUFFER = 4 * 2 ** 20;
 const FAST_MBPS = 10_000;
 
@@ -56,6 +57,22 @@ export const limitChecks: readonly Check[] = [
       value: ({ limits: { openFiles } }) => (openFiles === null ? null : String(openFiles)),
       answer: 'warn',
       remedy: `${raise}: nofile`,
+    },
+  },
+  {
+    id: 'limits.processes',
+    about: 'processes and threads of this user',
+    ofHost: ({ limits: { processes }, gpus, processors: { usable } }) => {
+      if (processes === null || processes === 'unlimited') return processes === null ? null : [];
+      // A rank for each GPU, with loaders of data, each with a thread for some processors.
+      const wanted = Math.max(MIN_PROCESSES, (gpus.devices?.length ?? 0) * 4 * usable);
+      if (processes >= wanted) return [];
+      return [
+        warn(
+          `at most ${processes} processes and threads; ranks with their loaders of data want ${wanted}`,
+          `${raise}: nproc`,
+        ),
+      ];
     },
   },
   {

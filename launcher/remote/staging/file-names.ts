@@ -33,6 +33,7 @@ export const neededFiles: readonly string[] = [
   'dist/bundle/several.bundle.cjs',
   'dist/bundle/topology.bundle.cjs',
   'dist/bundle/doctor.bundle.cjs',
+  'dist/bundle/doctor.html',
   'dist/bundle/readings.bundle.cjs',
   'dist/bundle/topo.bundle.cjs',
   'dist/bundle/tune.bundle.cjs',
