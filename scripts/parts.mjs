@@ -31,6 +31,7 @@ const parts = {
   ],
   commands: [
     'launcher/cli/commands/',
+    '!launcher/cli/commands/preflight-of.ts',
     '!launcher/cli/commands/run.ts',
     'launcher/cli/command-table.ts',
     'launcher/cli/completion/',

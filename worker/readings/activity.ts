@@ -1,5 +1,7 @@
 /** What processors and memory do in a short time: two readings of the kernel's counters. */
+import { readlinkSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HostReadings } from '../../control/readings.ts';
 import { listDirectory, parseCpuList, readText } from '../topology/system-files.ts';
@@ -80,7 +82,9 @@ function processorsBetween(root: string, before: Sample, now: Sample): HostReadi
     // On a host with more such processes than processors each of them gets a part of what it wants.
     const wanted = (ticks - earlier.ticks) / TICKS_PER_SECOND + waitedSeconds - earlier.waitedSeconds;
     const cores = wanted / overSeconds;
-    return cores >= BUSY_PART ? [{ pid, command, cores: Math.round(cores * 100) / 100 }] : [];
+    return cores >= BUSY_PART
+      ? [{ pid, command: programName(root, pid, command), cores: Math.round(cores * 100) / 100 }]
+      : [];
   });
   const cpus = listDirectory(root, 'sys/devices/system/cpu').filter((name) => /^cpu[0-9]+$/u.test(name));
   const governors = cpus.map((cpu) => readText(root, `sys/devices/system/cpu/${cpu}/cpufreq/scaling_governor`));
@@ -95,6 +99,16 @@ function processorsBetween(root: string, before: Sample, now: Sample): HostReadi
     overSeconds,
     busiest: busiest.toSorted((one, other) => other.cores - one.cores).slice(0, MAX_NAMED),
   };
+}
+
+/** Node 24 and later call their first thread so, whatever the program is. */
+function programName(root: string, pid: number, command: string): string {
+  if (command !== 'MainThread') return command;
+  try {
+    return basename(readlinkSync(join(root, `proc/${pid}/exe`)));
+  } catch {
+    return command; // another user's, or over
+  }
 }
 
 /** This process, those that started it, and those that it has started: what looks is not what is looked for. */
