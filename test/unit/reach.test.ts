@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { reachEachOther } from '../../launcher/job/reach.ts';
+import { signOf } from '../../control/messages/reach.ts';
 import type { ReachHost } from '../../launcher/job/reach-tries.ts';
 import { ReachProbe } from '../../worker/agent/reach.ts';
 
@@ -168,6 +169,21 @@ test.each(strangers)('a stranger that %s is not mistaken for a host', async (_, 
   const port = await stranger(greet);
   const targets = [{ host: 'b', addresses: ['127.0.0.9'], sources: null, port, thorough: true }];
   expect(await agentOf('a').answer({ type: 'probe', targets })).toEqual({ type: 'reached', found: [[]] });
+});
+
+test('the best address is waited for when another one answers sooner, and the others no longer once it has answered', async () => {
+  const late = agentOf('b');
+  const port = await stranger((server) => void relayTo(late, server, 50));
+  const quick = createServer((socket) => void socket.end(signOf('job', 'b')));
+  open.push(quick);
+  quick.listen(port, '127.0.0.8');
+  await once(quick, 'listening');
+  const foundAt = async (addresses: readonly string[], thorough = false) =>
+    agentOf('a').answer({ type: 'probe', targets: [{ host: 'b', addresses, sources: null, port, thorough }] });
+  expect(await foundAt(['127.0.0.9', '127.0.0.8'])).toEqual({ type: 'reached', found: [['127.0.0.9', '127.0.0.8']] });
+  expect(await foundAt(['127.0.0.8', '127.0.0.9'])).toEqual({ type: 'reached', found: [['127.0.0.8']] });
+  const all = await foundAt(['127.0.0.8', '127.0.0.9'], true);
+  expect(all).toEqual({ type: 'reached', found: [['127.0.0.8', '127.0.0.9']] });
 });
 
 test('the listener survives connections that send data and reset', async () => {
