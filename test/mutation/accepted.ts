@@ -207,25 +207,6 @@ export const accepted: readonly Accepted[] = [
     reason: 'Equivalent: no list has an entry at -1 or at -2.',
   },
   {
-    file: 'control/planner/search/search.ts',
-    source: 'if (this.#tryOrders({ speed, inside, between, cross })) return true;',
-    change: 'true -> false',
-    reason: 'Equivalent but for time: the search goes on, and finds nothing better than the best possible.',
-  },
-  {
-    file: 'control/planner/search/search.ts',
-    source: 'if (this.#tryOrders({ speed, inside, between, cross })) return true;',
-    change: 'return true; -> ;',
-    reason: 'Equivalent but for time: the search goes on, and finds nothing better than the best possible.',
-  },
-  {
-    file: 'control/planner/search/search.ts',
-    source:
-      'const isAll = channels.length === this.#request.maxChannels || channels.length * between >= this.#totalBandwidth();',
-    change: '|| -> &&',
-    reason: 'Equivalent but for time: the search goes on, and finds nothing better than the best possible.',
-  },
-  {
     file: 'launcher/job/status.ts',
     source: 'const FIRST_QUERY = 2 ** 32;',
     reason: 'Equivalent: any number above those of the hang judge, which counts from 1.',
