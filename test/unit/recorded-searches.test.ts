@@ -8,7 +8,7 @@ import { MachineRoutes } from '../../control/planner/machine/routes.ts';
 import type { SearchResult } from '../../control/planner/search/channels.ts';
 import { SearchContext } from '../../control/planner/search/context.ts';
 import { search } from '../../control/planner/search/search.ts';
-import type { Element } from '../../control/topology/element.ts';
+import { everyElement, type Element } from '../../control/topology/element.ts';
 import { readXml } from '../../control/topology/read-xml.ts';
 import { bridgedGpus } from '../rig/bridged-gpus.ts';
 import { crossedGpus } from '../rig/crossed-gpus.ts';
@@ -47,9 +47,19 @@ function searched(system: Element): string[] {
   );
 }
 
+/** With NICs of that speed, in Mbit/s: such that channels fill them. */
+function withNics(system: Element, speed: number): Element {
+  for (const one of everyElement(system)) if (one.name === 'net') one.attributes.set('speed', String(speed));
+  return system;
+}
+
 const machines: Readonly<Record<string, () => Element>> = {
   'eight-gpus': eightGpus,
+  'eight-gpus with full ports': () => withNics(eightGpus(), 384_000),
   crossed: () => crossedGpus(true),
+  'crossed with full ports': () => withNics(crossedGpus(true), 96_000),
+  'random with full ports': () => withNics(randomTopology(seededRandom(8)), 96_000),
+  'random with slow ports': () => withNics(randomTopology(seededRandom(22)), 24_000),
   power: () => readXml(powerTopology('ppc64', 70), 'power').root,
   'power-like': () => readXml(powerTopology('x86_64', 86), 'power').root,
   switches: () => ownMachine('switches'),
