@@ -58,6 +58,7 @@ const byPath: Readonly<Record<string, readonly string[]>> = {
   'launcher/remote/': ['rsh-command', 'simulate-hosts', 'private-agent'],
   'launcher/remote/staging/archive.': ['bundle'],
   'launcher/remote/staging/executable': ['bundle'],
+  'launcher/remote/staging/protocol': ['unpack'],
   'launcher/remote/staging/tar': ['bundle', 'unpack'],
   'launcher/replay/': ['recorder'],
   'launcher/report/': ['output', 'result', 'output-events'],
