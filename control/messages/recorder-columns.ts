@@ -77,24 +77,26 @@ export function decodeColumns(text: string): RecorderEntry[] {
   return entries;
 }
 
+/** A field whose column is still to be read. */
+const UNREAD = Number.NaN;
 const NOTHING: { -readonly [Name in Field]: number } = {
-  sequence: 0,
-  enqueuedNs: 0,
-  startedNs: 0,
-  endedNs: 0,
-  count: 0,
-  operation: 0,
-  communicator: 0,
-  peer: 0,
-  lastPeer: 0,
-  hash: 0,
-  flags: 0,
-  collective: 0,
-  call: 0,
-  algorithm: 0,
-  protocol: 0,
-  channels: 0,
-  stream: 0,
+  sequence: UNREAD,
+  enqueuedNs: UNREAD,
+  startedNs: UNREAD,
+  endedNs: UNREAD,
+  count: UNREAD,
+  operation: UNREAD,
+  communicator: UNREAD,
+  peer: UNREAD,
+  lastPeer: UNREAD,
+  hash: UNREAD,
+  flags: UNREAD,
+  collective: UNREAD,
+  call: UNREAD,
+  algorithm: UNREAD,
+  protocol: UNREAD,
+  channels: UNREAD,
+  stream: UNREAD,
 };
 
 function inflate(text: string): Uint8Array {

@@ -83,13 +83,22 @@ export function plainReporter(
     shown: request.outputShown,
     shownRanks: request.outputRanks,
     stdoutTaken: options.json,
-    live: request.live && !options.json && !options.quiet && process.env['TERM'] !== 'dumb' && isTerminal(2),
+    live: showsLive(request, options, { term: process.env['TERM'], isTerminal: isTerminal(2) }),
     fold: request.fold,
     verbose: options.verbose,
     quiet: options.quiet,
     hangFails: request.onHang === 'abort' || request.onHang === 'restart',
     paint: (isTerminal) => makePaint(isTerminal, process.env),
   });
+}
+
+/** Whether a line of what is going on is drawn on stderr. */
+export function showsLive(
+  { live }: Pick<JobRequest, 'live'>,
+  { json, quiet }: Pick<LaunchOptions, 'json' | 'quiet'>,
+  stderr: { readonly term: string | undefined; readonly isTerminal: boolean },
+): boolean {
+  return live && !json && !quiet && stderr.term !== 'dumb' && stderr.isTerminal;
 }
 
 /** The note for `ncclrun ps`, what `ncclrun logs` shows, and the files of --events and --report, which it opens; those of --output follow when it is known who runs where. Rejects with a FailureError (usage) where one cannot be written. */

@@ -21,7 +21,6 @@ export async function startAggregators(
   hosts: readonly HostToServe[],
   problem: (message: string) => void,
 ): Promise<JobAggregators | null> {
-  if (hosts.length === 0) return null;
   const token = randomBytes(TOKEN_BYTES).toString('hex');
   const servers = await Promise.all(
     hosts.map(async ({ host, address, index, count }) => {

@@ -1,8 +1,5 @@
 /** Questions that go to agents at once, each under way until all of its hosts have answered or its time is over. */
 
-/** Numbers of questions are 32 bits wide. */
-const REQUESTS = 2 ** 32;
-
 interface HostQuestion {
   readonly hosts: readonly { readonly name: string }[];
   /** Hosts that have answered. */
@@ -19,9 +16,9 @@ export class HostQuestions<Question extends HostQuestion> {
     this.#settled = settled;
   }
 
-  /** The number of the question. */
+  /** The number of the question, of 32 bits. */
   begin(question: Question, limitMs: number): number {
-    const request = (this.#last = (this.#last + 1) % REQUESTS);
+    const request = (this.#last = (this.#last + 1) >>> 0);
     this.#open.set(request, { question, timeout: setTimeout(() => this.#settle(request), limitMs) });
     return request;
   }

@@ -79,12 +79,19 @@ function hasOperator(condition: Expression): boolean {
   return condition.kind === SyntaxKind.TrueKeyword || condition.kind === SyntaxKind.FalseKeyword;
 }
 
-/** True for `0` in `list[index] ?? 0` and in `const [first = 0] = list`, which only the compiler asks for. */
+/** True for `0` in `list[index] ?? 0`, `list[index]?.count ?? 0` and `const [first = 0] = list`, which only the compiler asks for; `-1` likewise. */
 function isFallback(node: Node): boolean {
   const { parent } = node;
+  if (isPrefixUnaryExpression(parent)) return parent.operator === SyntaxKind.MinusToken && isFallback(parent);
   if (isBindingElement(parent)) return parent.initializer === node && isArrayBindingPattern(parent.parent);
   if (!isBinaryExpression(parent) || parent.operatorToken.kind !== SyntaxKind.QuestionQuestionToken) return false;
-  return parent.right === node && (isElementAccessExpression(parent.left) || isCallExpression(parent.left));
+  return parent.right === node && mayLack(parent.left);
+}
+
+/** True if the compiler takes the value for undefined, too: `list[index]`, `list[index]?.name`, `table.get(key)`. */
+function mayLack(value: Node): boolean {
+  if (isPropertyAccessExpression(value)) return isElementAccessExpression(value.expression);
+  return isElementAccessExpression(value) || isCallExpression(value);
 }
 
 /** True for `1` in `{ 1: 'one' }`. */

@@ -57,6 +57,10 @@ describe('a PCI link', () => {
     expect(lanes(having({ link_width: value }))).toBe(number);
   });
 
+  it('a link without a link_width has no known lanes', () => {
+    expect(lanes(having({}))).toBe(0);
+  });
+
   it.each(['-1', '33', '64', '256'])('a link_width of "%s" is refused', (value) => {
     expect(() => lanes(having({ link_width: value }))).toThrow('expected a number of lanes from 0 to 32');
   });

@@ -83,6 +83,37 @@ describe('the clocks of hosts', () => {
     expect(made.of('h1')?.errorNs).toBeLessThanOrEqual(50_000);
   });
 
+  it('a clock of which every reading takes long is read 16 times', async () => {
+    vi.useFakeTimers({ toFake: ['hrtime'] });
+    let trips = 0;
+    const made: HostClocks = clocks(
+      () => null,
+      ({ request }) => {
+        trips += 1;
+        vi.advanceTimersByTime(10);
+        queueMicrotask(() => made.receive('h1', stamp(request, 0n)));
+      },
+    );
+    await made.read(['h1']);
+    expect(trips).toBe(16);
+  });
+
+  it('the clocks of eight hosts are read at once, and the others as soon as one of them is known', async () => {
+    const asked: (readonly [host: string, request: number])[] = [];
+    const made = clocks(
+      (host) => `clock of ${host}`,
+      ({ request }, host) => void asked.push([host, request]),
+    );
+    const hosts = Array.from({ length: 10 }, (_, index) => `h${index}`);
+    const read = made.read(hosts);
+    expect(asked.map(([host]) => host)).toEqual(hosts.slice(0, 8));
+    const [, request = 0] = asked[3] ?? [];
+    made.receive('h3', makeFrame(FrameKind.clock, { request, payload: encodeClock(process.hrtime.bigint()) }));
+    made.close();
+    await read;
+    expect(new Set(asked.map(([, number]) => number)).size).toBe(asked.length);
+  });
+
   it('hosts that read the same clock as the launcher have it exactly, once a reading does not exclude it', async () => {
     let ahead = 0n;
     const made: HostClocks = clocks(

@@ -183,8 +183,25 @@ describe('links that are slow', () => {
     expect(links.find(({ from }) => from.host === 'h0')).toMatchObject({ retransmits: 5, bytes: 5 * MB });
   });
 
+  test('packets that were sent again are in the sentence and the evidence, where there are any', () => {
+    const found = slow([100, 1], [100, 9], [100, 1.1], [100, 1]);
+    if (found === null) throw new Error('no link is slow');
+    const verdict = (retransmits: number) =>
+      slowLinkVerdict({ ...found, links: [{ ...found.link, retransmits }], link: { ...found.link, retransmits } }, []);
+    const kinds = (retransmits: number) => verdict(retransmits).evidence.map(({ kind }) => kind);
+    expect(kinds(0)).toEqual(['edge-rate', 'edge-busy']);
+    expect(kinds(1)).toEqual(['edge-rate', 'edge-busy', 'retransmits']);
+    expect(verdict(0).message).toMatch(/busy 90 % of the time$/u);
+    expect(verdict(2).message).toMatch(/busy 90 % of the time, and 2 packets were sent again$/u);
+  });
+
   test('a link that is seldom busy, or has carried little, is not slow', () => {
     expect(slow([100, 0.1], [100, 1], [100, 0.1], [100, 0.1])).toBeNull();
     expect(slow([3, 0.1], [3, 9], [3, 0.1], [3, 0.1])).toBeNull();
+    expect(slow([4, 0.1], [4, 9], [4, 0.1], [4, 0.1])).not.toBeNull();
+    expect(slow([100, 1], [100, 3], [100, 1], [100, 1])).not.toBeNull();
+    expect(slow([100, 1], [100, 2.9], [100, 1], [100, 1])).toBeNull();
+    expect(slow([100, 4], [100, 6], [100, 4], [100, 4])).not.toBeNull();
+    expect(slow([100, 4], [100, 5.9], [100, 4], [100, 4])).toBeNull();
   });
 });

@@ -15,7 +15,8 @@ import { repository } from '../rig/cluster.ts';
 const text = `export function place(index: number, names: readonly string[], strict: true | boolean): number | null {
   if (index < 0 || !strict) return null;
   const [last = 4] = [names.length - 1];
-  return index === last ? 7 : (names[index] ?? '').length + Number(names.at(1000) ?? 0);
+  const none = [names[index]?.length ?? -1, names.at(2000) ?? -1, -1];
+  return index === last ? 7 : (names[index] ?? '').length + Number(names.at(1000) ?? 0) + none.indexOf(-4);
 }
 `;
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'ncclrun-mutation-test-')));
@@ -59,16 +60,19 @@ describe('the mutants of a file', () => {
       '2 return null; -> ;',
       '3 names.length -> (names.length - 1)',
       '3 1 -> 2',
-      '4 === -> !==',
-      '4 7 -> 8',
-      "4 (names[index] ?? '').length -> ((names[index] ?? '').length - 1)",
+      '4 names[index]?.length -> (names[index]?.length - 1)',
+      '4 1 -> 2',
+      '5 === -> !==',
+      '5 7 -> 8',
+      "5 (names[index] ?? '').length -> ((names[index] ?? '').length - 1)",
+      '5 4 -> 5',
     ]);
   });
 
   it('a mutant names its function and its line of the source', () => {
     const mutant = only('7 -> 8');
     expect(mutant.inFunction).toBe('place');
-    expect(describeMutant(mutant)).toBe(`launcher/place.ts:4: 7 -> 8    in: ${mutant.source}`);
+    expect(describeMutant(mutant)).toBe(`launcher/place.ts:5: 7 -> 8    in: ${mutant.source}`);
     expect(mutated(text, mutant)).toBe(text.replace('7', '8'));
   });
 

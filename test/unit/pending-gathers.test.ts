@@ -204,6 +204,7 @@ describe('keys that lack a rank', () => {
     const { gathers, seen, add } = host();
     gathers.expect(key, [zero]);
     expect(gathers.size).toBe(1);
+    expect([0, 1].map((rank) => gathers.awaits(key, rank))).toEqual([false, true]);
     add(one);
     vi.advanceTimersByTime(50);
     expect(seen).toEqual(['merged 4: 1/1/11']);

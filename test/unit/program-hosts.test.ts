@@ -48,6 +48,10 @@ describe('programs with hosts of their own', () => {
     ['-f f -n 1 -H b p : -n 1 -H d q', ['ub:0 d:1', 'a: -H does not name it', 'c: -H does not name it']],
     ['-f f -n 1 -H x@c p : -n 1 -H d q', ['xc:0 d:1', 'a: -H does not name it', 'b: -H does not name it']],
     ['-f f -n 2 -H a p : -H +e:1 q', ['a:0 a:0 ub:1 ub:1']],
+    [
+      '-f f --oversubscribe -n 5 -H a p : -n 1 -H d q',
+      ['a:0 a:0 a:0 a:0 a:0 d:1', 'b: -H does not name it', 'c: -H does not name it'],
+    ],
     ['-f f -n 2 -H a p : -n 1 -H +e:1 q : -n 1 -H +e:1 r', ['a:0 a:0 ub:1 c:2']],
   ])('"%s" maps its ranks to %j', (words, expected) => {
     expect(mapped(words)).toEqual(expected);

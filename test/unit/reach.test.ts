@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { reachEachOther } from '../../launcher/job/reach.ts';
+import { signOf } from '../../control/messages/reach.ts';
 import type { ReachHost } from '../../launcher/job/reach-tries.ts';
 import { ReachProbe } from '../../worker/agent/reach.ts';
 
@@ -169,6 +170,25 @@ test.each(strangers)('a stranger that %s is not mistaken for a host', async (_, 
   const targets = [{ host: 'b', addresses: ['127.0.0.9'], sources: null, port, thorough: true }];
   expect(await agentOf('a').answer({ type: 'probe', targets })).toEqual({ type: 'reached', found: [[]] });
 });
+
+test('the best address is waited for when another one answers sooner, and the others no longer once it has answered', async () => {
+  const late = agentOf('b');
+  const port = await stranger((server) => void relayTo(late, server, 50));
+  const quick = createServer((socket) => void socket.end(signOf('job', 'b')));
+  open.push(quick);
+  quick.listen(port, '127.0.0.8');
+  await once(quick, 'listening');
+  // An answer may take longer than a quick try waits on a busy machine: then it is tried again.
+  const found = (addresses: readonly string[], thorough: boolean) =>
+    expect.poll(
+      () => agentOf('a').answer({ type: 'probe', targets: [{ host: 'b', addresses, sources: null, port, thorough }] }),
+      { timeout: 15_000 },
+    );
+  const [slow, fast] = ['127.0.0.9', '127.0.0.8'];
+  await found([slow, fast], false).toEqual({ type: 'reached', found: [[slow, fast]] });
+  await found([fast, slow], false).toEqual({ type: 'reached', found: [[fast]] });
+  await found([fast, slow], true).toEqual({ type: 'reached', found: [[fast, slow]] });
+}, 50_000);
 
 test('the listener survives connections that send data and reset', async () => {
   const reach = agentOf('b');

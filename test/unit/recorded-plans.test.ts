@@ -60,7 +60,11 @@ const gpuCounts = [
   [8, 1],
   [2, 2],
   [6, 3],
+  [7, 3],
   [16, 2],
+  [24, 3],
+  [9, 9],
+  [40, 20],
 ] as const;
 
 it('jobs on GPUs with NVSwitches have the recorded plans', async () => {
@@ -73,6 +77,8 @@ it('jobs on GPUs with NVSwitches have the recorded plans', async () => {
 it.each<readonly [string, Variables]>([
   ['ring', { NCCL_ALGO: 'Ring' }],
   ['tree', { NCCL_ALGO: 'Tree', NCCL_PROTO: 'LL,Simple' }],
+  ['ll', { NCCL_PROTO: 'LL' }],
+  ['ll-ring', { NCCL_PROTO: 'LL', NCCL_ALGO: 'Ring' }],
   ['ll128', { NCCL_PROTO: 'LL128' }],
   ['few-channels', { NCCL_MAX_NCHANNELS: '4' }],
   ['many-channels', { NCCL_MIN_NCHANNELS: '40' }],

@@ -58,6 +58,17 @@ function said(before: Changes, now: Changes): string[] {
   );
 }
 
+/** Where the GPUs of the first host are of another kind. */
+function withOneOther(clock: number) {
+  const all = answers({ gpu: { clock } });
+  return new Map(
+    [...all].map(([host, { where }]) => {
+      const gpus = where.health?.gpus.map((gpu) => (host === 'h0' ? { ...gpu, maxClock: 1 } : gpu)) ?? [];
+      return [host, { where: { ...where, health: { nics: [], gpus } } }] as const;
+    }),
+  );
+}
+
 describe('evidence about a rank', () => {
   it('nothing is said about a rank of a healthy host', () => {
     expect(said({}, {})).toEqual([]);
@@ -112,6 +123,45 @@ describe('evidence about a rank', () => {
       ['rank 3: throttled 5 periods'],
     ],
     [
+      'a hypervisor that takes 5 % of a CPU',
+      { where: { stolenMs: 0 } },
+      { where: { stolenMs: 50, monotonicUs: 101_000_000 } },
+      ['h1: stolen 5 % of a CPU'],
+    ],
+    [
+      'a hypervisor that takes less',
+      { where: { stolenMs: 0 } },
+      { where: { stolenMs: 49, monotonicUs: 101_000_000 } },
+      [],
+    ],
+    ['a hypervisor that says nothing now', { where: { stolenMs: 0 } }, { where: { monotonicUs: 101_000_000 } }, []],
+    ['a hypervisor of which nothing was known before', {}, { where: { stolenMs: 500, monotonicUs: 101_000_000 } }, []],
+    ['two answers of one moment', { where: { stolenMs: 0 } }, { where: { stolenMs: 500 } }, []],
+    ['a clock that is a tenth lower than others', {}, { gpu: { clock: 1782 } }, []],
+    [
+      'a clock that is lower by more than a tenth',
+      {},
+      { gpu: { clock: 1781 } },
+      ['GPU 1: gpu-clock 1781 MHz', 'GPU 1: usual-gpu-clock 1980 MHz'],
+    ],
+    [
+      'all reasons why a busy GPU is slow',
+      {},
+      { gpu: { throttleReasons: 0x1_ff & ~1 } },
+      [
+        'GPU 1: throttle-reason power cap, hardware slowdown, thermal slowdown by software, thermal slowdown by hardware, power brake',
+      ],
+    ],
+    ['a narrow link of a GPU that the rank does not use', {}, { process: { gpu: null }, gpu: { pcieWidth: 8 } }, []],
+    ['a cgroup that held the rank up before', { process: { throttled: 9 } }, { process: { throttled: 9 } }, []],
+    ['a cgroup of which nothing was known before', {}, { process: { throttled: 9 } }, []],
+    [
+      'a NIC of which nothing was known before',
+      {},
+      { nics: [{ nic: 'eth0', counters: { rx_errors: 1, tx_dropped: 9 } }] },
+      ['eth0: nic-errors 1 rx_errors'],
+    ],
+    [
       'a hypervisor that takes CPU time',
       { where: { stolenMs: 0 } },
       { where: { stolenMs: 100, monotonicUs: 101_000_000 } },
@@ -119,6 +169,17 @@ describe('evidence about a rank', () => {
     ],
   ])('%s is said in so many facts', (_, before, now, facts) => {
     expect(said(before, now)).toEqual(facts);
+  });
+
+  it('the clock of the only other GPU of the kind is the usual one', () => {
+    expect(rankEvidence(3, withOneOther(1200), withOneOther(1200)).map(({ value }) => value)).toEqual([1200, 1980]);
+    const alone = new Map(
+      [...withOneOther(1200)].map(([host, { where }]) => {
+        const gpus = where.health.gpus.slice(host === 'h0' ? 0 : 1);
+        return [host, { where: { ...where, health: { nics: [], gpus } } }] as const;
+      }),
+    );
+    expect(rankEvidence(3, alone, alone)).toEqual([]);
   });
 
   it('the first window says nothing about what was counted before', () => {

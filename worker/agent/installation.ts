@@ -20,19 +20,19 @@ export const INVITED_AGENT = 'invited';
 export const agentPath = join(installationRoot, 'bin', 'ncclrun-agent');
 
 /** Directory of the GPU kernels: build/kernels, or the package @ncclrun/kernels beside the engine's package. */
-export function kernelsDirectory(): string {
-  const built = join(installationRoot, 'build', 'kernels');
-  const packaged = join(dirname(installationRoot), 'kernels');
-  return isPackage() && hasKernels(packaged) && !hasKernels(built) ? packaged : built;
+export function kernelsDirectory(root = installationRoot): string {
+  const built = join(root, 'build', 'kernels');
+  const packaged = join(dirname(root), 'kernels');
+  return isPackage(root) && hasKernels(packaged) && !hasKernels(built) ? packaged : built;
 }
 
 /** True for the npm package without the package of the GPU kernels, which dist/identity counts as part of it. */
-export function lacksPackagedKernels(): boolean {
-  return isPackage() && !hasKernels(kernelsDirectory());
+export function lacksPackagedKernels(root = installationRoot): boolean {
+  return isPackage(root) && !hasKernels(kernelsDirectory(root));
 }
 
-function isPackage(): boolean {
-  return basename(dirname(installationRoot)) === '@ncclrun';
+function isPackage(root: string): boolean {
+  return basename(dirname(root)) === '@ncclrun';
 }
 
 function hasKernels(directory: string): boolean {

@@ -108,13 +108,11 @@ function portText({ card, port }: HostVerbsPort): string {
 
 function usablePorts(ports: readonly HostVerbsPort[], environment: Environment): Usable[] {
   const list = parseNameList(valueOf(environment, 'NCCL_IB_HCA') ?? undefined);
-  return ports
-    .filter(({ card, port }) => list === null || admits(list, card, port))
-    .toSorted((one, other) => compare(placeOf(one), placeOf(other)))
-    .flatMap((port) => {
-      const gid = gidOf(port, environment);
-      return gid === null ? [] : [{ port, gid: gid.gid }];
-    });
+  const admitted = ports.filter(({ card, port }) => list === null || admits(list, card, port));
+  return byPlace(admitted).flatMap((port) => {
+    const gid = gidOf(port, environment);
+    return gid === null ? [] : [{ port, gid: gid.gid }];
+  });
 }
 
 function whyNone(ports: readonly HostVerbsPort[], environment: Environment): string {
@@ -130,8 +128,9 @@ function placeOf({ pciPath, card, port }: HostVerbsPort): string {
   return `${pciPath ?? ''} ${card} ${String(port).padStart(3, '0')}`;
 }
 
-function compare(one: string, other: string): number {
-  return one < other ? -1 : Number(one > other);
+function byPlace(ports: readonly HostVerbsPort[]): HostVerbsPort[] {
+  const at = new Map(ports.map((port) => [placeOf(port), port]));
+  return [...at.keys()].toSorted().flatMap((place) => at.get(place) ?? []);
 }
 
 function planNic({ port: { card, port, speedMbps, pciPath }, gid }: Usable): PlanNic {

@@ -43,7 +43,7 @@ export class Chains {
 
   #goesOn(gpu: number, count: number, isUsed: Uint8Array, isPath: Uint8Array): boolean {
     this.#steps -= 1;
-    if (count === this.#gpus || this.#steps < 0) return true;
+    if (count === this.#gpus || this.#steps === 0) return true;
     isUsed[gpu] = 1;
     for (let next = 0; next < this.#gpus; next++) {
       if (isUsed[next] === 1 || isPath[gpu * this.#gpus + next] !== 1) continue;

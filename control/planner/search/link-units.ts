@@ -46,10 +46,9 @@ export class LinkUnits {
     const half = pattern === 'balancedTree' ? 0.5 : 1;
     const considered = acrossHosts ? INSIDE | BETWEEN | UNEVEN : INSIDE | UNEVEN;
     const carried: number[] = [];
-    for (let i = 0; i < this.#classes.length; i++) {
-      const linkClass = this.#classes[i];
-      const flows = linkClass === undefined ? 0 : linkClass.flows & considered;
-      if (linkClass === undefined || (flows & (INSIDE | BETWEEN)) === 0) continue;
+    for (const linkClass of this.#classes) {
+      const flows = linkClass.flows & considered;
+      if ((flows & (INSIDE | BETWEEN)) === 0) continue;
       if ((flows & UNEVEN) !== 0 || (flows === (INSIDE | BETWEEN) && inside !== between)) return null;
       const isBetween = (flows & BETWEEN) !== 0;
       const unit = isBetween ? between * half : inside;

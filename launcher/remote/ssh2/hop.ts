@@ -47,7 +47,8 @@ export class Hop {
   #progress: Progress = 'connecting';
   #failure: ConnectionError | null = null;
   #isClosed = false;
-  #isTunnelled = false;
+  /** The way through another host's connection; null: none. */
+  #via: Passage | null = null;
 
   /** `onProgress`: it got so far. */
   constructor(settings: HopSettings, onProgress: (progress: Progress) => void = () => {}) {
@@ -75,7 +76,7 @@ export class Hop {
    * connection is made. @throws ConnectionError
    */
   open(knowledge: Promise<HopKnowledge>, via: Passage | null): Promise<void> {
-    this.#isTunnelled = via !== null;
+    this.#via = via;
     this.#begin(knowledge, via).catch((error: unknown) => this.#fail(asProblem(error, this.settings)));
     return this.#ready.promise;
   }
@@ -236,7 +237,7 @@ export class Hop {
     this.#ended.abort(failure);
     this.#ready.reject(failure);
     // What goes through another connection ends with it; nothing of it is ours to wait for.
-    if (this.#socket === null || this.#isTunnelled || this.#socket.destroyed) this.#close();
+    if (this.#socket === null || this.#via !== null || this.#socket.destroyed) this.#close();
     this.#socket?.once('close', () => this.#close());
     if (this.#socket !== null) hangUp(this.#socket);
   }
