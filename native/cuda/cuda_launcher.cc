@@ -233,8 +233,7 @@ void Launcher::addItem(Item item, const Shape& shape) {
                                                                       : 1;
   item.step = stepOf(work, slotElements, shares);
   const uint32_t parts = item.routine == Routine::allReduceTwoShot ? launch_.ranks : 1;
-  // A proxy grants credit that single-step launches do not expect.
-  const bool hasKernel = plan_.header().hosts == 1 && hasSingleStepKernel(shape.kernel, shape.protocol, item.routine);
+  const bool hasKernel = hasSingleStepKernel(shape.kernel, shape.protocol, item.routine);
   const bool hasRoom = item.blocks <= slots.channels && slots.lineSteps >= kMinLineStepsForSingleStep;
   const size_t chunk = hasKernel && hasRoom ? singleStepChunk(work, slotElements, parts) : 0;
   if (chunk > 0) item.step = chunk;

@@ -17,6 +17,7 @@ struct ConnectionState {
   uint32_t sequence;       // protocol whose counters it uses: over a network all use those of Simple
   uint32_t reduction;      // sender to a network that reduces: what netPost() says of it beside the bytes; else 0
   uint64_t* posts;         // sender over a network: Region::posts; else null
+  uint32_t isRemote;       // a proxy carries it
 
   __device__ __forceinline__ bool isNextToPost(uint32_t one) const {
     return *static_cast<const volatile uint32_t*>(&posted) == one;
@@ -145,14 +146,25 @@ __device__ __forceinline__ ConnectionState loadConnection(const Launch& launch, 
   auto* const head = &reinterpret_cast<Region*>(receives ? regions.out : regions.in)->head[sequence];
   if (receives) {
     const ReceiveState& state = launch.receives[index];
-    return {data, tail, head, state.step[sequence], 0, state.bytes, 0, 0, sequence, 0, nullptr};
+    return {data,     tail, head,    state.step[sequence],      0, state.bytes, 0, 0,
+            sequence, 0,    nullptr, uint32_t(regions.isRemote)};
   }
   const SendState& state = launch.sends[index];
   const uint32_t step = state.step[sequence];
   auto* const posts = regions.isRemote != 0 ? region.posts : nullptr;
   const uint32_t reduction = regions.isRemote == kReduces ? uint32_t(launch.reduction) << kNetPostReduction : 0;
-  return {data,     tail,      head, step, state.head[sequence], state.bytes, step, gpuSlots != nullptr,
-          sequence, reduction, posts};
+  return {data,
+          tail,
+          head,
+          step,
+          state.head[sequence],
+          state.bytes,
+          step,
+          gpuSlots != nullptr,
+          sequence,
+          reduction,
+          posts,
+          uint32_t(regions.isRemote)};
 }
 __device__ __forceinline__ void storeConnection(const Launch& launch, uint32_t index, bool receives,
                                                 const ConnectionState& connection) {

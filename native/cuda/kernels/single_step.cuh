@@ -8,6 +8,9 @@
 // further ahead, begin by granting that credit: ConnectionStore.) A one-way transfer has no answer: a connection has at
 // most one step, and its receiver grants credit when it is due, as in launches of any length. The peer of a message may
 // run such a launch.
+//
+// Over a network the slots are the proxies': the sender's lane tells its own of each step, and a receiver's grants
+// credit in exchanges too, which tells its own proxy which slots are free. What the peer has read, the proxy has sent.
 #pragma once
 #include "cuda/kernels/ll_steps.cuh"
 
@@ -86,7 +89,11 @@ class SingleStep {
   __device__ __forceinline__ bool isRenewalDue(uint32_t i) const { return isRenewed(sendFlag(i) - 1, slots()); }
 
   __device__ __forceinline__ bool awaitCredits(const Move&) const { return true; }
-  __device__ __forceinline__ void announce(const Move&, uint32_t) const {}
+  __device__ __forceinline__ void announce(const Move& move, uint32_t bytes) const {
+    if (receives_ || mine_ - move.to >= move.sendCount || state_.posts == nullptr) return;
+    const uint32_t step = state_.step + sent_[mine_];
+    storeVolatile(state_.posts + step % kMaxNetSteps, netPost(step, true, bytes));
+  }
   __device__ __forceinline__ void post(const Move& move, uint32_t bytes) {
     const uint32_t first = receives_ ? move.from : move.to, count = receives_ ? move.receiveCount : move.sendCount;
     if (mine_ - first < count) state_.bytes += bytes;
@@ -107,9 +114,9 @@ class SingleStep {
       storeConnection(launch_, pairState(launch_, channel_, peer_), receives_, state_);
     }
     __syncthreads();
-    if (!kOneWay || !receives_) return;
+    if (!receives_) return;
     // All threads have read.
-    if (mine_ != kNone && received_[mine_] > 0 && isCreditDue(state_.step, slots()))
+    if (mine_ != kNone && (kOneWay || state_.isRemote != 0) && isCreditDue(received_[mine_]))
       storeCredit(state_.head, state_.step);
     __syncwarp();
   }
@@ -118,6 +125,11 @@ class SingleStep {
   static constexpr uint32_t kNone = ~0u;
   static constexpr uint32_t kMaxSteps = kOneWay ? 1 : kMaxSingleSteps;
 
+  // One of the last `taken` steps grants it.
+  __device__ __forceinline__ bool isCreditDue(uint32_t taken) const {
+    return (taken > 0 && cuda::isCreditDue(state_.step, slots())) ||
+           (taken > 1 && cuda::isCreditDue(state_.step - 1, slots()));
+  }
   // Waits for free slots. Only launches after those that grant credit need to wait.
   static __device__ __forceinline__ void awaitSlots(const Launch& launch, WaitState& waitState,
                                                     ConnectionState& connection) {
