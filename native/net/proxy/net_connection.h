@@ -74,9 +74,11 @@ class NetConnection {
   // Sender: begins to connect. Does nothing from the second call on.
   void connectTo(const net::Handle& handle);
 
-  // Moves what can be moved without blocking; returns at once where another thread does. True if this call has filled
-  // or freed slots, or the connection has opened, ended or failed. For a network that is not bound to a thread.
-  bool advance();
+  enum class Extent { all, oneStep };
+  // Moves what can be moved without blocking, of what has arrived perhaps one step; returns at once where another
+  // thread does. True if this call has filled or freed slots, or the connection has opened, ended or failed. For a
+  // network that is not bound to a thread. After oneStep nobody may sleep: what followed the step was not looked for.
+  bool advance(Extent extent = Extent::all);
 
   // The same, where another thread may be at it: waits for that one. True if it is idle then.
   bool settle();
@@ -202,6 +204,7 @@ class NetConnection {
   std::vector<Arrival> arrivals_;  // receiver: of messages that are complete
   uint64_t visible_ = 0;           // receiver: of these, those that kernels may see
   bool isEndSeen_ = false;         // receiver: the last message has come, and nothing more is tested
+  Extent extent_ = Extent::all;    // receiver: of the call that holds the mutex
   alignas(64) SlotHeader end_;     // sender with slots in GPU memory: the last message
   net::Registration endRegistration_;
   bool isEndRegistered_ = false;

@@ -208,7 +208,7 @@ void NetTransport::moveFor(NetEndpoint& endpoint) {
     if (!own.watched.exchange(true, std::memory_order_seq_cst)) proxy_.wake();
     return;
   }
-  own.advance();
+  own.advance(NetConnection::Extent::oneStep);
   if (own.hasFailed()) proxy_.wake();
   if (own.hasEnded() && !endpoint.isEndTaken.load(std::memory_order_relaxed)) {
     own.watched.store(true, std::memory_order_seq_cst);

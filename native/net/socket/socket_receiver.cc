@@ -48,6 +48,7 @@ Status SocketReceiver::irecv(std::span<const Buffer> group, Request*& out) {
   }
   if (failure_.failed()) return failed();
   Group* posted = nullptr;
+  bool mayBegin = false;
   {
     std::lock_guard lock(mutex_);
     posted = &groups_[nextGroup_ % kRequests];
@@ -62,9 +63,11 @@ Status SocketReceiver::irecv(std::span<const Buffer> group, Request*& out) {
     for (uint32_t i = 0; i < posted->count; i++) groupOf_[(posted_ + i) % kMessages] = uint16_t(nextGroup_ % kRequests);
     posted_ += posted->count;
     nextGroup_++;
-    retryWaiting();
+    mayBegin = retryWaiting();
   }
-  tasks_.advanceInline();
+  // Whatever else has come is read by test(): a system call for each receive that is posted ahead would delay the next
+  // message.
+  if (mayBegin) tasks_.advanceInline();
   out = reinterpret_cast<Request*>(posted);
   return {};
 }
@@ -210,6 +213,19 @@ void SocketReceiver::Task::lost(const std::string& why) {
   if (helper() != nullptr) network_.notify();
 }
 
+ssize_t SocketReceiver::Task::readRest(size_t room) {
+  std::array<iovec, 3> parts;
+  size_t count = 0;
+  for (const iovec& into : rest_.vectors) {
+    if (into.iov_len > 0) parts[count++] = into;
+  }
+  parts[count++] = {staged_.data() + end_, room};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count;
+  return recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+}
+
 bool SocketReceiver::Task::read() {
   if (drained_ && helper() == nullptr && !network_.takeEvent(socket_.get())) return false;
   if (begin_ > 0) {
@@ -217,19 +233,10 @@ bool SocketReceiver::Task::read() {
     end_ -= begin_;
     begin_ = 0;
   }
-  const size_t rest = rest_.bytes();
-  std::array<iovec, 3> parts;
-  size_t count = 0;
-  for (const iovec& into : rest_.vectors) {
-    if (into.iov_len > 0) parts[count++] = into;
-  }
-  parts[count++] = {staged_.data() + end_, staged_.size() - end_};
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = count;
+  const size_t rest = rest_.bytes(), room = staged_.size() - end_;
   ssize_t got = 0;
   do {
-    got = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+    got = rest == 0 ? recv(socket_.get(), staged_.data() + end_, room, MSG_DONTWAIT) : readRest(room);
   } while (got < 0 && errno == EINTR);
   drained_ = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
   if (drained_) return false;
@@ -241,7 +248,7 @@ bool SocketReceiver::Task::read() {
     }
     return false;
   }
-  drained_ = size_t(got) < rest + parts[count - 1].iov_len;
+  drained_ = size_t(got) < rest + room;
   if (size_t(got) <= kSmallRead) joinAcknowledgements();
   const size_t part = std::min(rest, size_t(got));
   rest_.skip(part);
@@ -294,10 +301,11 @@ void SocketReceiver::Task::advance() {
 }
 
 // With the lock held.
-void SocketReceiver::retryWaiting() {
-  if (!std::exchange(chunkWaits_, false)) return;
+bool SocketReceiver::retryWaiting() {
+  if (!std::exchange(chunkWaits_, false)) return false;
   network_.notify();
   tasks_.wakeHelpers();
+  return true;
 }
 
 }  // namespace ncclrun::net

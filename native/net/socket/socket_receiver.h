@@ -82,6 +82,8 @@ class SocketReceiver final : public Receiver {
     void takeStaged();
     // Reads the rest of the chunk, and what follows it, without blocking; false: nothing more is there.
     bool read();
+    // The call of the system for that, where a chunk is under way: `room` bytes may follow it.
+    ssize_t readRest(size_t room);
     // After a read of a few bytes. Where such follow each other quickly, an acknowledgement of each would cost both
     // sides as much as the message: the kernel may join them. It leaves that mode by itself after a pause of 40 ms.
     void joinAcknowledgements();
@@ -111,8 +113,8 @@ class SocketReceiver final : public Receiver {
   void completed(const Target& target, const ChunkHeader& header, bool byHelper);
   // One socket of the connection was closed between two chunks; the others may still bring what was sent.
   void socketClosed();
-  // Whoever has a chunk that waited tries again.
-  void retryWaiting();
+  // Whoever has a chunk that waited tries again; false: nobody has.
+  bool retryWaiting();
 
   SocketNetwork& network_;
   ConnectionFailure failure_;

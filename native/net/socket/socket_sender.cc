@@ -117,6 +117,32 @@ size_t SocketSender::vectorsOf(const Message& message, size_t offset, size_t byt
   return used;
 }
 
+ssize_t SocketSender::Task::write() {
+  const ChunkHeader& header = chunk_.header;
+  std::array<iovec, 3> parts;
+  size_t count = 0;
+  if (chunk_.sent < sizeof header) {
+    parts[0] = {reinterpret_cast<char*>(&chunk_.header) + chunk_.sent, sizeof header - chunk_.sent};
+    count = 1;
+  }
+  const size_t payload = chunk_.sent < sizeof header ? 0 : chunk_.sent - sizeof header;
+  count += vectorsOf(*chunk_.message, header.offset + payload, header.bytes - payload, std::span(parts).subspan(count));
+  constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
+  if (header.bytes <= kGatheredBytes) {
+    std::array<std::byte, sizeof header + kGatheredBytes> gathered;
+    size_t bytes = 0;
+    for (const iovec& part : std::span(parts).first(count)) {
+      std::memcpy(gathered.data() + bytes, part.iov_base, part.iov_len);
+      bytes += part.iov_len;
+    }
+    return send(socket_.get(), gathered.data(), bytes, kFlags);
+  }
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count;
+  return sendmsg(socket_.get(), &message, kFlags);
+}
+
 void SocketSender::Task::advance() {
   for (size_t moved = 0;;) {
     // Other tasks of the thread have their turn.
@@ -124,19 +150,7 @@ void SocketSender::Task::advance() {
     if (chunk_.message == nullptr && (sender_.failure_.failed() || !sender_.takeChunk(helper() == nullptr, chunk_)))
       return;
     const ChunkHeader& header = chunk_.header;
-    std::array<iovec, 3> parts;
-    size_t count = 0;
-    if (chunk_.sent < sizeof header) {
-      parts[0] = {reinterpret_cast<char*>(&chunk_.header) + chunk_.sent, sizeof header - chunk_.sent};
-      count = 1;
-    }
-    const size_t payload = chunk_.sent < sizeof header ? 0 : chunk_.sent - sizeof header;
-    count +=
-        vectorsOf(*chunk_.message, header.offset + payload, header.bytes - payload, std::span(parts).subspan(count));
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
-    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = write();
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (sent < 0) {

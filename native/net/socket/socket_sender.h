@@ -40,6 +40,8 @@ class SocketSender final : public Sender {
   // What a helper moves over a socket before others have their turn.
   static constexpr size_t kBytesPerCall = 8u << 20;
   static constexpr size_t kMaxChunkBytes = size_t(1) << 30;
+  // Up to this size, copying a chunk takes less time than the system takes for a list of its parts.
+  static constexpr size_t kGatheredBytes = 2048;
 
   struct Message {
     Pieces pieces;
@@ -64,6 +66,9 @@ class SocketSender final : public Sender {
     int socket() const { return socket_.get(); }
 
    private:
+    // What is left of the chunk, as far as the socket takes it: the result of send().
+    ssize_t write();
+
     SocketSender& sender_;
     Chunk chunk_;
   };
