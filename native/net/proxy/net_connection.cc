@@ -121,6 +121,12 @@ bool NetConnection::advance(Extent extent) {
   return changed;
 }
 
+void NetConnection::pair(NetConnection& sends, NetConnection& receives) {
+  std::scoped_lock lock(sends.mutex_, receives.mutex_);
+  if (sends.sender_ == nullptr || receives.receiver_ == nullptr) return;
+  sends.network_.pair(*sends.sender_, *receives.receiver_);
+}
+
 bool NetConnection::settle() {
   std::lock_guard lock(mutex_);
   move();
