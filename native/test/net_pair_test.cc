@@ -51,8 +51,7 @@ struct Half {
 struct Halves {
   std::array<Half, 2> sides;
   explicit Halves(uint32_t sockets = 1) : sides{Half(sockets), Half(sockets)} {
-    for (size_t i = 0; i < 2; i++)
-      EXPECT(sides[i].network->connect(0, sides[1 - i].handle, sides[i].connector).ok());
+    for (size_t i = 0; i < 2; i++) EXPECT(sides[i].network->connect(0, sides[1 - i].handle, sides[i].connector).ok());
     for (bool areOpen = false; !areOpen;) {
       areOpen = true;
       for (Half& side : sides) areOpen = side.open() && areOpen;
@@ -75,7 +74,7 @@ class Flow {
     while (!sent_.empty() && isDone(sender_, sent_.front(), nullptr)) sent_.pop_front();
     size_t bytes = 0;
     while (!open_.empty() && isDone(receiver_, open_.front(), &bytes)) {
-      EXPECT(bytes == sizes_[arrived_] && test::hasPattern(open_.front().data.data(), bytes, seed_ + arrived_));
+      EXPECT(bytes == sizes_[arrived_] && test::hasPattern(open_.front().data.get(), bytes, seed_ + arrived_));
       arrived_++;
       open_.pop_front();
     }
@@ -85,15 +84,15 @@ class Flow {
  private:
   static constexpr size_t kDepth = 5;
   struct Transfer {
-    std::vector<std::byte> data;
+    std::unique_ptr<std::byte[]> data;
     net::Request* request = nullptr;
   };
 
   bool send() {
     Transfer& next = sent_.emplace_back();
-    next.data.resize(sizes_[begun_] + 8);
-    test::fillPattern(next.data.data(), sizes_[begun_], seed_ + begun_);
-    EXPECT(sender_.isend(next.data.data(), sizes_[begun_], 1, {}, next.request).ok());
+    next.data = std::make_unique_for_overwrite<std::byte[]>(sizes_[begun_] + 8);
+    test::fillPattern(next.data.get(), sizes_[begun_], seed_ + begun_);
+    EXPECT(sender_.isend(next.data.get(), sizes_[begun_], 1, {}, next.request).ok());
     if (next.request != nullptr) {
       begun_++;
       return true;
@@ -103,8 +102,8 @@ class Flow {
   }
   bool post() {
     Transfer& next = open_.emplace_back();
-    next.data.resize(kLarge + 8);
-    const net::Buffer buffer{.address = next.data.data(), .bytes = kLarge, .tag = 1};
+    next.data = std::make_unique_for_overwrite<std::byte[]>(kLarge + 8);
+    const net::Buffer buffer{.address = next.data.get(), .bytes = kLarge, .tag = 1};
     EXPECT(receiver_.irecv({&buffer, 1}, next.request).ok() && next.request != nullptr);
     posted_++;
     return true;
