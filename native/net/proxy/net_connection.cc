@@ -283,7 +283,7 @@ bool NetConnection::receiveSlots() {
     if (failed_.load(std::memory_order_relaxed) || ended_.load(std::memory_order_relaxed)) return changed;
     if (!taken.ok()) return fail(taken) || changed;
     // A further look would cost the block, which has what it waits for, a system call.
-    if (changed && extent_ == Extent::oneStep) return true;
+    if (visible_ != before && endsEarly(arrivalOf(visible_ - 1).bytes)) return true;
     if (visible_ != before) continue;
     return (!posted.ok() && visible_ == posted_ && fail(posted)) || changed;
   }
@@ -322,7 +322,7 @@ Status NetConnection::takeArrivals() {
     NCCLRUN_TRY(receiver_->test(requestOf(done_), done, {&bytes, 1}));
     if (!done) break;
     NCCLRUN_TRY(arrived(done_++, bytes));
-    if (extent_ == Extent::oneStep) break;
+    if (endsEarly(bytes)) break;
   }
   return {};
 }

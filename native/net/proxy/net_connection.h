@@ -75,7 +75,7 @@ class NetConnection {
   void connectTo(const net::Handle& handle);
 
   enum class Extent { all, oneStep };
-  // Moves what can be moved without blocking, of what has arrived perhaps one step; returns at once where another
+  // Moves what can be moved without blocking, of what has arrived perhaps one small step; returns at once where another
   // thread does. True if this call has filled or freed slots, or the connection has opened, ended or failed. For a
   // network that is not bound to a thread. After oneStep nobody may sleep: what followed the step was not looked for.
   bool advance(Extent extent = Extent::all);
@@ -113,6 +113,7 @@ class NetConnection {
  private:
   static constexpr int kTag = 0;
   static constexpr uint64_t kMaxParts = 64;
+  static constexpr size_t kSmallBytes = 16'384;
 
   NetConnection(const Setup& setup, Mapping memory);
 
@@ -136,6 +137,9 @@ class NetConnection {
   uint64_t stepsToPost() const;
   bool hasGpuSlots() const { return deviceRing_.has_value() && deviceRing_->gpu.has_value(); }
   Status takeArrivals();
+  // Nothing is looked for behind a message of that many bytes that has arrived. Large ones are read as they come, so
+  // that the other side can go on while the block works.
+  bool endsEarly(size_t bytes) const { return extent_ == Extent::oneStep && bytes <= kSmallBytes; }
   // The message of that number has arrived: begins to make it visible to kernels where it is not.
   Status arrived(uint64_t message, size_t bytes);
   // Arrivals that are visible become steps. mayTest: the connection has not failed.
