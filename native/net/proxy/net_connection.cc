@@ -121,10 +121,15 @@ bool NetConnection::advance(Extent extent) {
   return changed;
 }
 
-void NetConnection::pair(NetConnection& sends, NetConnection& receives) {
-  std::scoped_lock lock(sends.mutex_, receives.mutex_);
-  if (sends.sender_ == nullptr || receives.receiver_ == nullptr) return;
-  sends.network_.pair(*sends.sender_, *receives.receiver_);
+bool NetConnection::pair(NetConnection& sends, NetConnection& receives) {
+  {
+    std::scoped_lock lock(sends.mutex_, receives.mutex_);
+    if (sends.sender_ != nullptr && receives.receiver_ != nullptr)
+      sends.network_.pair(*sends.sender_, *receives.receiver_);
+  }
+  // Whoever has found a mutex taken relies on its holder to move the connection.
+  const bool hasSent = sends.advance();
+  return receives.advance() || hasSent;
 }
 
 bool NetConnection::settle() {

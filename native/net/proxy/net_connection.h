@@ -86,8 +86,9 @@ class NetConnection {
   // The kernel has filled or freed slots since the last advance().
   bool hasDeviceNews() const { return deviceRing_.has_value() && deviceRing_->hasNews(ring_, sends_); }
 
-  // Both directions of the same two ranks' connection are open: the network may carry them together.
-  static void pair(NetConnection& sends, NetConnection& receives);
+  // Both directions of the same two ranks' connection are open: the network may carry them together. True as of
+  // advance().
+  static bool pair(NetConnection& sends, NetConnection& receives);
 
   bool isOpen() const { return open_.load(std::memory_order_acquire); }
   // The sender has sent its last message. Receiver: it has arrived, and all before it are in slots.

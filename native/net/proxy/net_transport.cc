@@ -224,24 +224,24 @@ bool NetTransport::advance(NetEndpoint& endpoint, NetConnection::Extent extent) 
   NetConnection& connection = endpoint.connection();
   const bool wasOpen = connection.isOpen();
   const bool changed = connection.advance(extent);
-  if (!wasOpen && connection.isOpen()) pairIfOpen(endpoint);
-  return changed;
+  if (wasOpen || !connection.isOpen()) return changed;
+  return pairIfOpen(endpoint) || changed;
 }
 
 // Whichever direction opens last finds the other one open: both threads hold the mutex in between.
-void NetTransport::pairIfOpen(NetEndpoint& endpoint) {
+bool NetTransport::pairIfOpen(NetEndpoint& endpoint) {
   const auto& facts = endpoint.facts();
   NetEndpoint* other = nullptr;
   {
     std::lock_guard lock(mutex_);
     const auto found = endpoints_.find({facts.peer, facts.channel, !facts.sends});
-    if (found == endpoints_.end() || !found->second->connection().isOpen()) return;
+    if (found == endpoints_.end() || !found->second->connection().isOpen()) return false;
     other = found->second.get();
-    if (endpoint.isPaired.exchange(true) || other->isPaired.exchange(true)) return;
+    if (endpoint.isPaired.exchange(true) || other->isPaired.exchange(true)) return false;
   }
   NetEndpoint& sends = facts.sends ? endpoint : *other;
   NetEndpoint& receives = facts.sends ? *other : endpoint;
-  NetConnection::pair(sends.connection(), receives.connection());
+  return NetConnection::pair(sends.connection(), receives.connection());
 }
 
 void NetTransport::watch(NetEndpoint& endpoint) {

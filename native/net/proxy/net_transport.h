@@ -111,7 +111,7 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   // NetConnection::advance() of a block's connection.
   bool advance(NetEndpoint& endpoint, NetConnection::Extent extent);
   // Lets the network carry both directions together where they are open.
-  void pairIfOpen(NetEndpoint& endpoint);
+  bool pairIfOpen(NetEndpoint& endpoint);
   // Nothing of a pair's channel, nor where kernels play the blocks.
   std::optional<plan::EdgeRecord> ringEdge(uint32_t channel, bool sends) const;
   Status make(const Key& key, std::unique_ptr<NetEndpoint>& out);
