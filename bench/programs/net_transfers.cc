@@ -225,6 +225,7 @@ void pong(Network& network, long rounds) {
   memcpy(handle.data(), in.data(), handle.size());
   Arrivals arrivals(network, *receiver, rounds);
   const auto sender = connect(network, handle);
+  network.pair(*sender, *receiver);
   Memory out(*sender, sizeof(uint64_t));
   for (long i = 0; i < rounds; i++) {
     arrivals.waitForOne();
@@ -243,6 +244,7 @@ void ping(Network& network, const Handle& peer, long rounds) {
   memcpy(out.data(), handle.data(), handle.size());
   wait(network, *sender, sendOne(*sender, out, handle.size()));
   const auto receiver = accept(*listener);
+  network.pair(*sender, *receiver);
   Arrivals arrivals(network, *receiver, rounds);
   const uint64_t begin = nowNanoseconds();
   for (long i = 0; i < rounds; i++) {

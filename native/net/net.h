@@ -176,6 +176,11 @@ class Network {
   virtual Status listen(uint32_t device, Handle& handle, std::unique_ptr<Listener>& out) = 0;
   virtual Status connect(uint32_t device, const Handle& handle, std::unique_ptr<Connector>& out) = 0;
 
+  // These two are of both directions between this process and one other, which calls this for the same two: the network
+  // may carry their messages together. They stay independent, except that a sender may not fail before both of the
+  // other side are destroyed. Nobody uses either meanwhile.
+  virtual void pair(Sender&, Receiver&) {}
+
   // The collective network that comes with this one, in `out`, for the same communicator; null: there is none. An
   // error: it cannot be used on this host. All ranks must agree before one of them uses it.
   virtual Status makeCollective(std::unique_ptr<CollectiveNetwork>& out);

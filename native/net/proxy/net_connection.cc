@@ -107,16 +107,29 @@ void NetConnection::connectTo(const net::Handle& handle) {
   watched.store(true, std::memory_order_seq_cst);
 }
 
-bool NetConnection::advance() {
+bool NetConnection::advance(Extent extent) {
   bool changed = false;
   requested_.store(true, std::memory_order_seq_cst);
   while (requested_.load(std::memory_order_seq_cst) && mutex_.try_lock()) {
     requested_.store(false, std::memory_order_seq_cst);
+    extent_ = extent;
     changed = move() || changed;
+    extent_ = Extent::all;
     count(!isIdle() && !hasFailed());
     mutex_.unlock();
   }
   return changed;
+}
+
+bool NetConnection::pair(NetConnection& sends, NetConnection& receives) {
+  {
+    std::scoped_lock lock(sends.mutex_, receives.mutex_);
+    if (sends.sender_ != nullptr && receives.receiver_ != nullptr)
+      sends.network_.pair(*sends.sender_, *receives.receiver_);
+  }
+  // Whoever has found a mutex taken relies on its holder to move the connection.
+  const bool hasSent = sends.advance();
+  return receives.advance() || hasSent;
 }
 
 bool NetConnection::settle() {
@@ -274,6 +287,8 @@ bool NetConnection::receiveSlots() {
     record_.update(posted_, done_, carried_, nullptr);
     if (failed_.load(std::memory_order_relaxed) || ended_.load(std::memory_order_relaxed)) return changed;
     if (!taken.ok()) return fail(taken) || changed;
+    // A further look would cost the block, which has what it waits for, a system call.
+    if (visible_ != before && endsEarly(arrivalOf(visible_ - 1).bytes)) return true;
     if (visible_ != before) continue;
     return (!posted.ok() && visible_ == posted_ && fail(posted)) || changed;
   }
@@ -312,6 +327,7 @@ Status NetConnection::takeArrivals() {
     NCCLRUN_TRY(receiver_->test(requestOf(done_), done, {&bytes, 1}));
     if (!done) break;
     NCCLRUN_TRY(arrived(done_++, bytes));
+    if (endsEarly(bytes)) break;
   }
   return {};
 }

@@ -74,15 +74,21 @@ class NetConnection {
   // Sender: begins to connect. Does nothing from the second call on.
   void connectTo(const net::Handle& handle);
 
-  // Moves what can be moved without blocking; returns at once where another thread does. True if this call has filled
-  // or freed slots, or the connection has opened, ended or failed. For a network that is not bound to a thread.
-  bool advance();
+  enum class Extent { all, oneStep };
+  // Moves what can be moved without blocking, of what has arrived perhaps one small step; returns at once where another
+  // thread does. True if this call has filled or freed slots, or the connection has opened, ended or failed. For a
+  // network that is not bound to a thread. After oneStep nobody may sleep: what followed the step was not looked for.
+  bool advance(Extent extent = Extent::all);
 
   // The same, where another thread may be at it: waits for that one. True if it is idle then.
   bool settle();
 
   // The kernel has filled or freed slots since the last advance().
   bool hasDeviceNews() const { return deviceRing_.has_value() && deviceRing_->hasNews(ring_, sends_); }
+
+  // Both directions of the same two ranks' connection are open: the network may carry them together. True as of
+  // advance().
+  static bool pair(NetConnection& sends, NetConnection& receives);
 
   bool isOpen() const { return open_.load(std::memory_order_acquire); }
   // The sender has sent its last message. Receiver: it has arrived, and all before it are in slots.
@@ -108,6 +114,7 @@ class NetConnection {
  private:
   static constexpr int kTag = 0;
   static constexpr uint64_t kMaxParts = 64;
+  static constexpr size_t kSmallBytes = 16'384;
 
   NetConnection(const Setup& setup, Mapping memory);
 
@@ -131,6 +138,9 @@ class NetConnection {
   uint64_t stepsToPost() const;
   bool hasGpuSlots() const { return deviceRing_.has_value() && deviceRing_->gpu.has_value(); }
   Status takeArrivals();
+  // Nothing is looked for behind a message of that many bytes that has arrived. Large ones are read as they come, so
+  // that the other side can go on while the block works.
+  bool endsEarly(size_t bytes) const { return extent_ == Extent::oneStep && bytes <= kSmallBytes; }
   // The message of that number has arrived: begins to make it visible to kernels where it is not.
   Status arrived(uint64_t message, size_t bytes);
   // Arrivals that are visible become steps. mayTest: the connection has not failed.
@@ -202,6 +212,7 @@ class NetConnection {
   std::vector<Arrival> arrivals_;  // receiver: of messages that are complete
   uint64_t visible_ = 0;           // receiver: of these, those that kernels may see
   bool isEndSeen_ = false;         // receiver: the last message has come, and nothing more is tested
+  Extent extent_ = Extent::all;    // receiver: of the call that holds the mutex
   alignas(64) SlotHeader end_;     // sender with slots in GPU memory: the last message
   net::Registration endRegistration_;
   bool isEndRegistered_ = false;

@@ -66,6 +66,7 @@ class NetEndpoint final : public Endpoint {
     connection_->watched.store(true, std::memory_order_seq_cst);
   }
   bool isEndExpected() const { return endExpected_.load(std::memory_order_acquire); }
+  std::atomic<bool> isPaired{false};    // with that of the other direction
   std::atomic<bool> isEndTaken{false};  // the receiver has the last message, and has told the sender
   // The proxy's thread alone.
   bool isEndSent = false;   // sender: has told the receiver that it comes

@@ -208,7 +208,7 @@ void NetTransport::moveFor(NetEndpoint& endpoint) {
     if (!own.watched.exchange(true, std::memory_order_seq_cst)) proxy_.wake();
     return;
   }
-  own.advance();
+  advance(endpoint, NetConnection::Extent::oneStep);
   if (own.hasFailed()) proxy_.wake();
   if (own.hasEnded() && !endpoint.isEndTaken.load(std::memory_order_relaxed)) {
     own.watched.store(true, std::memory_order_seq_cst);
@@ -218,6 +218,30 @@ void NetTransport::moveFor(NetEndpoint& endpoint) {
   for (NetEndpoint& other : list_) {
     if (&other != &endpoint && !other.connection().isIdle()) other.connection().advance();
   }
+}
+
+bool NetTransport::advance(NetEndpoint& endpoint, NetConnection::Extent extent) {
+  NetConnection& connection = endpoint.connection();
+  const bool wasOpen = connection.isOpen();
+  const bool changed = connection.advance(extent);
+  if (wasOpen || !connection.isOpen()) return changed;
+  return pairIfOpen(endpoint) || changed;
+}
+
+// Whichever direction opens last finds the other one open: both threads hold the mutex in between.
+bool NetTransport::pairIfOpen(NetEndpoint& endpoint) {
+  const auto& facts = endpoint.facts();
+  NetEndpoint* other = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = endpoints_.find({facts.peer, facts.channel, !facts.sends});
+    if (found == endpoints_.end() || !found->second->connection().isOpen()) return false;
+    other = found->second.get();
+    if (endpoint.isPaired.exchange(true) || other->isPaired.exchange(true)) return false;
+  }
+  NetEndpoint& sends = facts.sends ? endpoint : *other;
+  NetEndpoint& receives = facts.sends ? *other : endpoint;
+  return NetConnection::pair(sends.connection(), receives.connection());
 }
 
 void NetTransport::watch(NetEndpoint& endpoint) {
@@ -281,7 +305,7 @@ Proxy::Work::Outcome NetTransport::onNetwork(bool fromNetwork) {
   for (NetEndpoint& each : list_) {
     NetConnection& connection = each.connection();
     if (!connection.watched.exchange(false, std::memory_order_seq_cst)) continue;
-    const bool changed = connection.advance();
+    const bool changed = advance(each, NetConnection::Extent::all);
     hasChanged = hasChanged || changed;
     confirmEnd(each);
     if (each.isStopped) hasSentAll(each);

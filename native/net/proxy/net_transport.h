@@ -108,6 +108,10 @@ class NetTransport final : public Transport, private Proxy::Work, private NetEnd
   // Of the two ranks alone, not of a ring.
   bool isPair(uint32_t channel) const;
   Outcome moveDevice(bool hasEvents);
+  // NetConnection::advance() of a block's connection.
+  bool advance(NetEndpoint& endpoint, NetConnection::Extent extent);
+  // Lets the network carry both directions together where they are open.
+  bool pairIfOpen(NetEndpoint& endpoint);
   // Nothing of a pair's channel, nor where kernels play the blocks.
   std::optional<plan::EdgeRecord> ringEdge(uint32_t channel, bool sends) const;
   Status make(const Key& key, std::unique_ptr<NetEndpoint>& out);

@@ -1,5 +1,7 @@
 // What both sides of a connection keep: who moves each of its sockets, and why it failed.
 #pragma once
+#include <sys/socket.h>
+
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -43,30 +45,54 @@ inline std::string describeConnection(const SocketNetwork& network, uint32_t dev
   return "the connection with " + peer + " from " + describeDevice(network.config().devices[device]);
 }
 
+// A socket of a connection, and of that of the other direction where both carry their messages together.
+class ConnectionSocket {
+ public:
+  ConnectionSocket(SocketNetwork& network, Descriptor descriptor)
+      : network_(network), descriptor_(std::move(descriptor)) {}
+  ~ConnectionSocket() {
+    if (isShared.load(std::memory_order_relaxed)) network_.closeDelivered(std::move(descriptor_));
+  }
+  ConnectionSocket(const ConnectionSocket&) = delete;
+  ConnectionSocket& operator=(const ConnectionSocket&) = delete;
+
+  int get() const { return descriptor_.get(); }
+  // The sender that uses it sends nothing more, while the receiver may go on.
+  void endSending() const { shutdown(get(), SHUT_WR); }
+
+  std::atomic<bool> isShared{false};
+  std::atomic<uint64_t> offeredTo{0};  // number of the connection that may send here too; 0: the other side offers none
+
+ private:
+  SocketNetwork& network_;
+  Descriptor descriptor_;
+};
+
 // One socket of a connection. A helper advances it, or, without one, the caller.
 class SocketTask : public HelperTask {
  public:
   SocketTask(SocketNetwork& network, Descriptor socket, Helper* helper)
-      : socket_(std::move(socket)), network_(network), helper_(helper) {}
+      : socket_(std::make_shared<ConnectionSocket>(network, std::move(socket))), network_(network), helper_(helper) {}
   SocketTask(const SocketTask&) = delete;
   SocketTask& operator=(const SocketTask&) = delete;
 
   Helper* helper() const { return helper_; }
+  const std::shared_ptr<ConnectionSocket>& socket() const { return socket_; }
   Status start() {
-    if (helper_ == nullptr) return network_.watch(socket_.get());
-    network_.unwatch(socket_.get());
-    return helper_->add(socket_.get(), *this);
+    if (helper_ == nullptr) return network_.watch(socket_->get());
+    network_.unwatch(socket_->get());
+    return helper_->add(socket_->get(), *this);
   }
   // Once it returns, the helper does not advance this socket any more. The most derived class calls it first in its
   // destructor.
   void stop() {
-    if (helper_ != nullptr) helper_->remove(socket_.get(), *this);
+    if (helper_ != nullptr) helper_->remove(socket_->get(), *this);
   }
 
  protected:
   ~SocketTask() = default;
 
-  Descriptor socket_;
+  const std::shared_ptr<ConnectionSocket> socket_;
   SocketNetwork& network_;
 
  private:
@@ -98,6 +124,8 @@ class SocketTasks {
   size_t size() const { return tasks_.size(); }
   const std::vector<std::unique_ptr<Task>>& all() const { return tasks_; }
   bool hasHelpers() const { return hasHelpers_; }
+  // The one that is alone, and moved by the caller; null: there are several.
+  Task* single() const { return tasks_.size() == 1 && !hasHelpers_ ? tasks_[0].get() : nullptr; }
 
   // Moves what the caller's own sockets can move.
   void advanceInline() {

@@ -175,10 +175,13 @@ Status SocketConnector::connect(std::unique_ptr<Sender>& out) {
   NCCLRUN_TRY(connectSockets(sockets));
   if (sockets.empty()) return {};
   std::unique_ptr<SocketSender> sender;
-  if (Status status = SocketSender::make(network_, device_, helperOffset_, std::move(sockets),
-                                         peer_.address.textWithPort(), sender);
-      !status.ok())
-    return status;
+  NCCLRUN_TRY(SocketSender::make(network_,
+                                 {.device = device_,
+                                  .helperOffset = helperOffset_,
+                                  .number = attempts_[0].hello.connection,
+                                  .sockets = std::move(sockets),
+                                  .peer = peer_.address.textWithPort()},
+                                 sender));
   out = std::move(sender);
   return {};
 }

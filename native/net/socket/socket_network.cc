@@ -1,21 +1,28 @@
 #include "net/socket/socket_network.h"
 
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <span>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/limits.h"
 #include "net/socket/acceptor.h"
 #include "net/socket/socket_connector.h"
 #include "net/socket/socket_listener.h"
+#include "net/socket/socket_receiver.h"
+#include "net/socket/socket_sender.h"
 #include "net/socket/wished_interfaces.h"
 
 namespace ncclrun::net {
@@ -25,6 +32,18 @@ Status systemFailure(const char* call) {
   const int error = errno;
   return {ncclSystemError,
           std::string("the socket network: ") + call + ": " + std::strerror(error) + limitBehind(error)};
+}
+
+// The other side has acknowledged all that was sent, or never will. Discards what has come from it.
+bool isDelivered(int descriptor) {
+  std::array<std::byte, 4096> discarded;
+  ssize_t got = 0;
+  do {
+    got = recv(descriptor, discarded.data(), discarded.size(), MSG_DONTWAIT);
+  } while (got > 0 || (got < 0 && errno == EINTR));
+  if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return true;
+  int unacknowledged = 0;
+  return ioctl(descriptor, SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
 }
 
 }  // namespace
@@ -42,6 +61,34 @@ Status SocketNetwork::make(SocketConfig config, std::unique_ptr<SocketNetwork>& 
   Status status = made->start();
   if (status.ok()) out = std::move(made);
   return status;
+}
+
+SocketNetwork::~SocketNetwork() {
+  constexpr std::chrono::milliseconds kMax{200}, kPause{1};
+  const auto end = std::chrono::steady_clock::now() + kMax;
+  for (const Descriptor& each : undelivered_) {
+    while (!isDelivered(each.get()) && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(kPause);
+  }
+}
+
+void SocketNetwork::closeDelivered(Descriptor descriptor) {
+  shutdown(descriptor.get(), SHUT_WR);
+  if (isDelivered(descriptor.get())) return;
+  unwatch(descriptor.get());
+  std::lock_guard lock(mutex_);
+  undelivered_.push_back(std::move(descriptor));
+}
+
+void SocketNetwork::pair(Sender& sender, Receiver& receiver) {
+  auto& out = static_cast<SocketSender&>(sender);
+  auto& in = static_cast<SocketReceiver&>(receiver);
+  if (out.sharableSocket() == nullptr || in.sharableSocket() == nullptr) return;
+  if (out.number() < in.number()) {
+    in.receiveOver(out.sharableSocket());
+    out.offerTo(in.number());
+  } else if (out.number() > in.number()) {
+    out.sendOver(in.sharableSocket());
+  }
 }
 
 Status SocketNetwork::start() {

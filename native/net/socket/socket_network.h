@@ -43,12 +43,15 @@ class Acceptor;
 class SocketNetwork final : public Network {
  public:
   static Status make(SocketConfig config, std::unique_ptr<SocketNetwork>& out);
+  // Waits, for a fraction of a second at most, for what closeDelivered() could not close.
+  ~SocketNetwork() override;
 
   const std::string& name() const override { return name_; }
   std::span<const Device> devices() const override { return devices_; }
   bool threadBound() const override { return false; }
   bool deliversAfterClose() const override { return true; }
   bool carriesPieces() const override { return true; }
+  void pair(Sender& sender, Receiver& receiver) override;
   Status listen(uint32_t device, Handle& handle, std::unique_ptr<Listener>& out) override;
   Status connect(uint32_t device, const Handle& handle, std::unique_ptr<Connector>& out) override;
   int eventDescriptor() const override { return epoll_.get(); }
@@ -74,6 +77,9 @@ class SocketNetwork final : public Network {
   void releaseAcceptor(const Acceptor& acceptor);
   // The event descriptor becomes readable: something was completed, or is left to do.
   void notify();
+  // Closes a socket over which both directions went. What nobody has read here makes the kernel reset a connection, and
+  // drop what the other side has not got: so it stays open until the other side has acknowledged everything.
+  void closeDelivered(Descriptor descriptor);
   // Options of every socket of a connection.
   void prepare(int descriptor) const;
 
@@ -93,6 +99,7 @@ class SocketNetwork final : public Network {
   std::atomic<uint32_t> senders_{0}, receivers_{0};
   std::mutex mutex_;
   std::map<const Acceptor*, uint32_t> acceptors_;  // watched, with how many listeners here use them
+  std::vector<Descriptor> undelivered_;            // of closeDelivered()
 };
 
 }  // namespace ncclrun::net

@@ -15,7 +15,7 @@ namespace ncclrun::net {
 Status SocketReceiver::make(SocketNetwork& network, uint32_t device, uint32_t helperOffset,
                             std::vector<AcceptedSocket> sockets, std::unique_ptr<SocketReceiver>& out) {
   const std::string where = describeConnection(network, device, sockets[0].peer);
-  std::unique_ptr<SocketReceiver> receiver(new SocketReceiver(network, where));
+  std::unique_ptr<SocketReceiver> receiver(new SocketReceiver(network, where, sockets[0].hello.connection));
   for (uint32_t i = 0; i < sockets.size(); i++) {
     Descriptor& socket = sockets[i].descriptor;
     network.prepare(socket.get());
@@ -29,6 +29,16 @@ Status SocketReceiver::make(SocketNetwork& network, uint32_t device, uint32_t he
 }
 
 SocketReceiver::~SocketReceiver() { tasks_.clear(); }
+
+std::shared_ptr<ConnectionSocket> SocketReceiver::sharableSocket() const {
+  const Task* const task = tasks_.single();
+  return task == nullptr ? nullptr : task->socket();
+}
+
+void SocketReceiver::receiveOver(std::shared_ptr<ConnectionSocket> socket) {
+  socket->isShared = true;
+  tasks_.single()->receiveOver(std::move(socket));
+}
 
 Status SocketReceiver::failed() {
   tasks_.stop();
@@ -48,6 +58,7 @@ Status SocketReceiver::irecv(std::span<const Buffer> group, Request*& out) {
   }
   if (failure_.failed()) return failed();
   Group* posted = nullptr;
+  bool mayBegin = false;
   {
     std::lock_guard lock(mutex_);
     posted = &groups_[nextGroup_ % kRequests];
@@ -62,9 +73,11 @@ Status SocketReceiver::irecv(std::span<const Buffer> group, Request*& out) {
     for (uint32_t i = 0; i < posted->count; i++) groupOf_[(posted_ + i) % kMessages] = uint16_t(nextGroup_ % kRequests);
     posted_ += posted->count;
     nextGroup_++;
-    retryWaiting();
+    mayBegin = retryWaiting();
   }
-  tasks_.advanceInline();
+  // Whatever else has come is read by test(): a system call for each receive that is posted ahead would delay the next
+  // message.
+  if (mayBegin) tasks_.advanceInline();
   out = reinterpret_cast<Request*>(posted);
   return {};
 }
@@ -173,20 +186,37 @@ void SocketReceiver::completed(const Target& target, const ChunkHeader& header, 
 }
 
 bool SocketReceiver::Task::beginChunk() {
-  if (end_ - begin_ < sizeof header_) return false;
-  std::memcpy(&header_, staged_.data() + begin_, sizeof header_);
+  do {
+    if (source().bytes() < sizeof header_) return false;
+    std::memcpy(&header_, source().staged.data() + source().begin, sizeof header_);
+  } while (takeNotice());
   if (receiver_.bind(header_, target_, rest_) != Binding::bound) return false;
-  begin_ += sizeof header_;
+  source().begin += sizeof header_;
   chunk_ = true;
   return true;
 }
 
+bool SocketReceiver::Task::takeNotice() {
+  if (header_.magic == kOfferMagic) {
+    source().begin += sizeof header_;
+    socket_->offeredTo.store(header_.offset, std::memory_order_release);
+    return true;
+  }
+  // Where there is no other socket, bind() refuses it.
+  if (header_.magic != kTurnMagic || sources_[1].socket == nullptr) return false;
+  source().begin += sizeof header_;
+  turns_++;
+  source().drained = false;  // its events until now were not looked for
+  return true;
+}
+
 void SocketReceiver::Task::takeStaged() {
+  Source& from = source();
   for (const iovec& into : rest_.vectors) {
-    const size_t part = std::min(into.iov_len, end_ - begin_);
-    if (part > 0) std::memcpy(into.iov_base, staged_.data() + begin_, part);
+    const size_t part = std::min(into.iov_len, from.bytes());
+    if (part > 0) std::memcpy(into.iov_base, from.staged.data() + from.begin, part);
     rest_.skip(part);
-    begin_ += part;
+    from.begin += part;
   }
 }
 
@@ -197,7 +227,7 @@ void SocketReceiver::socketClosed() {
 }
 
 void SocketReceiver::Task::closed() {
-  if (chunk_ || end_ > begin_)
+  if (chunk_ || source().bytes() > 0)
     return lost("the other side has closed it in the middle of a message, or its process has ended");
   over_ = true;
   receiver_.socketClosed();
@@ -210,29 +240,35 @@ void SocketReceiver::Task::lost(const std::string& why) {
   if (helper() != nullptr) network_.notify();
 }
 
-bool SocketReceiver::Task::read() {
-  if (drained_ && helper() == nullptr && !network_.takeEvent(socket_.get())) return false;
-  if (begin_ > 0) {
-    std::memmove(staged_.data(), staged_.data() + begin_, end_ - begin_);
-    end_ -= begin_;
-    begin_ = 0;
-  }
-  const size_t rest = rest_.bytes();
+ssize_t SocketReceiver::Task::readRest(size_t room) {
+  Source& from = source();
   std::array<iovec, 3> parts;
   size_t count = 0;
   for (const iovec& into : rest_.vectors) {
     if (into.iov_len > 0) parts[count++] = into;
   }
-  parts[count++] = {staged_.data() + end_, staged_.size() - end_};
+  parts[count++] = {from.staged.data() + from.end, room};
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = count;
+  return recvmsg(from.socket->get(), &message, MSG_DONTWAIT);
+}
+
+bool SocketReceiver::Task::read() {
+  Source& from = source();
+  const int socket = from.socket->get();
+  if (from.drained && helper() == nullptr && !network_.takeEvent(socket)) return false;
+  if (from.begin > 0) {
+    std::memmove(from.staged.data(), from.staged.data() + from.begin, from.bytes());
+    from.end -= std::exchange(from.begin, 0);
+  }
+  const size_t rest = rest_.bytes(), room = from.staged.size() - from.end;
   ssize_t got = 0;
   do {
-    got = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+    got = rest == 0 ? recv(socket, from.staged.data() + from.end, room, MSG_DONTWAIT) : readRest(room);
   } while (got < 0 && errno == EINTR);
-  drained_ = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-  if (drained_) return false;
+  from.drained = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  if (from.drained) return false;
   if (got <= 0) {
     if (got == 0) {
       closed();
@@ -241,16 +277,16 @@ bool SocketReceiver::Task::read() {
     }
     return false;
   }
-  drained_ = size_t(got) < rest + parts[count - 1].iov_len;
+  from.drained = size_t(got) < rest + room;
   if (size_t(got) <= kSmallRead) joinAcknowledgements();
   const size_t part = std::min(rest, size_t(got));
   rest_.skip(part);
-  end_ += size_t(got) - part;
+  from.end += size_t(got) - part;
   return true;
 }
 
-// Linux acknowledges what an application reads at once unless it answers on the same socket (tcp_cleanup_rbuf), and no
-// data flows back on this one.
+// Linux acknowledges what an application reads at once unless it answers on the same socket (tcp_cleanup_rbuf), and
+// often no data flows back on this one.
 void SocketReceiver::Task::joinAcknowledgements() {
   if (++smallReads_ < kQuickReads) return;
   const auto now = std::chrono::steady_clock::now();
@@ -258,7 +294,7 @@ void SocketReceiver::Task::joinAcknowledgements() {
   smallReads_ = 0;
   smallSince_ = now;
   const int off = 0;
-  if (areQuick) setsockopt(socket_.get(), IPPROTO_TCP, TCP_QUICKACK, &off, sizeof off);
+  if (areQuick) setsockopt(source().socket->get(), IPPROTO_TCP, TCP_QUICKACK, &off, sizeof off);
 }
 
 void SocketReceiver::Task::advance() {
@@ -271,9 +307,9 @@ void SocketReceiver::Task::advance() {
         return;
       }
       // A whole header that waits for its receive stays where it is, and what is behind it in the socket.
-      if (end_ - begin_ >= sizeof header_) return;
+      if (source().bytes() >= sizeof header_) return;
       // The caller tests again before it sleeps; a helper must see the socket empty, or miss that it was closed.
-      if (moved > 0 && drained_ && helper() == nullptr) return;
+      if (moved > 0 && source().drained && helper() == nullptr) return;
       if (!read()) return;
       continue;
     }
@@ -294,10 +330,11 @@ void SocketReceiver::Task::advance() {
 }
 
 // With the lock held.
-void SocketReceiver::retryWaiting() {
-  if (!std::exchange(chunkWaits_, false)) return;
+bool SocketReceiver::retryWaiting() {
+  if (!std::exchange(chunkWaits_, false)) return false;
   network_.notify();
   tasks_.wakeHelpers();
+  return true;
 }
 
 }  // namespace ncclrun::net

@@ -23,6 +23,13 @@ class SocketReceiver final : public Receiver {
                      std::vector<AcceptedSocket> sockets, std::unique_ptr<SocketReceiver>& out);
   ~SocketReceiver() override;
 
+  // For SocketNetwork::pair().
+  uint64_t number() const { return number_; }
+  // Null: the messages come over several sockets, and none can be shared.
+  std::shared_ptr<ConnectionSocket> sharableSocket() const;
+  // The other side may turn to that socket.
+  void receiveOver(std::shared_ptr<ConnectionSocket> socket);
+
   Status registerMemory(const Region& region, Registration& out) override { return registerForSockets(region, out); }
   Status deregisterMemory(Registration) override { return {}; }
   Status irecv(std::span<const Buffer> group, Request*& out) override;
@@ -72,16 +79,34 @@ class SocketReceiver final : public Receiver {
   class Task final : public SocketTask {
    public:
     Task(SocketReceiver& receiver, SocketNetwork& network, Descriptor socket, Helper* helper)
-        : SocketTask(network, std::move(socket), helper), receiver_(receiver) {}
+        : SocketTask(network, std::move(socket), helper), receiver_(receiver) {
+      sources_[0].socket = socket_;
+    }
     ~Task() { stop(); }
     void advance() override;
+    void receiveOver(std::shared_ptr<ConnectionSocket> socket) { sources_[1].socket = std::move(socket); }
 
    private:
+    // What has been read from a socket and belongs to no chunk that is under way.
+    struct Source {
+      std::shared_ptr<ConnectionSocket> socket;  // null: there is none
+      bool drained = false;                      // the last read has left nothing in the socket, or found nothing
+      size_t begin = 0, end = 0;                 // of what is staged
+      std::array<std::byte, 4096> staged;
+
+      size_t bytes() const { return end - begin; }
+    };
+    Source& source() { return sources_[turns_ % sources_.size()]; }
+
     // True: a chunk is under way.
     bool beginChunk();
+    // The header is an offer or a turn, and done with.
+    bool takeNotice();
     void takeStaged();
     // Reads the rest of the chunk, and what follows it, without blocking; false: nothing more is there.
     bool read();
+    // The call of the system for that, where a chunk is under way: `room` bytes may follow it.
+    ssize_t readRest(size_t room);
     // After a read of a few bytes. Where such follow each other quickly, an acknowledgement of each would cost both
     // sides as much as the message: the kernel may join them. It leaves that mode by itself after a pause of 40 ms.
     void joinAcknowledgements();
@@ -97,12 +122,13 @@ class SocketReceiver final : public Receiver {
     bool over_ = false;
     uint32_t smallReads_ = 0;  // since `smallSince_`
     std::chrono::steady_clock::time_point smallSince_;
-    bool drained_ = false;        // the last read has left nothing in the socket, or found nothing
-    size_t begin_ = 0, end_ = 0;  // of what is staged
-    std::array<std::byte, 4096> staged_;
+    // Its own, and that of the other direction; `turns_` tells which one the other side sends over.
+    std::array<Source, 2> sources_;
+    uint32_t turns_ = 0;
   };
 
-  SocketReceiver(SocketNetwork& network, std::string where) : network_(network), failure_(std::move(where)) {}
+  SocketReceiver(SocketNetwork& network, std::string where, uint64_t number)
+      : network_(network), failure_(std::move(where)), number_(number) {}
   // Why the connection has failed. The caller may free the memory of its requests then.
   Status failed();
   // The buffer for a chunk. waits: no receive is posted for it, or an earlier message of its group has not begun.
@@ -111,11 +137,12 @@ class SocketReceiver final : public Receiver {
   void completed(const Target& target, const ChunkHeader& header, bool byHelper);
   // One socket of the connection was closed between two chunks; the others may still bring what was sent.
   void socketClosed();
-  // Whoever has a chunk that waited tries again.
-  void retryWaiting();
+  // Whoever has a chunk that waited tries again; false: nobody has.
+  bool retryWaiting();
 
   SocketNetwork& network_;
   ConnectionFailure failure_;
+  const uint64_t number_;
   SocketTasks<Task> tasks_;
 
   std::mutex mutex_;  // of what follows

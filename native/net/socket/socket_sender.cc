@@ -12,12 +12,12 @@
 
 namespace ncclrun::net {
 
-Status SocketSender::make(SocketNetwork& network, uint32_t device, uint32_t helperOffset,
-                          std::vector<Descriptor> sockets, const std::string& peer,
-                          std::unique_ptr<SocketSender>& out) {
-  std::unique_ptr<SocketSender> sender(new SocketSender(network, describeConnection(network, device, peer)));
+Status SocketSender::make(SocketNetwork& network, Setup setup, std::unique_ptr<SocketSender>& out) {
+  const std::string where = describeConnection(network, setup.device, setup.peer);
+  std::unique_ptr<SocketSender> sender(new SocketSender(network, where, setup.number));
+  std::vector<Descriptor>& sockets = setup.sockets;
   for (uint32_t i = 0; i < sockets.size(); i++) {
-    Helper* const helper = network.helperOf(i, helperOffset);
+    Helper* const helper = network.helperOf(i, setup.helperOffset);
     // What is not sent yet stays with the message, where a faster socket can take it.
     if (sockets.size() > 1)
       setsockopt(sockets[i].get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof kUnsentBytes);
@@ -29,6 +29,23 @@ Status SocketSender::make(SocketNetwork& network, uint32_t device, uint32_t help
 }
 
 SocketSender::~SocketSender() { tasks_.clear(); }
+
+std::shared_ptr<ConnectionSocket> SocketSender::sharableSocket() const {
+  const Task* const task = tasks_.single();
+  return task == nullptr ? nullptr : task->socket();
+}
+
+void SocketSender::offerTo(uint64_t number) {
+  Task& task = *tasks_.single();
+  task.socket()->isShared = true;
+  task.offerTo(number);
+  task.advance();
+}
+
+void SocketSender::sendOver(std::shared_ptr<ConnectionSocket> socket) {
+  socket->isShared = true;
+  tasks_.single()->sendOver(std::move(socket));
+}
 
 Status SocketSender::failed() {
   tasks_.stop();
@@ -117,26 +134,80 @@ size_t SocketSender::vectorsOf(const Message& message, size_t offset, size_t byt
   return used;
 }
 
+ssize_t SocketSender::Task::write() {
+  const ChunkHeader& header = chunk_.header;
+  std::array<iovec, 3> parts;
+  size_t count = 0;
+  if (chunk_.sent < sizeof header) {
+    parts[0] = {reinterpret_cast<char*>(&chunk_.header) + chunk_.sent, sizeof header - chunk_.sent};
+    count = 1;
+  }
+  const size_t payload = chunk_.sent < sizeof header ? 0 : chunk_.sent - sizeof header;
+  if (chunk_.message != nullptr)
+    count +=
+        vectorsOf(*chunk_.message, header.offset + payload, header.bytes - payload, std::span(parts).subspan(count));
+  const int socket = (usesOther_ ? other_ : socket_)->get();
+  constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
+  if (header.bytes <= kGatheredBytes) {
+    std::array<std::byte, sizeof header + kGatheredBytes> gathered;
+    size_t bytes = 0;
+    for (const iovec& part : std::span(parts).first(count)) {
+      std::memcpy(gathered.data() + bytes, part.iov_base, part.iov_len);
+      bytes += part.iov_len;
+    }
+    return send(socket, gathered.data(), bytes, kFlags);
+  }
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count;
+  return sendmsg(socket, &message, kFlags);
+}
+
+// The receiver of the other direction may still need a socket that both use.
+SocketSender::Task::~Task() {
+  stop();
+  if (socket_->isShared) socket_->endSending();
+  if (usesOther_) other_->endSending();
+}
+
+bool SocketSender::Task::goesOverOther(const Message& message) {
+  if (other_ == nullptr || other_->offeredTo.load(std::memory_order_acquire) != sender_.number_) return false;
+  smallMessages_ = message.bytes <= kTogetherBytes ? smallMessages_ + 1 : 0;
+  return smallMessages_ >= (usesOther_ ? 1 : kSmallMessages);
+}
+
+bool SocketSender::Task::beginChunk() {
+  if (sender_.failure_.failed()) return false;
+  if (offer_ != 0) {
+    chunk_ = {.header = {.magic = kOfferMagic, .offset = std::exchange(offer_, 0)}};
+    return true;
+  }
+  if (next_.isUnderWay()) {
+    chunk_ = std::exchange(next_, {});
+    return true;
+  }
+  if (!sender_.takeChunk(helper() == nullptr, chunk_)) return false;
+  // A message of several chunks is a large one, which this decides the same way for each.
+  if (goesOverOther(*chunk_.message) == usesOther_) return true;
+  next_ = std::exchange(chunk_, {.header = {.magic = kTurnMagic}});
+  return true;
+}
+
+void SocketSender::Task::endChunk() {
+  if (chunk_.header.magic == kTurnMagic) usesOther_ = !usesOther_;
+  const ChunkHeader header = std::exchange(chunk_.header, {});
+  Message* const done = std::exchange(chunk_.message, nullptr);
+  chunk_.sent = 0;
+  if (done != nullptr) sender_.completed(*done, header.bytes + (header.offset == 0 ? 1 : 0), helper() != nullptr);
+}
+
 void SocketSender::Task::advance() {
   for (size_t moved = 0;;) {
     // Other tasks of the thread have their turn.
     if (moved >= kBytesPerCall && helper() != nullptr) return helper()->wake();
-    if (chunk_.message == nullptr && (sender_.failure_.failed() || !sender_.takeChunk(helper() == nullptr, chunk_)))
-      return;
+    if (!chunk_.isUnderWay() && !beginChunk()) return;
     const ChunkHeader& header = chunk_.header;
-    std::array<iovec, 3> parts;
-    size_t count = 0;
-    if (chunk_.sent < sizeof header) {
-      parts[0] = {reinterpret_cast<char*>(&chunk_.header) + chunk_.sent, sizeof header - chunk_.sent};
-      count = 1;
-    }
-    const size_t payload = chunk_.sent < sizeof header ? 0 : chunk_.sent - sizeof header;
-    count +=
-        vectorsOf(*chunk_.message, header.offset + payload, header.bytes - payload, std::span(parts).subspan(count));
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
-    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = write();
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (sent < 0) {
@@ -146,21 +217,23 @@ void SocketSender::Task::advance() {
     }
     chunk_.sent += size_t(sent);
     moved += size_t(sent);
-    if (chunk_.sent < sizeof header + header.bytes) continue;
-    Message& done = *std::exchange(chunk_.message, nullptr);
-    sender_.completed(done, header.bytes + (header.offset == 0 ? 1 : 0), helper() != nullptr);
+    if (chunk_.sent == sizeof header + header.bytes) endChunk();
   }
 }
 
 // The sockets share the messages: the one that is busy longest decides how long they take.
 std::optional<Traffic> SocketSender::traffic() const {
   Traffic sum;
-  for (const auto& task : tasks_.all()) {
-    const std::optional<Traffic> one = tcpTraffic(task->socket());
-    if (!one.has_value()) return {};
+  const auto add = [&sum](const ConnectionSocket& socket) {
+    const std::optional<Traffic> one = tcpTraffic(socket.get());
+    if (!one.has_value()) return false;
     sum.bytes += one->bytes;
     sum.busyNanoseconds = std::max(sum.busyNanoseconds, one->busyNanoseconds);
     sum.retransmits += one->retransmits;
+    return true;
+  };
+  for (const auto& task : tasks_.all()) {
+    if (!add(*task->socket()) || (task->other() != nullptr && !add(*task->other()))) return {};
   }
   return sum;
 }

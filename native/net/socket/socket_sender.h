@@ -16,9 +16,24 @@ namespace ncclrun::net {
 
 class SocketSender final : public Sender {
  public:
-  static Status make(SocketNetwork& network, uint32_t device, uint32_t helperOffset, std::vector<Descriptor> sockets,
-                     const std::string& peer, std::unique_ptr<SocketSender>& out);
+  struct Setup {
+    uint32_t device;
+    uint32_t helperOffset;
+    uint64_t number;                  // of the connection: Hello::connection
+    std::vector<Descriptor> sockets;  // by index
+    std::string peer;                 // "10.0.0.2 port 40000"
+  };
+  static Status make(SocketNetwork& network, Setup setup, std::unique_ptr<SocketSender>& out);
   ~SocketSender() override;
+
+  // For SocketNetwork::pair().
+  uint64_t number() const { return number_; }
+  // Null: several sockets share the messages, and none can be shared.
+  std::shared_ptr<ConnectionSocket> sharableSocket() const;
+  // Tells the other side that its connection of that number may use this socket too.
+  void offerTo(uint64_t number);
+  // From the offer on, small messages go over that socket.
+  void sendOver(std::shared_ptr<ConnectionSocket> socket);
 
   Status registerMemory(const Region& region, Registration& out) override { return registerForSockets(region, out); }
   Status deregisterMemory(Registration) override { return {}; }
@@ -40,6 +55,12 @@ class SocketSender final : public Sender {
   // What a helper moves over a socket before others have their turn.
   static constexpr size_t kBytesPerCall = 8u << 20;
   static constexpr size_t kMaxChunkBytes = size_t(1) << 30;
+  // Up to this size, copying a chunk takes less time than the system takes for a list of its parts.
+  static constexpr size_t kGatheredBytes = 2048;
+  // Up to this size a message may go over the socket of the other direction. Large ones both ways hold each other up.
+  static constexpr size_t kTogetherBytes = 16'384;
+  // After so many small ones, since a turn costs a packet.
+  static constexpr uint32_t kSmallMessages = 8;
 
   struct Message {
     Pieces pieces;
@@ -51,24 +72,42 @@ class SocketSender final : public Sender {
     std::atomic<size_t> left = 0;  // bytes that no socket has accepted yet, and 1 until the first chunk is through
   };
   struct Chunk {
-    Message* message = nullptr;  // null: none under way
-    ChunkHeader header = {};
-    size_t sent = 0;  // bytes of header and payload
+    Message* message = nullptr;  // null: an offer or a turn
+    ChunkHeader header = {};     // no magic: none under way
+    size_t sent = 0;             // bytes of header and payload
+
+    bool isUnderWay() const { return header.magic != 0; }
   };
   class Task final : public SocketTask {
    public:
     Task(SocketSender& sender, SocketNetwork& network, Descriptor socket, Helper* helper)
         : SocketTask(network, std::move(socket), helper), sender_(sender) {}
-    ~Task() { stop(); }
+    ~Task();
     void advance() override;
-    int socket() const { return socket_.get(); }
+    void offerTo(uint64_t number) { offer_ = number; }
+    void sendOver(std::shared_ptr<ConnectionSocket> socket) { other_ = std::move(socket); }
+    const std::shared_ptr<ConnectionSocket>& other() const { return other_; }
 
    private:
+    // False: there is none to begin.
+    bool beginChunk();
+    // What is left of the chunk, as far as the socket takes it: the result of send().
+    ssize_t write();
+    // Its last byte is sent.
+    void endChunk();
+    bool goesOverOther(const Message& message);
+
     SocketSender& sender_;
     Chunk chunk_;
+    Chunk next_;                               // behind a turn
+    uint64_t offer_ = 0;                       // to be sent; 0: none
+    std::shared_ptr<ConnectionSocket> other_;  // of the other direction; null: none
+    bool usesOther_ = false;
+    uint32_t smallMessages_ = 0;  // since the last large one
   };
 
-  SocketSender(SocketNetwork& network, std::string where) : network_(network), failure_(std::move(where)) {}
+  SocketSender(SocketNetwork& network, std::string where, uint64_t number)
+      : network_(network), failure_(std::move(where)), number_(number) {}
   // Why the connection has failed. The caller may free the memory of its requests then.
   Status failed();
   bool isInline(const Message& message) const { return !tasks_.hasHelpers() || message.bytes <= kInlineBytes; }
@@ -80,6 +119,7 @@ class SocketSender final : public Sender {
 
   SocketNetwork& network_;
   ConnectionFailure failure_;
+  const uint64_t number_;
   SocketTasks<Task> tasks_;
 
   std::mutex mutex_;  // of what follows

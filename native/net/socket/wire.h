@@ -6,6 +6,7 @@
 //   connector → acceptor   Proof      HMAC(token, "connect" nonces hello)
 //   acceptor → connector   kAdmitted  one byte: from here on the connection is the listener's
 //   connector → acceptor   chunks
+//   acceptor → connector   chunks of the connection of the other direction, if both carry their messages together
 //
 // The token itself never travels. An acceptor closes a connection with a wrong hello or proof without a word.
 #pragma once
@@ -19,7 +20,7 @@
 namespace ncclrun::net {
 
 inline constexpr uint32_t kHelloMagic = 0x544e434e;  // "NCNT"
-inline constexpr uint16_t kWireVersion = 1;
+inline constexpr uint16_t kWireVersion = 2;
 inline constexpr uint32_t kMaxSockets = 64;  // of one connection
 
 using Token = std::array<uint8_t, 16>;
@@ -54,14 +55,21 @@ bool fillRandom(void* bytes, size_t count);
 
 // A message travels in one chunk or several, each over any socket of the connection.
 struct ChunkHeader {
-  uint32_t magic;
-  uint32_t sequence;  // of the message on the connection, from 0, modulo 2^32
-  int32_t tag;
-  uint32_t bytes;         // of this chunk
-  uint64_t offset;        // of this chunk in the message
-  uint64_t messageBytes;  // of the whole message
+  uint32_t magic = 0;
+  uint32_t sequence = 0;  // of the message on the connection, from 0, modulo 2^32
+  int32_t tag = 0;
+  uint32_t bytes = 0;         // of this chunk
+  uint64_t offset = 0;        // of this chunk in the message
+  uint64_t messageBytes = 0;  // of the whole message
 };
 static_assert(sizeof(ChunkHeader) == 32);
 inline constexpr uint32_t kChunkMagic = 0x4b434e4e;  // "NNCK"
+
+// Two connections, one for each direction between two processes, may carry their small messages over one socket, that
+// of the connection with the lower number (Hello::connection): an acknowledgement rides on the answer then. The side
+// that has opened it offers it; the other one's sender turns from its own socket to that one and back, and its receiver
+// with it. These are headers alone, with this magic.
+inline constexpr uint32_t kOfferMagic = 0x4f434e4e;  // "NNCO"; offset: number of the connection that may send here too
+inline constexpr uint32_t kTurnMagic = 0x54434e4e;   // "NNCT": the connection goes on over its other socket
 
 }  // namespace ncclrun::net

@@ -186,8 +186,10 @@ void sendBesideBlocked(Side& side) {
   // Where a backend has not taken a message before it was awaited, it does now.
   side.registration = memory.registration();
   for (net::Request* request : open) {
-    if (request == nullptr) EXPECT(side.send(*blocked, memory.data(), bytes, 0, request).ok());
-    if (request != nullptr) EXPECT(side.wait(*blocked, request, {}).ok());
+    Status status;
+    if (request == nullptr) status = side.send(*blocked, memory.data(), bytes, 0, request);
+    if (request != nullptr) status = side.wait(*blocked, request, {});
+    EXPECT_MORE(status.ok(), status.sentence);
   }
   EXPECT(side.meet());
 }
@@ -202,8 +204,9 @@ void receiveBesideBlocked(Side& side) {
   for (int i = 0; i < 3; i++) {
     const net::Buffer buffer{memory.data(), bytes, 0, memory.registration()};
     net::Request* request = nullptr;
-    EXPECT(side.receive(*blocked, {&buffer, 1}, request).ok());
-    EXPECT(side.wait(*blocked, request, {}).ok());
+    Status status = side.receive(*blocked, {&buffer, 1}, request);
+    if (request != nullptr) status = side.wait(*blocked, request, {});
+    EXPECT_MORE(status.ok(), status.sentence);
   }
   EXPECT(side.meet());
 }

@@ -137,6 +137,7 @@ struct QueuePair : QueuePairHandle {
   std::deque<PostedReceive> receives;
   int tries = 0, receiverTries = 0;
   bool isBlocked = false;  // the connection to the peer's process is full
+  uint64_t flushed = 0;    // bytes of that connection, at the last isMoving()
   Time answerDue = kNever, pausedUntil = Time::min(), timer = kNever;
   unsigned asyncTaken = 0, asyncAcknowledged = 0;
   Port& port() { return adapter->ports[attributes.port - 1u]; }

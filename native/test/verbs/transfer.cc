@@ -212,6 +212,8 @@ void onAnswer(QueuePair& pair, uint32_t number, const Answer& answer, const std:
 }
 
 void onTimer(QueuePair& pair, Time now) {
+  // A card's timer runs for each packet, and here there is one answer for the whole message: its packets arrive.
+  if (pair.answerDue <= now && isMoving(pair)) pair.answerDue = answerDue(pair);
   if ((pair.sent > 0 || pair.isBlocked) && pair.answerDue <= now) {
     const bool isEndless = pair.attributes.retries == 7 && world().configuration.retriesForever;
     if (!isEndless && pair.tries++ >= pair.attributes.retries) {

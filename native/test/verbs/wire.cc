@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "copy.h"
 #include "faults.h"
@@ -30,6 +31,8 @@ struct Connection {
   int descriptor = -1;
   std::vector<uint8_t> in, out;
   size_t inBytes = 0, outSent = 0;
+  uint64_t flushed = 0;  // bytes of `out`, since the beginning
+  uint32_t outOf = 0;    // queue pair of the message that is the last one in it
   bool isOver = false;
   std::set<uint32_t> waiting;  // queue pairs that found it full
 };
@@ -74,6 +77,7 @@ void flush(Wire& wire, Connection& connection) {
     if (sent < 0 && errno != EAGAIN) end(wire, connection);
     if (sent <= 0) return;
     connection.outSent += static_cast<size_t>(sent);
+    connection.flushed += static_cast<size_t>(sent);
   }
   connection.out.clear();
   connection.outSent = 0;
@@ -337,7 +341,17 @@ bool transmit(const Message& message, const std::vector<Source>& sources) {
   Frame frame = {message, Answer::kLost, 0, 0, 0, 0};
   for (const Source& source : sources) frame.bytes += static_cast<uint32_t>(source.bytes);
   write(wire, *connection, frame, sources);
+  connection->outOf = message.from;
   return true;
+}
+
+bool isMoving(QueuePair& pair) {
+  const Wire& wire = *world().wire;
+  const auto found = wire.outgoing.find(pair.attributes.peer >> 12);
+  if (found == wire.outgoing.end() || found->second.out.empty()) return false;
+  const Connection& connection = found->second;
+  if (!pair.isBlocked && connection.outOf != pair.number) return false;
+  return std::exchange(pair.flushed, connection.flushed) != connection.flushed;
 }
 
 void helpProgress() {
