@@ -35,9 +35,9 @@ struct Half {
   std::unique_ptr<net::Connector> connector;
   net::Handle handle = {};
 
-  explicit Half(uint32_t sockets) {
+  Half(uint32_t sockets, uint32_t helpers) {
     const net::SocketConfig config{
-        .devices = {{.interface = "lo", .address = "127.0.0.1"}}, .token = {7}, .sockets = sockets};
+        .devices = {{.interface = "lo", .address = "127.0.0.1"}}, .token = {7}, .sockets = sockets, .helpers = helpers};
     EXPECT(net::SocketNetwork::make(config, network).ok() && network->listen(0, handle, listener).ok());
   }
   bool open() {
@@ -50,7 +50,7 @@ struct Half {
 
 struct Halves {
   std::array<Half, 2> sides;
-  explicit Halves(uint32_t sockets = 1) : sides{Half(sockets), Half(sockets)} {
+  explicit Halves(uint32_t sockets = 1, uint32_t helpers = 0) : sides{Half(sockets, helpers), Half(sockets, helpers)} {
     for (size_t i = 0; i < 2; i++) EXPECT(sides[i].network->connect(0, sides[1 - i].handle, sides[i].connector).ok());
     for (bool areOpen = false; !areOpen;) {
       areOpen = true;
@@ -192,20 +192,22 @@ void sendWord(net::Sender& sender, const uint64_t& word) {
 
 TEST(small_messages_of_both_directions_go_over_one_socket) {
   const std::vector<size_t> small(50, 8);
-  for (const bool arePaired : {false, true}) {
-    Halves both;
-    for (Half& side : both.sides) {
-      if (arePaired) side.pair();
+  for (const uint32_t helpers : {0u, 2u}) {
+    for (const bool arePaired : {false, true}) {
+      Halves both(1, helpers);
+      for (Half& side : both.sides) {
+        if (arePaired) side.pair();
+      }
+      exchange(both, small, small);
+      EXPECT(socketsBothWays() == (arePaired ? 2 : 0));
     }
-    exchange(both, small, small);
-    EXPECT(socketsBothWays() == (arePaired ? 2 : 0));
   }
 }
 
 TEST(messages_of_all_sizes_arrive_whenever_the_sides_pair_their_connections) {
-  for (const uint32_t sockets : {1u, 3u}) {
+  for (const auto& [sockets, helpers] : {std::pair(1u, 0u), {3u, 0u}, {1u, 1u}, {3u, 2u}}) {
     for (size_t first = 0; first < 2; first++) {
-      Halves both(sockets);
+      Halves both(sockets, helpers);
       exchange(both, {8, 8, 8}, {8, 8, 8});
       both.sides[first].pair();
       exchange(both, mixedSizes(1), mixedSizes(2));

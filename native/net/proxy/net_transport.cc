@@ -347,7 +347,7 @@ Proxy::Work::Outcome NetTransport::moveDevice(bool hasEvents) {
     const bool hasNews = connection.hasDeviceNews();
     if (!hasEvents && !isWatched && !hasNews) continue;
     if (hasNews && isForNobody(each)) continue;
-    hasMoved = connection.advance() || hasMoved;
+    hasMoved = advance(each, NetConnection::Extent::all) || hasMoved;
     confirmEnd(each);
     if (each.isStopped) hasSentAll(each);
   }

@@ -124,8 +124,8 @@ class SocketTasks {
   size_t size() const { return tasks_.size(); }
   const std::vector<std::unique_ptr<Task>>& all() const { return tasks_; }
   bool hasHelpers() const { return hasHelpers_; }
-  // The one that is alone, and moved by the caller; null: there are several.
-  Task* single() const { return tasks_.size() == 1 && !hasHelpers_ ? tasks_[0].get() : nullptr; }
+  // The one that the caller moves, beside those of helpers (SocketNetwork::helperOf); null: it moves several.
+  Task* own() const { return tasks_.size() == 1 || hasHelpers_ ? tasks_[0].get() : nullptr; }
 
   // Moves what the caller's own sockets can move.
   void advanceInline() {

@@ -31,13 +31,13 @@ Status SocketReceiver::make(SocketNetwork& network, uint32_t device, uint32_t he
 SocketReceiver::~SocketReceiver() { tasks_.clear(); }
 
 std::shared_ptr<ConnectionSocket> SocketReceiver::sharableSocket() const {
-  const Task* const task = tasks_.single();
+  const Task* const task = tasks_.own();
   return task == nullptr ? nullptr : task->socket();
 }
 
 void SocketReceiver::receiveOver(std::shared_ptr<ConnectionSocket> socket) {
   socket->isShared = true;
-  tasks_.single()->receiveOver(std::move(socket));
+  tasks_.own()->receiveOver(std::move(socket));
 }
 
 Status SocketReceiver::failed() {

@@ -31,12 +31,12 @@ Status SocketSender::make(SocketNetwork& network, Setup setup, std::unique_ptr<S
 SocketSender::~SocketSender() { tasks_.clear(); }
 
 std::shared_ptr<ConnectionSocket> SocketSender::sharableSocket() const {
-  const Task* const task = tasks_.single();
+  const Task* const task = tasks_.own();
   return task == nullptr ? nullptr : task->socket();
 }
 
 void SocketSender::offerTo(uint64_t number) {
-  Task& task = *tasks_.single();
+  Task& task = *tasks_.own();
   task.socket()->isShared = true;
   task.offerTo(number);
   task.advance();
@@ -44,7 +44,7 @@ void SocketSender::offerTo(uint64_t number) {
 
 void SocketSender::sendOver(std::shared_ptr<ConnectionSocket> socket) {
   socket->isShared = true;
-  tasks_.single()->sendOver(std::move(socket));
+  tasks_.own()->sendOver(std::move(socket));
 }
 
 Status SocketSender::failed() {
