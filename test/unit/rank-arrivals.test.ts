@@ -16,17 +16,17 @@ function memory(rank: number, spans: readonly Span[], size = 4): RecorderMemory 
   return recorded;
 }
 
-/** Of the only communicator: first number, beginning, what came after, and the time outside of operations. */
+/** Of the only communicator: the numbers, the first beginning, what came after, and the time outside of operations. */
 function arrivals(...spans: readonly Span[]): unknown {
   const found = rankArrivals([memory(2, spans).bytes]);
-  return found.map(({ first, startUs, afterUs, outsideUs }) => [first, startUs, afterUs, outsideUs]);
+  return found.map(({ numbers, startUs, afterUs, outsideUs }) => [numbers, startUs, afterUs, outsideUs]);
 }
 
 const sendRecv = COLLECTIVES.indexOf('sendRecv');
 
 it.each<[string, readonly Span[], unknown[]]>([
   ['no operation', [], []],
-  ['one operation', [[100, 200]], [[1, 100, [], []]]],
+  ['one operation', [[100, 200]], [[[1], 100, [], []]]],
   [
     'operations one after the other',
     [
@@ -34,7 +34,7 @@ it.each<[string, readonly Span[], unknown[]]>([
       [250, 300],
       [310, 0],
     ],
-    [[1, 100, [150, 60], [50, 10]]],
+    [[[1, 2, 3], 100, [150, 60], [50, 10]]],
   ],
   [
     'operations that overlap',
@@ -43,7 +43,7 @@ it.each<[string, readonly Span[], unknown[]]>([
       [250, 300],
       [450, 500],
     ],
-    [[1, 100, [150, 200], [0, 50]]],
+    [[[1, 2, 3], 100, [150, 200], [0, 50]]],
   ],
   [
     'an operation that is not over when the next begins',
@@ -51,7 +51,7 @@ it.each<[string, readonly Span[], unknown[]]>([
       [100, 0],
       [250, 300],
     ],
-    [[1, 100, [150], [0]]],
+    [[[1, 2], 100, [150], [0]]],
   ],
   [
     'an operation that has not begun',
@@ -59,7 +59,7 @@ it.each<[string, readonly Span[], unknown[]]>([
       [100, 200],
       [0, 0],
     ],
-    [[1, 100, [], []]],
+    [[[1], 100, [], []]],
   ],
   [
     'messages, which count as time in operations only',
@@ -68,16 +68,25 @@ it.each<[string, readonly Span[], unknown[]]>([
       [220, 240, { collective: sendRecv, operation: 1 }],
       [250, 300, { operation: 2 }],
     ],
-    [[1, 100, [150], [30]]],
+    [[[1, 2], 100, [150], [30]]],
   ],
   [
-    'a gap in the numbers, from which the later ones count',
+    'a gap in the numbers',
     [
       [100, 200],
       [250, 300, { operation: 7 }],
       [310, 320, { operation: 8 }],
     ],
-    [[7, 250, [60], [10]]],
+    [[[1, 7, 8], 100, [150, 60], [50, 10]]],
+  ],
+  [
+    'numbers that begin again, from which the later ones count',
+    [
+      [100, 200, { operation: 7 }],
+      [250, 300, { operation: 1 }],
+      [310, 320, { operation: 2 }],
+    ],
+    [[[1, 2], 250, [60], [10]]],
   ],
   [
     'operations that were written out of their order in time',
@@ -87,7 +96,7 @@ it.each<[string, readonly Span[], unknown[]]>([
       [220, 240, { communicator: 9 }],
       [400, 420, { operation: 2 }],
     ],
-    [[1, 100, [300], [130]]],
+    [[[1, 2], 100, [300], [130]]],
   ],
 ])(
   'an agent reports when the collectives of a rank began that has %s, and its time outside of operations',
@@ -97,8 +106,9 @@ it.each<[string, readonly Span[], unknown[]]>([
 );
 
 it('an agent reports the last 64 collectives', () => {
+  const numbers = Array.from({ length: 64 }, (_, index) => index + 7);
   const spans = Array.from({ length: 70 }, (_, index): Span => [100 * index + 10, 100 * index + 20]);
-  expect(arrivals(...spans)).toEqual([[7, 610, Array(63).fill(100), Array(63).fill(90)]]);
+  expect(arrivals(...spans)).toEqual([[numbers, 610, Array(63).fill(100), Array(63).fill(90)]]);
 });
 
 it('an agent reports a rank with its name, and none of communicators of one rank', () => {

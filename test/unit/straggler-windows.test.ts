@@ -34,7 +34,7 @@ function arrivalsOf(rank: number, { number, lateUs = 0 }: Window): RankArrivals 
     size: 4,
     jobRank: rank,
     rank,
-    first: OPERATIONS * number + 1,
+    numbers: Array.from({ length: OPERATIONS }, (_unused, index) => OPERATIONS * number + 1 + index),
     startUs: OPERATIONS * number * PERIOD_US + late,
     afterUs: Array(OPERATIONS - 1).fill(PERIOD_US),
     outsideUs: Array(OPERATIONS - 1).fill(80_000 + late),

@@ -16,7 +16,9 @@ export function rankArrivals(recorders: readonly Uint8Array[]): RankArrivals[] {
     if (read === null) continue;
     for (const { index, id: communicator, epoch, size, rank } of read.communicators) {
       if (size < 2 || found.length >= MAX_ARRIVING_RANKS) continue;
-      const begun = read.entries.filter((entry) => entry.communicator === index && isBegunCollective(entry));
+      const begun = ascendingEnd(
+        read.entries.filter((entry) => entry.communicator === index && isBegunCollective(entry)),
+      );
       const chosen = beginnings(begun, read.entries, MAX_ARRIVALS);
       const times = chosen.map(({ entry }) => Math.round(entry.startedNs / 1000));
       const [startUs] = times;
@@ -35,6 +37,12 @@ export function rankArrivals(recorders: readonly Uint8Array[]): RankArrivals[] {
     }
   }
   return found;
+}
+
+/** Those before are of a communicator that had the same place, and is gone. */
+function ascendingEnd(entries: readonly RecorderEntry[]): readonly RecorderEntry[] {
+  const restart = entries.findLastIndex(({ operation }, index) => operation <= (entries[index - 1]?.operation ?? -1));
+  return restart === -1 ? entries : entries.slice(restart);
 }
 
 function isBegunCollective({ startedNs, collective }: RecorderEntry): boolean {
