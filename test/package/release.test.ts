@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { neededFiles } from '../../launcher/remote/staging/file-names.ts';
 import { describeIf } from '../rig/capability.ts';
 import { repository } from '../rig/cluster.ts';
 
@@ -80,6 +81,14 @@ describeIf(release(), 'a release', () => {
     const names = readdirSync(packages);
     expect(names).toHaveLength(6);
     expect(run('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: packages })).toMatchObject({ status: 0 });
+  });
+
+  it('the packages have every file that a host must have', () => {
+    const list = ['ncclrun-0', `ncclrun-${machine}`]
+      .map((name) => run('tar', ['-tzf', tarball(name)]).stdout)
+      .join('\n');
+    const files = new Set(list.split('\n').map((line) => line.replace('package/', '')));
+    expect(neededFiles.filter((name) => !files.has(name))).toEqual([]);
   });
 
   it('the npm package has no scripts, no dependencies and only its own files', () => {
