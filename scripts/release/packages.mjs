@@ -57,7 +57,8 @@ export function stagePlatform(root, directory, manifest) {
   });
   for (const name of ['LICENSE', 'bin', 'native/include', 'dist/man/ncclrun.1']) put(name);
   // V8's code caches differ from build to build, and only make starts faster.
-  for (const name of readdirSync(join(root, 'dist/bundle'))) if (/\.([cm]js|html)$/.test(name)) put(`dist/bundle/${name}`);
+  for (const name of readdirSync(join(root, 'dist/bundle')))
+    if (/\.([cm]js|html)$/.test(name)) put(`dist/bundle/${name}`);
   for (const name of BINARIES) put(`build/${name}`, join(root, 'build/release', name));
   for (const name of STATIC) put(`build/${name}`);
   return [...BINARIES, ...STATIC].map((name) => join(directory, 'build', name));

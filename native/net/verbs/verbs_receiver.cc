@@ -98,13 +98,14 @@ void VerbsReceiver::arrived(const verbs::Completion& completion) {
     link_->fail(ncclInternalError, "a message was announced that is not the one that is due");
     return;
   }
+  const bool isLast = group.waitsFor == 1;
   if ((immediate & kSizesFollow) == 0) {
     group.bytes[0] = completion.bytes;
-  } else if (group.waitsFor == 1) {
+  } else if (isLast) {
     group.bytes = reinterpret_cast<const SizesSlot*>(link_->area())[number % kGroupSlots];
   }
   uint64_t all = 0;
-  for (uint32_t i = 0; i < group.count; i++) {
+  for (uint32_t i = 0; i < group.count && isLast; i++) {
     all += group.bytes[i];
     if (group.bytes[i] <= ownSlot(number)[i].bytes) continue;
     link_->fail(ncclInternalError, "a message was announced that is larger than its buffer");

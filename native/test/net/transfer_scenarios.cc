@@ -75,6 +75,13 @@ void receiveSizes(Side& side, const Sizes& sizes) {
 
 constexpr std::array<size_t, 1> kGibibyte = {size_t(1) << 30};
 
+// Twice of each, so that a backend whose places for receives come round after 256 has small buffers where it had large.
+constexpr auto kFalling = [] {
+  std::array<size_t, 280> sizes = {};
+  for (size_t i = 0; i < sizes.size(); i++) sizes[i] = i < sizes.size() / 2 ? 9'000 : 16;
+  return sizes;
+}();
+
 // As many requests as the backend takes are under way before the first is tested.
 constexpr size_t kOutstandingBytes = 1'003;
 
@@ -274,6 +281,8 @@ std::vector<Scenario> transferScenarios() {
   return {
       {"messages of all sizes arrive, aligned or not", [](Side& side) { sendSizes(side, kSizes); },
        [](Side& side) { receiveSizes(side, kSizes); }},
+      {"small messages arrive in small buffers after large ones", [](Side& side) { sendSizes(side, kFalling); },
+       [](Side& side) { receiveSizes(side, kFalling); }},
       {"a message of 1 GiB arrives", [](Side& side) { sendSizes(side, kGibibyte); },
        [](Side& side) { receiveSizes(side, kGibibyte); }, false, true},
       {"every message arrives with many requests under way at once", sendOutstanding, receiveOutstanding},
