@@ -17,10 +17,11 @@ export function entryOf(file, root) {
   return { contents: `import 'shared modules'; import './${file}';`, resolveDir: root };
 }
 
-/** What opens a part: it is given the modules that it shares with its opener. */
+/** What opens a part: it is given the modules that it shares with its opener. Each of its own is made once: esbuild's require() copies its names. */
 export function openerOf(files, root) {
-  const modules = files.map((path) => `get '${path}'() { return require('./${path}'); }`);
-  const contents = `const own = { ${modules.join(', ')} }; exports.open = (modules) => ((shared = modules), own);`;
+  const modules = files.map((path) => `get '${path}'() { return keep('${path}', require('./${path}')); }`);
+  const contents = `const keep = (path, value) => Object.defineProperty(own, path, { value }) && value;
+    const own = { ${modules.join(', ')} }; exports.open = (modules) => ((shared = modules), own);`;
   return { contents, resolveDir: root };
 }
 

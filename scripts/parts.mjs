@@ -88,6 +88,7 @@ const parts = {
     '!launcher/report/plain.ts',
     '!launcher/report/shown.ts',
     '!launcher/report/standard-streams.ts',
+    '!launcher/report/tag.ts',
     '!launcher/report/unwritten.ts',
     '!launcher/report/writer.ts',
   ],
@@ -114,11 +115,11 @@ const parts = {
 export const agentToo = new Set([COMMON, 'open-mpi', 'pmi']);
 
 /**
- * What a job may need long after its start. It is read when the start is over, for the installation may be replaced while the job runs; the
- * agent does so with all of its parts.
+ * What a job may need after its start. It is read once a short job would be over, and while one of many hosts waits for them: later the
+ * installation may be replaced, or no descriptor be left to open a file. The agent does so with all of its parts.
  */
 export const whileRunning = [COMMON, LAUNCHER_COMMON, 'hosts', 'planning', 'remote', 'report', 'verdicts'];
-export const READ_AFTER_MS = 1000;
+export const READ_AFTER_MS = 150;
 
 export const partNames = Object.keys(parts);
 

@@ -2,7 +2,7 @@
 // code that an earlier run compiled (scripts/record-code.mjs). Half of what a start would cost beyond Node's own is compiling. V8 checks that
 // the code is of this bundle, this Node and these flags; else it compiles anew.
 refuseOldNode();
-const { closeSync, readFileSync, readdirSync, readlinkSync, renameSync, writeFileSync } = require('node:fs');
+const { closeSync, openSync, readFileSync, readdirSync, readlinkSync, renameSync, writeFileSync } = require('node:fs');
 const path = require('node:path');
 const { Script, constants } = require('node:vm');
 
@@ -17,6 +17,8 @@ for (const name of (process.env.NCCLRUN_HELD || '').split(' ')) {
 delete process.env.NCCLRUN_HELD;
 
 const parts = new Map();
+// With the last descriptor taken, a bundle could not be read that says so.
+let spare = openSync('/dev/null');
 if (!process.execArgv.some((word) => word.startsWith('--disable-warning'))) hideExperimentalWarnings();
 load(path.basename(__filename, '.cjs'));
 
@@ -27,7 +29,8 @@ function load(name) {
   const bundle = path.join(__dirname, `${name}.bundle.cjs`);
   const recorded = path.join(__dirname, `${name}.code`);
   // The build has made the bundle a function expression: copying the source once more to wrap it here would set off a garbage collection.
-  const script = new Script(readFileSync(bundle, 'utf8'), {
+  const source = readBundle(bundle);
+  const script = new Script(source, {
     filename: bundle,
     cachedData: read(recorded),
     importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
@@ -42,6 +45,27 @@ function load(name) {
   parts.set(name, made.exports);
   script.runInThisContext()(made.exports, require, made, bundle, __dirname, load);
   return made.exports;
+}
+
+function readBundle(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error.code !== 'EMFILE' && error.code !== 'ENFILE') || spare === undefined) throw error;
+    closeSync(spare);
+    spare = undefined;
+    return readFileSync(file, 'utf8');
+  } finally {
+    keepSpare();
+  }
+}
+
+function keepSpare() {
+  try {
+    if (spare === undefined) spare = openSync('/dev/null');
+  } catch {
+    // Whoever has taken it needs it now.
+  }
 }
 
 function read(file) {

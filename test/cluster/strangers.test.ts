@@ -13,7 +13,7 @@ const LISTENING = '0A';
 const SSH_PORT = 22;
 
 const HELLO_MAGIC = 0x544e434e;
-const HELLO_VERSION = 1;
+const HELLO_VERSION = 2;
 const HELLO_BYTES = 48;
 /** Magic, version, number of the socket and of the listener; how many sockets there are. The rest is chosen by whoever connects. */
 const CHECKED_BYTES = [...Array.from({ length: 16 }, (_, at) => at), 24, 25];

@@ -314,6 +314,6 @@ describe('the modules that the launcher loads at the start', () => {
 
   it('a job that goes on has loaded what it may need, should the installation be replaced meanwhile', async () => {
     const needed = ['hosts', 'planning', 'remote', 'report', 'verdicts'].map((name) => `${name}.bundle.cjs`);
-    expect(await bundlesOf(['-n', '1', 'sleep', '1.5'])).toEqual(expect.arrayContaining(needed));
+    expect(await bundlesOf(['-n', '1', 'sleep', '0.7'])).toEqual(expect.arrayContaining(needed));
   });
 });

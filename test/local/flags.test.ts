@@ -76,6 +76,7 @@ const samples: Readonly<Record<string, Sample>> = {
 };
 /** They say how to start or to print: the job is the same with them and without. */
 const noPartOfTheJob = [
+  'doctor',
   'json',
   'color',
   'quiet',
