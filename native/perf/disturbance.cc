@@ -1,5 +1,6 @@
 #include "disturbance.h"
 
+#include <charconv>
 #include <chrono>
 #include <fstream>
 #include <sstream>
@@ -10,6 +11,13 @@ std::string kernelText(const char* path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
+}
+
+// 0 for what is no number: nobody relies on the kernel's text.
+uint64_t numberIn(const std::string& word) {
+  uint64_t number = 0;
+  std::from_chars(word.data(), word.data() + word.size(), number);
+  return number;
 }
 
 }  // namespace
@@ -24,8 +32,8 @@ uint64_t needlessPacketsIn(const std::string& text) {
     bool countsPackets = false;
     std::string name, value;
     while (nameWords >> name && valueWords >> value) {
-      if (name == "TCPDSACKRecv" || name == "TCPDSACKOfoRecv") answers += std::stoull(value);
-      if (name == "TCPDSACKRecvSegs") countsPackets = true, packets = std::stoull(value);
+      if (name == "TCPDSACKRecv" || name == "TCPDSACKOfoRecv") answers += numberIn(value);
+      if (name == "TCPDSACKRecvSegs") countsPackets = true, packets = numberIn(value);
     }
     // Kernels before 5.10 count answers only, of which one may tell of several packets.
     return countsPackets ? packets : answers;
