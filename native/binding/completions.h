@@ -33,6 +33,10 @@ class Completions {
   // Number up to which all operations have ended.
   uint64_t ended() const { return ended_.load(std::memory_order_seq_cst); }
   bool allEnded() const { return ended() == begun_; }
+  // The event loop has been told of all operations up to this number.
+  void reported(uint64_t upTo) { reported_ = upTo; }
+  // A later one that ended at once would be known before an earlier one that has ended, too.
+  bool allReported() const { return reported_ == begun_; }
   // Requests one call of wake() when the next operation ends. Returns false if all have ended; wake() may be called
   // even then.
   bool requestWake();
@@ -54,6 +58,7 @@ class Completions {
   std::vector<Failure> take(uint64_t from, uint64_t to);
 
   uint64_t begun_ = 0;
+  uint64_t reported_ = 0;
   uint64_t timeoutNanoseconds_ = kTimeoutNanoseconds;
   std::atomic<uint64_t> ended_{0};
   std::atomic<bool> wakeRequested_{false};

@@ -198,6 +198,7 @@ std::string sentenceOf(const Comm& comm, const Completions::Failure& failure) {
 void reportCompletions(Napi::Env env, Comm& comm, const Napi::FunctionReference& watcher) {
   const bool more = comm.completions.requestWake();
   const uint64_t ended = comm.completions.ended();
+  comm.completions.reported(ended);
   if (!more && comm.holds) {
     comm.holds = false;
     Settler::of(env)->release(env);
@@ -214,7 +215,7 @@ void reportCompletions(Napi::Env env, Comm& comm, const Napi::FunctionReference&
 
 // Returns the number by which the watcher knows what was queued on the communicator's stream; 0 if it has ended.
 uint64_t beginTracking(Napi::Env env, Comm& comm, ncclResult_t queued, size_t bytes) {
-  if (queued == ncclSuccess && bytes <= kInlineBytes) {
+  if (queued == ncclSuccess && bytes <= kInlineBytes && comm.completions.allReported()) {
     const ncclResult_t result = comm.completions.runNow(comm.stream);
     if (result == ncclSuccess) return 0;
     if (result != ncclInProgress)
