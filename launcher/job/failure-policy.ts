@@ -5,7 +5,12 @@
  * News of two hosts overtake each other: a rank that failed because it lost another one may be reported first. Where its agent says so
  * (`suspect`), the verdict is open until it is known how the other one fared, or a timeout ends the wait. So it is where a rank is to blame
  * that aborted its communicator and has not ended: its end says with which status it failed, and whether it had lost somebody itself.
+ *
+ * Programs that are connected without our engine (MPI, Gloo) tell us nothing of whom they lost: they exit when a connection breaks, and the
+ * kernel breaks the connections of a killed process before it reports its death. So a rank that crashed, or a host that was lost, precedes ranks
+ * that exited, and after an exit there is a short wait for that.
  */
+import { constants } from 'node:os';
 import type { Failure, RankMissingFailure } from '../model/failure.ts';
 
 interface Entry {
@@ -20,8 +25,23 @@ interface Cause {
   readonly open: boolean;
 }
 
-/** What an open verdict waits for: news of a rank that others lost, or the end of the rank that is to blame so far. */
-export type Awaited = 'news' | 'end';
+/** What an open verdict waits for: news of a rank that others lost, the end of the rank that is to blame so far, or a crash behind its exit. */
+export type Awaited = 'news' | 'end' | 'crash';
+
+/** How the other ranks fare. */
+interface Others {
+  /** A rank has ended, or its host has. */
+  isRankOver(rank: number): boolean;
+  /** Ranks that have not. */
+  readonly left: number;
+}
+
+/** Signals that end a process whatever its peers do. SIGABRT and SIGPIPE are how many programs end that lost a peer. */
+const CRASHES: ReadonlySet<string> = new Set(['SIGKILL', 'SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGSYS', 'SIGXCPU']);
+/** The same signals as a shell passes them on. */
+const CRASH_STATUSES: ReadonlySet<number> = new Set(
+  Object.entries(constants.signals).flatMap(([name, number]) => (CRASHES.has(name) ? [128 + number] : [])),
+);
 
 export class FailurePolicy {
   #entries: Entry[] = [];
@@ -54,14 +74,15 @@ export class FailurePolicy {
     return this.#primary === null ? all : [this.#primary, ...all.filter((failure) => failure !== this.#primary)];
   }
 
-  /** What may change the choice before it is made; null: nothing. `isOver`: a rank has ended, or its host has. */
-  awaits(isOver: (rank: number) => boolean): Awaited | null {
+  /** What may change the choice before it is made; null: nothing. */
+  awaits(others: Others): Awaited | null {
     if (this.#primary !== null || this.#entries.some(({ failure }) => !('host' in failure))) return null;
-    const first = this.#earliest();
+    const first = this.#inOrder[0];
     if (first === undefined) return null;
     const { failure, open } = this.#causeOf(first);
     if (open) return 'news';
-    return failure.type === 'rank-missing' && !isOver(failure.rank) ? 'end' : null;
+    if (failure.type === 'rank-missing') return others.isRankOver(failure.rank) ? null : 'end';
+    return others.left > 0 && this.#mayFollowCrash(failure) ? 'crash' : null;
   }
 
   record(failure: Failure, time: number): void {
@@ -105,7 +126,7 @@ export class FailurePolicy {
   decide(): Failure | null {
     if (this.#primary !== null) return this.#primary;
     this.#entries = this.#entries.map(({ failure, time }) => ({ failure: this.#complete(failure, time), time }));
-    const first = this.#earliest();
+    const first = this.#inOrder[0];
     if (first === undefined) return null;
     const { failure } = this.#causeOf(first);
     if (!this.#has(failure)) this.record(failure, first.time); // a departed rank has none of its own
@@ -123,14 +144,14 @@ export class FailurePolicy {
     return this.#entries.some((entry) => entry.failure === failure);
   }
 
-  #earliest(): Entry | undefined {
-    return this.#entries.toSorted((one, other) => one.time - other.time || rankOf(one) - rankOf(other))[0];
+  get #inOrder(): readonly Entry[] {
+    return this.#entries.toSorted((one, other) => one.time - other.time || rankOf(one) - rankOf(other));
   }
 
   #causeOf({ failure }: Entry): Cause {
     const cause = this.#behind(failure);
-    const missing = cause.open ? undefined : this.#lackedBy(cause.failure);
-    return missing === undefined ? cause : this.#behind(missing);
+    const other = cause.open ? undefined : (this.#lackedBy(cause.failure) ?? this.#crashBefore(cause.failure));
+    return other === undefined ? cause : this.#behind(other);
   }
 
   /** From rank to lost rank, to the one that lost nobody. Where all say that they lost each other it is where we began. */
@@ -158,12 +179,29 @@ export class FailurePolicy {
     return this.#entries.map((entry) => entry.failure).find(({ type }) => type === 'host-lost');
   }
 
+  /** What the exit of a rank may have come of. */
+  #crashBefore(failure: Failure): Failure | undefined {
+    return this.#mayFollowCrash(failure) ? this.#inOrder.find((entry) => isCrash(entry.failure))?.failure : undefined;
+  }
+
+  /** The rank ended itself, and nothing is known of whom it had lost, nor did others lose it. */
+  #mayFollowCrash(failure: Failure): boolean {
+    if (failure.type !== 'rank-exit' || isCrash(failure)) return false;
+    return !this.#suspects.has(failure.rank) && ![...this.#suspects.values()].includes(failure.rank);
+  }
+
   /** A rank that others lacked precedes their ends, whatever the clocks of their hosts say. Undefined: there is none but itself. */
   #lackedBy(failure: Failure): RankMissingFailure | undefined {
     if (failure.type !== 'rank-exit' && failure.type !== 'rank-signal') return undefined;
     const missing = this.#entries.flatMap((entry) => (entry.failure.type === 'rank-missing' ? [entry.failure] : []));
     return missing.some(({ rank }) => rank === failure.rank) ? undefined : missing[0];
   }
+}
+
+function isCrash(failure: Failure): boolean {
+  if (failure.type === 'host-lost') return true;
+  if (failure.type === 'rank-signal') return CRASHES.has(failure.signal);
+  return failure.type === 'rank-exit' && (failure.outOfMemory || CRASH_STATUSES.has(failure.exitCode));
 }
 
 /** Failures that are not tied to a rank sort first. */

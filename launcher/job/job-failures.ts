@@ -39,7 +39,7 @@ export class JobFailures {
     this.#options = options;
     this.#policy = options.policy;
     this.#verdict = new Verdict(options.clock, {
-      awaits: () => this.#policy.awaits((rank) => options.ranks().isRankOver(rank)),
+      awaits: () => this.#policy.awaits(options.ranks()),
       decide: () => this.#decide(),
       judged: () => options.judged(),
     });

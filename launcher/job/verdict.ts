@@ -13,8 +13,8 @@ import { HEARTBEAT_MS, LEASE_MS } from './order.ts';
 /** From the first failure on: by then every silent host has been found out. */
 const TIMEOUT_MS = LEASE_MS + 2 * HEARTBEAT_MS;
 
-/** For each at most; a rank that is to blame and has not ended may well live on. */
-const LONGEST_MS: Readonly<Record<Awaited, number>> = { news: TIMEOUT_MS, end: 300 };
+/** For each at most; a rank that is to blame and has not ended may well live on, and an exit is mostly nobody else's fault. */
+const LONGEST_MS: Readonly<Record<Awaited, number>> = { news: TIMEOUT_MS, end: 300, crash: 100 };
 
 interface Waiting {
   readonly for: Awaited;

@@ -45,15 +45,24 @@ describeIf(noCompiler, 'connections of a plugin that close', () => {
   );
 
   const programs = gpuPrograms();
+  const left = 'leave: 2 ranks: who needed it was told, and nobody else';
+  const runOverPlugin = (line: string, says: string, double: string) =>
+    programs.expectOnHosts(2, line, says, { ...onGpus(double), NCCL_MAX_NCHANNELS: '4' });
+
   // In `two_streams` ranks leave one after the other, with connections that were used in one direction alone.
   it.each([
     ['two_streams 3 20 64 messages', 'two_streams: 3 ranks, 20 rounds of messages: right'],
     ['memory 4 4', 'memory: 4 ranks, 4 communicators: right'],
-    ['leave 2', 'leave: 2 ranks: who needed it was told, and nobody else'],
+    ['leave 2', left],
   ])(
     'no request is open after the program %s',
-    (line, says) =>
-      programs.expectOnHosts(2, line, says, { ...onGpus('strict-close,device-memory'), NCCL_MAX_NCHANNELS: '4' }),
+    (line, says) => runOverPlugin(line, says, 'strict-close,device-memory'),
+    240_000,
+  );
+
+  it(
+    'a rank that leaves waits for the last transfers of a plugin that takes 0.2 s for each',
+    () => runOverPlugin('leave 2', left, 'strict-close,device-memory,done-after=200'),
     240_000,
   );
 });

@@ -11,13 +11,13 @@ import type { Job } from '../../launcher/job/job.ts';
 import { entry, merged, newKey, testHub } from '../rig/rendezvous.ts';
 import { scriptedJob, turn } from '../rig/scripted-host.ts';
 
-const exitOf = (rank: number): Failure => ({
+const exitOf = (rank: number, exitCode = 1, outOfMemory = false): Failure => ({
   type: 'rank-exit',
   host: 'h',
   rank,
   pid: 1,
-  exitCode: 1,
-  outOfMemory: false,
+  exitCode,
+  outOfMemory,
   stderrTail: [],
 });
 const gone = (rank: number): RankMissingFailure => ({
@@ -25,6 +25,15 @@ const gone = (rank: number): RankMissingFailure => ({
   host: 'h',
   rank,
   message: 'm',
+  stderrTail: [],
+});
+const diedOf = (rank: number, signal: NodeJS.Signals): Failure => ({
+  type: 'rank-signal',
+  host: 'h',
+  rank,
+  pid: 1,
+  signal,
+  outOfMemory: false,
   stderrTail: [],
 });
 const lostHost: Failure = { type: 'host-lost', host: 'h', cause: 'silent', silentMs: 1, detail: '' };
@@ -40,7 +49,7 @@ function policyOf(suspects: Readonly<Record<number, number>>, ...failures: reado
 
 /** What it waits for while all ranks live but those that are said to have ended. */
 const awaited = (policy: FailurePolicy, ...ended: readonly number[]): Awaited | null =>
-  policy.awaits((rank) => ended.includes(rank));
+  policy.awaits({ isRankOver: (rank) => ended.includes(rank), left: 1 });
 
 describe('the failure policy', () => {
   test('the policy waits for news about a rank that the earliest failed rank suspects', () => {
@@ -50,7 +59,7 @@ describe('the failure policy', () => {
   });
 
   test('the policy does not wait for news after an independent failure, without a failure or after its decision', () => {
-    expect(awaited(policyOf({ 1: 0 }, exitOf(2), exitOf(1)))).toBeNull();
+    expect(awaited(policyOf({ 1: 0 }, diedOf(2, 'SIGSEGV'), exitOf(1)))).toBeNull();
     expect(awaited(policyOf({ 1: 0 }))).toBeNull();
     const decided = policyOf({ 1: 0 }, exitOf(1));
     decided.decide();
@@ -103,6 +112,31 @@ describe('the failure policy', () => {
     }
     expect(left.decide()).toEqual(exitOf(1));
     expect(lacked.decide()).toEqual(gone(0));
+  });
+
+  test.each<[string, readonly Failure[], Failure]>([
+    ['a rank that was killed', [exitOf(0), diedOf(1, 'SIGKILL')], diedOf(1, 'SIGKILL')],
+    ['the first of two that crashed', [exitOf(0), diedOf(2, 'SIGSEGV'), diedOf(1, 'SIGBUS')], diedOf(2, 'SIGSEGV')],
+    ['a rank whose shell says that it was killed', [exitOf(0), exitOf(1, 137)], exitOf(1, 137)],
+    ['a rank that was killed for want of memory', [exitOf(0), exitOf(1, 1, true)], exitOf(1, 1, true)],
+    ['a host that was lost', [exitOf(0), lostHost], lostHost],
+    ['an exit rather than an abort that followed', [exitOf(0), diedOf(1, 'SIGABRT')], exitOf(0)],
+    ['an exit rather than SIGTERM that followed', [exitOf(0), exitOf(1, 143)], exitOf(0)],
+    ['an abort rather than a crash that followed', [diedOf(0, 'SIGABRT'), diedOf(1, 'SIGSEGV')], diedOf(0, 'SIGABRT')],
+  ])('the policy blames %s', (_, failures, cause) => {
+    expect(policyOf({}, ...failures).decide()).toEqual(cause);
+  });
+
+  test('the policy waits for a crash behind the exit of a rank while others run', () => {
+    expect(awaited(policyOf({}, exitOf(0)))).toBe('crash');
+    expect(policyOf({}, exitOf(0)).awaits({ isRankOver: () => true, left: 0 })).toBeNull();
+    for (const crash of [diedOf(1, 'SIGKILL'), lostHost]) expect(awaited(policyOf({}, exitOf(0), crash))).toBeNull();
+    expect(awaited(policyOf({}, diedOf(1, 'SIGSEGV')))).toBeNull();
+  });
+
+  test('the policy asks what a rank that crashed had lost', () => {
+    expect(policyOf({ 1: 2 }, exitOf(0), diedOf(1, 'SIGSEGV'), exitOf(2)).decide()).toEqual(exitOf(2));
+    expect(awaited(policyOf({ 1: 2 }, exitOf(0), diedOf(1, 'SIGSEGV')))).toBe('news');
   });
 
   test('the policy does not wait after a failure that ends the job anyway', () => {

@@ -144,16 +144,16 @@ test('a rank that others lack ends the job at once without --on-failure shrink, 
 test('a failure after the one that decides is reported beside it, once', async () => {
   const { result, ofType } = scriptedRun('-n 2 -H a:1,b:1 prog', {
     started(agent, rank) {
-      if (rank === 0) failsLater(agent, rank);
+      if (rank === 0) isKilled(agent, rank);
       else setImmediate(() => setImmediate(() => hostIsLost(agent, rank)));
     },
   });
   expect(await result).toMatchObject({
-    reason: 'rank-exit',
+    reason: 'rank-signal',
     failures: [{ rank: 0 }, { type: 'host-lost', host: 'b' }],
   });
   expect(ofType('failure').map(({ failure, primary }) => [failure.type, primary])).toEqual([
-    ['rank-exit', true],
+    ['rank-signal', true],
     ['host-lost', false],
   ]);
 });

@@ -1,5 +1,5 @@
 /** Signals, suspension, lost hosts and spares of a job whose hosts the test plays, and the events about them. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { FrameKind } from '../../control/messages/frame.ts';
 import { decodeSignal } from '../../control/messages/payload.ts';
 import { encodeJson } from '../../control/messages/codec.ts';
@@ -195,7 +195,7 @@ describe('the end', () => {
   test('failures beside the primary one are reported after it, and ranks that were ended are none', async () => {
     const rig = await running(['a', 'b', 'c'], 1);
     rig.agents[0]?.exited(0, ONE);
-    await turn();
+    await vi.waitFor(() => expect(failures(rig)).toEqual(['rank-exit true']));
     rig.agents[1]?.lost('reset');
     rig.agents[2]?.exited(2, TERM);
     for (const agent of [rig.agents[0], rig.agents[2]]) agent?.ended();

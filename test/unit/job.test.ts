@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { FrameKind, OUTPUT_STDERR } from '../../control/messages/frame.ts';
 import { decodeCredit } from '../../control/messages/payload.ts';
 import { encodeJson } from '../../control/messages/codec.ts';
@@ -61,11 +61,12 @@ describe('a rank that fails', () => {
     const { agents, up, result, events } = scriptedJob(['a', 'b'], 2);
     await up();
     agents[1]?.exited(2, 0x300);
-    await turn();
-    expect(agents.map((agent) => agent.asked)).toEqual([
-      [TERM, CONT],
-      [TERM, CONT],
-    ]);
+    await vi.waitFor(() =>
+      expect(agents.map((agent) => agent.asked)).toEqual([
+        [TERM, CONT],
+        [TERM, CONT],
+      ]),
+    );
     agents[0]?.exited(0, TERM);
     agents[0]?.exited(1, 0x8f00);
     agents[1]?.exited(3, KILL);

@@ -1,11 +1,11 @@
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it, test, vi } from 'vitest';
 import { encodeJson } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Xid } from '../../control/messages/gpu.ts';
 import { parseRecord } from '../../worker/agent/kernel-log.ts';
 import { parseXid } from '../../worker/agent/xid.ts';
 import { seededRandom } from '../rig/random.ts';
-import { scriptedJob, turn } from '../rig/scripted-host.ts';
+import { scriptedJob } from '../rig/scripted-host.ts';
 
 const lost = 'GPU has fallen off the bus';
 
@@ -103,7 +103,7 @@ describe('a job whose GPUs report errors', () => {
     say(b, { code: 13, ranks: [3], time: now + 60_000 });
     b?.say(FrameKind.failure, 0, encodeJson({ type: 'rank-gpu', rank: 2, gpu: { index: 3, address: '0000:1b:00.0' } }));
     b?.exited(2, 0x300, now);
-    await turn();
+    await vi.waitFor(() => expect(a?.asked).not.toEqual([]));
     say(b, { code: 45, ranks: [2, 3], time: now + 60_000 });
     for (const rank of [0, 1]) a?.exited(rank, 15, now);
     b?.exited(3, 15, now);

@@ -13,8 +13,9 @@ namespace {
 
 // One timeout for all peers of a rank that leaves. A host that is silent for longer is lost anyway.
 constexpr uint64_t kGoodbyeTimeoutNanoseconds = 10'000'000'000;
-// For peers that are to complete this rank's receives: their proxies do so at once, unless they are stopped.
-constexpr uint64_t kDrainTimeoutNanoseconds = 1'000'000'000;
+// For peers that are to complete this rank's receives: their proxies do so at once, unless they are stopped or starved,
+// or their network is slow.
+constexpr uint64_t kDrainTimeoutNanoseconds = 5'000'000'000;
 // How often a wait for room in a socket checks the interrupt.
 constexpr int kInterruptMs = 20;
 
@@ -67,7 +68,7 @@ bool NetTransport::hasSentAll(NetEndpoint& endpoint) {
   if (!connection.sendEnd()) return false;
   if (!connection.hasEnded() || endpoint.isEndTaken) return true;
   const bool isAwaited = endpoint.isStopped && isDraining_;  // by a peer that has all but left
-  if (!isAwaited && peerStates_.of(facts.peer).has_value()) return true;
+  if (!isAwaited && peerStates_.hasGone(facts.peer)) return true;
   if (!std::exchange(endpoint.isEndSent, true)) send(facts.peer, {.kind = net::OobKind::end, .channel = facts.channel});
   return network_->deliversAfterClose();
 }
@@ -78,7 +79,7 @@ bool NetTransport::isDrained(NetEndpoint& endpoint) {
   const NetConnection& connection = endpoint.connection();
   const auto& facts = endpoint.facts();
   if (facts.sends || network_->deliversAfterClose() || endpoint.isEndTaken) return true;
-  if (!connection.isOpen() || connection.hasFailed() || peerStates_.of(facts.peer).has_value()) return true;
+  if (!connection.isOpen() || connection.hasFailed() || peerStates_.hasGone(facts.peer)) return true;
   if (std::exchange(endpoint.isStopSent, true)) return false;
   net::OobMessage stop = ownGoodbye();
   stop.kind = net::OobKind::stop;
@@ -128,8 +129,10 @@ void NetTransport::takeLastMessages() {
     outOfBand_->advance(events);
   }
   for (const Event& event : events) {
-    if (event.lost || event.message.kind == net::OobKind::goodbye || event.message.kind == net::OobKind::stop)
-      peerStates_.set(event.peer, {.lost = event.lost, .sentence = event.why, .since = nowNanoseconds()});
+    const bool isStop = !event.lost && event.message.kind == net::OobKind::stop;
+    if (event.lost || isStop || event.message.kind == net::OobKind::goodbye)
+      peerStates_.set(event.peer,
+                      {.lost = event.lost, .sentence = event.why, .since = nowNanoseconds(), .isLeaving = isStop});
     if (!event.lost) onEndMessage(event.peer, event.message);
   }
 }

@@ -78,7 +78,8 @@ void NetTransport::onMessage(uint32_t peer, const net::OobMessage& message) {
                   .result = ncclResult_t(message.result),
                   .sentence = message.sentence.data(),
                   .since = nowNanoseconds(),
-                  .collectives = message.collectives});
+                  .collectives = message.collectives,
+                  .isLeaving = message.kind == net::OobKind::stop});
   }
   onEndMessage(peer, message);
   if (message.kind == net::OobKind::introduction) {

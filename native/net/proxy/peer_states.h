@@ -18,15 +18,17 @@ struct PeerState {
   std::string sentence;               // how the connection broke, or how the ranks' calls differ
   uint64_t since = 0;                 // nanoseconds of the monotonic clock
   uint64_t collectives = 0;           // of a goodbye in order, as Doorbell::left has it; 0: not said
+  bool isLeaving = false;             // not gone yet: completes what this rank receives
 };
 
 // Any thread.
 class PeerStates {
  public:
-  // The first state stays; true if this is it.
-  bool set(uint32_t peer, PeerState state) {
+  // The first state stays, but for isLeaving; true if this is it.
+  bool set(uint32_t peer, const PeerState& state) {
     std::lock_guard lock(mutex_);
-    const bool isFirst = all_.try_emplace(peer, std::move(state)).second;
+    const auto [found, isFirst] = all_.try_emplace(peer, state);
+    found->second.isLeaving = found->second.isLeaving && state.isLeaving;
     any_.store(true, std::memory_order_seq_cst);
     return isFirst;
   }
@@ -36,6 +38,10 @@ class PeerStates {
     std::lock_guard lock(mutex_);
     const auto found = all_.find(peer);
     return found == all_.end() ? std::optional<PeerState>() : found->second;
+  }
+  bool hasGone(uint32_t peer) const {
+    const std::optional<PeerState> state = of(peer);
+    return state.has_value() && !state->isLeaving;
   }
 
  private:
