@@ -105,11 +105,12 @@ describe('the watchdog', () => {
   );
 
   it.each([
-    ['the program writes to its pipe', 'fs.writeSync(4, "."); process.stdin.resume()'],
-    ['the program closes its pipe', 'fs.closeSync(4); process.stdin.resume()'],
-  ])('the watchdog exits when %s', async (_, program) => {
-    const { child, watched, ended } = start(program);
+    ['the program writes to its pipe', 'fs.writeSync(4, ".")'],
+    ['the program closes its pipe', 'fs.closeSync(4)'],
+  ])('the watchdog exits when %s', async (_, action) => {
+    const { child, watched, ended } = start(`process.stdin.once("data", () => ${action})`);
     await until('the watchdog is there', watched);
+    child.stdin?.write('x');
     await until('the watchdog is gone', () => !watched());
     expect(alive(child.pid ?? 0)).toBe(true);
     child.stdin?.end();
