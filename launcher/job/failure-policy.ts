@@ -17,6 +17,8 @@ interface Entry {
   readonly failure: Failure;
   /** Milliseconds since 1970, by the clock of its host. */
   readonly time: number;
+  /** Others went on without who failed, so it was not they that it had lost. */
+  readonly survived?: true;
 }
 
 interface Cause {
@@ -82,7 +84,7 @@ export class FailurePolicy {
     const { failure, open } = this.#causeOf(first);
     if (open) return 'news';
     if (failure.type === 'rank-missing') return others.isRankOver(failure.rank) ? null : 'end';
-    return others.left > 0 && this.#mayFollowCrash(failure) ? 'crash' : null;
+    return others.left > 0 && !first.survived && this.#mayFollowCrash(failure) ? 'crash' : null;
   }
 
   record(failure: Failure, time: number): void {
@@ -92,7 +94,7 @@ export class FailurePolicy {
   /** The other ranks go on without who failed. */
   survive(failure: Failure, time: number): Failure {
     const completed = this.#complete(failure, time);
-    this.#survived.push({ failure: completed, time });
+    this.#survived.push({ failure: completed, time, survived: true });
     return completed;
   }
 
@@ -125,7 +127,7 @@ export class FailurePolicy {
   /** Chooses among what has been recorded so far; later failures never displace the choice. */
   decide(): Failure | null {
     if (this.#primary !== null) return this.#primary;
-    this.#entries = this.#entries.map(({ failure, time }) => ({ failure: this.#complete(failure, time), time }));
+    this.#entries = this.#entries.map((entry) => ({ ...entry, failure: this.#complete(entry.failure, entry.time) }));
     const first = this.#inOrder[0];
     if (first === undefined) return null;
     const { failure } = this.#causeOf(first);
@@ -148,9 +150,11 @@ export class FailurePolicy {
     return this.#entries.toSorted((one, other) => one.time - other.time || rankOf(one) - rankOf(other));
   }
 
-  #causeOf({ failure }: Entry): Cause {
+  #causeOf({ failure, survived }: Entry): Cause {
     const cause = this.#behind(failure);
-    const other = cause.open ? undefined : (this.#lackedBy(cause.failure) ?? this.#crashBefore(cause.failure));
+    if (cause.open) return cause;
+    const crash = survived ? undefined : this.#crashBefore(cause.failure);
+    const other = this.#lackedBy(cause.failure) ?? crash;
     return other === undefined ? cause : this.#behind(other);
   }
 

@@ -134,6 +134,15 @@ describe('the failure policy', () => {
     expect(awaited(policyOf({}, diedOf(1, 'SIGSEGV')))).toBeNull();
   });
 
+  test('an exit that others survived precedes a crash that followed', () => {
+    const policy = new FailurePolicy();
+    policy.survive(exitOf(1), 1);
+    policy.survive(diedOf(2, 'SIGSEGV'), 2);
+    policy.recall();
+    expect(awaited(policy)).toBeNull();
+    expect(policy.decide()).toEqual(exitOf(1));
+  });
+
   test('the policy asks what a rank that crashed had lost', () => {
     expect(policyOf({ 1: 2 }, exitOf(0), diedOf(1, 'SIGSEGV'), exitOf(2)).decide()).toEqual(exitOf(2));
     expect(awaited(policyOf({ 1: 2 }, exitOf(0), diedOf(1, 'SIGSEGV')))).toBe('news');
