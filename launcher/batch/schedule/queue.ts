@@ -6,6 +6,7 @@
  */
 import type { HostCapacity, Placement } from '../model/capacity.ts';
 import { partsIn, wishOf, type Wish } from './candidates.ts';
+import type { Part } from './gang.ts';
 import { lackOf } from './lack.ts';
 import { lackText } from './lack-text.ts';
 import { Occupation } from './occupation.ts';
@@ -47,6 +48,16 @@ export class TaskQueue {
   /** With the ends of their time, the earliest first. */
   get heldHosts(): readonly (readonly [host: string, until: number])[] {
     return this.#hosts.held;
+  }
+
+  /** A queue in the same state, to see what would happen. */
+  copy(): TaskQueue {
+    const copy = new TaskQueue(this.hosts);
+    for (const [host, until] of this.heldHosts) copy.holdHost(host, until);
+    for (const { id, placement, startedAt, endBy } of this.runningTasks)
+      copy.#hosts.start(id, placement, { startedAt, limit: endBy - startedAt });
+    for (const task of this.#waiting.tasks) copy.add(task);
+    return copy;
   }
 
   add(task: WaitingTask): void {
@@ -102,10 +113,7 @@ export class TaskQueue {
         if (reservation === null && this.#hosts.canFit(wish)) reservation = this.#hosts.reserve(wish, now);
         continue;
       }
-      const placement = this.#hosts.placementOf(wish, parts);
-      this.#start(entry, placement, now);
-      if (reservation?.isAfter(now + limit) === false) reservation.take(wish.demand, parts);
-      starts.push({ id: entry.task.id, placement });
+      starts.push(this.#place(entry, parts, now, reservation));
       if (group.size === 0) groups.remove(group);
       else groups.update(group);
     }
@@ -139,7 +147,15 @@ export class TaskQueue {
     this.#waiting.remove(entry);
   }
 
-  #partsFor(wish: Wish, end: number, reservation: Reservation | null) {
+  #place(entry: Entry, parts: readonly Part[], now: number, reservation: Reservation | null): Start {
+    const { task, group } = entry;
+    const placement = this.#hosts.placementOf(group.wish, parts);
+    this.#start(entry, placement, now);
+    if (reservation?.isAfter(now + group.limit) === false) reservation.take(task.demand, parts);
+    return { id: task.id, placement };
+  }
+
+  #partsFor(wish: Wish, end: number, reservation: Reservation | null): Part[] | null {
     const { rooms } = this.#hosts;
     return reservation === null ? partsIn(wish, rooms) : reservation.partsFor(wish, rooms, end);
   }
