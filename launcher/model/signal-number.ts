@@ -6,7 +6,7 @@ for (const name of signalNames()) {
   if (!byNumber.has(constants.signals[name])) byNumber.set(constants.signals[name], name);
 }
 
-function signalNames(): NodeJS.Signals[] {
+export function signalNames(): NodeJS.Signals[] {
   return Object.keys(constants.signals).filter((name): name is NodeJS.Signals => name in constants.signals);
 }
 

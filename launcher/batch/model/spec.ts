@@ -59,6 +59,8 @@ export interface Demand {
   /** Names that are meant, expanded; null: any. */
   readonly hosts: readonly string[] | null;
   readonly exclude: readonly string[];
+  /** Model of the GPUs that it wants, as the file has it: `H100`. */
+  readonly gpuModel?: string;
 }
 
 export interface Dependency {

@@ -1,0 +1,78 @@
+/** Keys that users know from other formats, and what to write for them here. */
+
+/** Options of sbatch that matter to Slurm alone. */
+const slurmOnly = [
+  'account',
+  'begin',
+  'clusters',
+  'comment',
+  'constraint',
+  'deadline',
+  'licenses',
+  'mail_type',
+  'mail_user',
+  'nice',
+  'partition',
+  'qos',
+  'reservation',
+  'switches',
+  'gres',
+  'tres',
+  'cluster_constraint',
+  'distribution',
+  'hint',
+  'overcommit',
+  'threads_per_core',
+  'tmp',
+];
+
+const advice: Readonly<Record<string, string>> = {
+  error: 'the errors go to the file of output: as well',
+  stderr: 'the errors go to the file of output: as well',
+  stdout: 'write output: FILE',
+  input: 'a job reads no standard input: write "< FILE" into its command',
+  stdin: 'a job reads no standard input: write "< FILE" into its command',
+  script: 'write command: sh script.sh',
+  run: 'write command: with the text of the script',
+  cmd: 'write command:',
+  entrypoint: 'write command:',
+  setup: 'write commands: [the preparation, the program]',
+  args: 'write command: [program, argument, argument]',
+  ranks: 'write ntasks:',
+  np: 'write ntasks:',
+  n: 'write ntasks:',
+  tasks: 'write ntasks:',
+  num_nodes: 'write nodes:',
+  gpu: 'write gpus_per_node: 8, or resources: { gpu: H100:8 }',
+  accelerators: 'write resources: { gpu: H100:8 }',
+  memory: 'write mem: 200G, which counts on each host',
+  mem_per_node: 'write mem: 200G, which counts on each host',
+  mem_per_cpu: 'write mem: 200G, which counts on each host',
+  mem_per_gpu: 'write mem: 200G, which counts on each host',
+  cpus: 'write cpus_per_task: 8',
+  timeout: 'write time_limit: 12h',
+  envs: 'write env:',
+  environment: 'write env:',
+  cwd: 'write working_dir:',
+  workdir: 'write working_dir:',
+  wdir: 'write working_dir:',
+  host: 'write hosts:',
+  deps: 'write after:',
+  depends_on: 'write after:',
+  dependencies: 'write after:',
+  needs: 'write after:',
+  matrix: 'write array: { lr: [0.1, 0.03] }',
+  retries: 'write retry: { on_events: [error], max_retries: 2 }',
+  max_retries: 'write retry: { on_events: [error], max_retries: 2 }',
+  held: 'write hold: true',
+  image: 'a job runs without a container: write the command that starts one',
+  container: 'a job runs without a container: write the command that starts one',
+  python: 'write the interpreter into the command: [.venv/bin/python, train.py]',
+  type: 'leave it out: every job is a task',
+};
+
+/** Null for a word that no other format has. */
+export function elsewhere(word: string): string | null {
+  if (slurmOnly.includes(word)) return `for Slurm alone: write slurm: [--${word.replaceAll('_', '-')}=...]`;
+  return Object.hasOwn(advice, word) ? (advice[word] ?? null) : null;
+}
