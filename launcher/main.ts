@@ -23,6 +23,12 @@ const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promis
   status: async (argv) => (await import('./cli/commands/status.ts')).status(argv),
   dump: async (argv) => (await import('./cli/commands/dump.ts')).dump(argv),
   replay: async (argv) => (await import('./cli/commands/replay.ts')).replay(argv),
+  batch: async (argv) => (await import('./cli/commands/batch.ts')).batch(argv),
+  jobs: async (argv) => (await import('./cli/commands/jobs.ts')).jobs(argv),
+  cancel: async (argv) => (await import('./cli/commands/change-tasks.ts')).changeTasks('cancel', argv),
+  hold: async (argv) => (await import('./cli/commands/change-tasks.ts')).changeTasks('hold', argv),
+  release: async (argv) => (await import('./cli/commands/change-tasks.ts')).changeTasks('release', argv),
+  rerun: async (argv) => (await import('./cli/commands/change-tasks.ts')).changeTasks('rerun', argv),
   sbatch: async (argv) => (await import('./cli/commands/sbatch.ts')).sbatch(argv),
   bundle: async (argv) => (await import('./cli/commands/bundle.ts')).bundle(argv),
   build: async (argv) => (await import('./cli/commands/build.ts')).build(argv),
@@ -34,10 +40,14 @@ const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promis
   version: async (argv) => (await import('./cli/commands/version.ts')).versionCommand(argv),
 };
 
+/** Begins the launcher of a batch's task; for batch alone. */
+const ATTEMPT_WORD = 'batch-attempt';
+
 async function main(argv: readonly string[]): Promise<number> {
   const [word = '', ...rest] = argv;
   try {
     if (isCommandName(word)) return await commands[word](rest);
+    if (word === ATTEMPT_WORD) return await (await import('./cli/commands/batch-attempt.ts')).batchAttempt(rest);
     return await (await import('./cli/commands/run.ts')).run(argv);
   } catch (error) {
     const status = await report(error);

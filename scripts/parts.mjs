@@ -5,6 +5,7 @@ import { join } from 'node:path';
 /** Packages, each with what of it is imported, by name. */
 export const packages = {
   yargs: { 'yargs/helpers': "require('yargs/helpers')" },
+  yaml: { yaml: "require('yaml')" },
   ssh2: Object.fromEntries(
     ['lib/client.js', 'lib/protocol/keyParser.js', 'lib/agent.js'].map((path) => [
       `ssh2/${path}`,
@@ -28,6 +29,14 @@ const parts = {
     'worker/agent/measured-tables.ts',
     'worker/topology/file.ts',
     'worker/topology/machine.ts',
+  ],
+  batch: [
+    'launcher/batch/',
+    'launcher/cli/batch/',
+    'launcher/cli/commands/batch.ts',
+    'launcher/cli/commands/batch-attempt.ts',
+    'launcher/cli/commands/jobs.ts',
+    'launcher/cli/commands/change-tasks.ts',
   ],
   commands: [
     'launcher/cli/commands/',

@@ -3,6 +3,7 @@ import { COLLECTIVE_WORDS } from '../../control/collectives.ts';
 import { type CommandName, commandNames } from '../model/command-names.ts';
 import type { CommandLine } from '../model/option.ts';
 import {
+  batchCommandLine,
   configCommandLine,
   doctorCommandLine,
   hostsCommandLine,
@@ -12,6 +13,7 @@ import {
   topoCommandLine,
   tuneCommandLine,
 } from './options.ts';
+import { jobsOptions, releaseOptions } from './options/batch.ts';
 import {
   attachOptions,
   buildOptions,
@@ -199,6 +201,58 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     about:
       "Shows the operations in the file of a failed job's --report, or of ncclrun dump: of each communicator what was called, when each rank began and ended it, who was last, and who is missing.",
     examples: ['ncclrun replay report.json --rank 3', 'ncclrun replay report.json --html report.html'],
+  },
+  batch: {
+    line: batchCommandLine,
+    words: { type: 'files' },
+    usage: 'ncclrun batch FILE [options]',
+    summary: 'run a file full of jobs',
+    about:
+      'Runs the jobs of a batch file on the hosts of a hostfile: each as soon as its hosts are free and what it depends on has ended. Every step is on the disk before it is done, so a batch whose scheduler was killed goes on with --resume, and no job is lost or runs twice. ^C starts nothing more, a second one ends what runs, a third one leaves it running. Exit status: 0 if every task succeeded, 1 if one did not, 130 after ^C.',
+    examples: ['ncclrun batch sweep.yaml --hostfile hosts', 'ncclrun batch --resume sweep-1'],
+  },
+  jobs: {
+    line: { command: 'jobs', options: jobsOptions, words: 'words' },
+    words: { type: 'files' },
+    usage: 'ncclrun jobs [BATCH[/TASK]] [options]',
+    summary: 'show the batches of this machine, or the tasks of one',
+    about:
+      'Shows the batches that were submitted on this machine; of one batch its tasks, where they run, and what those wait for that do not.',
+    examples: ['ncclrun jobs', 'ncclrun jobs sweep-1 --watch', 'ncclrun jobs sweep-1/train --failed'],
+  },
+  cancel: {
+    line: { command: 'cancel', options: plainOptions, words: 'words' },
+    words: { type: 'files' },
+    usage: 'ncclrun cancel BATCH[/TASK]',
+    summary: 'end tasks of a batch',
+    about: 'Ends tasks of a batch, those that run and those that wait: all of it, a job, or some of an array.',
+    examples: ['ncclrun cancel sweep-1', 'ncclrun cancel sweep-1/train[3-5]'],
+  },
+  hold: {
+    line: { command: 'hold', options: plainOptions, words: 'words' },
+    words: { type: 'files' },
+    usage: 'ncclrun hold BATCH[/TASK]',
+    summary: 'keep waiting tasks of a batch from starting',
+    about: 'Keeps tasks of a batch that wait from starting, until ncclrun release.',
+    examples: ['ncclrun hold sweep-1/train'],
+  },
+  release: {
+    line: { command: 'release', options: releaseOptions, words: 'words' },
+    words: { type: 'files' },
+    usage: 'ncclrun release BATCH[/TASK] [--host HOST]',
+    summary: 'let held tasks of a batch start',
+    about:
+      'Lets held tasks of a batch start. With --host: gives tasks to a host again that was taken out because tasks failed there.',
+    examples: ['ncclrun release sweep-1/train', 'ncclrun release sweep-1 --host node7'],
+  },
+  rerun: {
+    line: { command: 'rerun', options: plainOptions, words: 'words' },
+    words: { type: 'files' },
+    usage: 'ncclrun rerun BATCH[/TASK]',
+    summary: 'run tasks of a batch again that did not succeed',
+    about:
+      'Queues tasks of a batch again that failed, were lost, cancelled or skipped. Where its scheduler has ended, ncclrun batch --resume then runs them.',
+    examples: ['ncclrun rerun sweep-1', 'ncclrun rerun sweep-1/train[4]'],
   },
   sbatch: {
     line: { command: 'sbatch', options: sbatchOptions, words: 'program' },

@@ -1,5 +1,6 @@
 /** The option table: the parser, --help and the merge of settings all come from here. */
 import type { CommandLine, Option } from '../model/option.ts';
+import { batchOptions } from './options/batch.ts';
 import { configOptions } from './options/commands.ts';
 import { convertOptions } from './options/convert.ts';
 import { doctorOptions } from './options/doctor.ts';
@@ -29,6 +30,7 @@ export type TuneOptionName = (typeof tuneOptions)[number]['name'];
 export type PlanOptionName = (typeof planOptions)[number]['name'];
 export type TopoOptionName = (typeof topologyOptions)[number]['name'] | (typeof reachingHosts)[number];
 export type DoctorOptionName = (typeof doctorOptions)[number]['name'] | (typeof examiningHosts)[number];
+export type BatchOptionName = (typeof batchOptions)[number]['name'] | (typeof schedulingHosts)[number];
 export type HostsOptionName = (typeof convertOptions)[number]['name'] | (typeof namingHosts)[number];
 
 type AnyOption =
@@ -79,6 +81,23 @@ const namingHosts = ['host', 'hostfile', 'include', 'exclude', 'resource-manager
 export const hostsCommandLine: CommandLine = {
   command: 'hosts',
   options: [...convertOptions, ...jobOptions.filter(({ name }) => namingHosts.some((known) => known === name))],
+  words: 'words',
+};
+
+const schedulingHosts = [
+  'host',
+  'hostfile',
+  'include',
+  'exclude',
+  'resource-manager',
+  'quiet',
+  'version',
+  'help',
+] as const;
+
+export const batchCommandLine: CommandLine = {
+  command: 'batch',
+  options: [...batchOptions, ...jobOptions.filter(({ name }) => schedulingHosts.some((known) => known === name))],
   words: 'words',
 };
 

@@ -32,7 +32,7 @@ export function readSignal(job: JobSource, timeLimitSeconds: number | null): Job
   throw mistakeIn(job, 'signal', message, 'write fewer seconds than the time limit has');
 }
 
-function nameOf(word: string): string | null {
+function nameOf(word: string): NodeJS.Signals | null {
   if (/^[0-9]{1,3}$/u.test(word)) return signalName(Number(word));
   const bare = bareName(word.toUpperCase());
   return signalNames().find((name) => bareName(name) === bare) ?? null;

@@ -33,7 +33,7 @@ export interface JobSpec {
   /** Pattern of a file for its output: %x %j %a %A %t %n %N %r %%. */
   readonly output: string;
   /** A signal to the ranks ahead of the time limit. */
-  readonly signal: { readonly name: string; readonly secondsBefore: number } | null;
+  readonly signal: { readonly name: NodeJS.Signals; readonly secondsBefore: number } | null;
   readonly held: boolean;
   /** Options of ncclrun as typed. */
   readonly options: readonly string[];

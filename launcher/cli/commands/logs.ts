@@ -1,4 +1,4 @@
-/** `ncclrun logs JOB`: the last output of a running job. */
+/** `ncclrun logs JOB`: the last output of a running job, or that of a batch's task. */
 import { namedJob } from '../../jobs/find.ts';
 import { follow, OF_ENDED_JOBS } from '../../jobs/follow.ts';
 import { commandTable } from '../command-table.ts';
@@ -9,6 +9,11 @@ import { readWords } from '../read-words.ts';
 export async function logs(argv: readonly string[]): Promise<number> {
   const { asked, settings, words } = await readWords<'help' | 'rank' | 'follow'>(argv, commandTable.logs);
   if (asked === 'help') return (await import('./help.ts')).help('logs');
+  const [word = ''] = words;
+  if (words.length === 1 && word.includes('/')) {
+    const { printTaskOutput } = await import('../batch/task-output.ts');
+    return await printTaskOutput(word, settings.flag('follow'));
+  }
   const job = namedJob('logs', words, OF_ENDED_JOBS);
   const ranks = followedRanks(settings.text('rank'), job);
   return await follow(job, { follows: settings.flag('follow'), kept: true, ranks, greeting: '' });

@@ -1,0 +1,40 @@
+/** ncclrun's own words for one attempt of a task, as somebody would type them. */
+import type { Placement } from '../model/capacity.ts';
+import type { JobSpec } from '../model/spec.ts';
+
+interface AttemptWords {
+  readonly job: JobSpec;
+  /** With the array's values in their places. */
+  readonly command: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly placement: Placement;
+  /** With all hosts of the batch, and how they are reached. */
+  readonly hostfile: string;
+  readonly report: string;
+  /** As --output has it; null: none. */
+  readonly outputPattern: string | null;
+}
+
+export function attemptWords(attempt: AttemptWords): string[] {
+  const { job, command, environment, placement, hostfile, report, outputPattern } = attempt;
+  const { demand, passedEnvironment, timeLimitSeconds, workingDirectory } = job;
+  const ranks = placement.reduce((sum, share) => sum + share.ranks, 0);
+  const includes = placement.map(({ host, slots }) => (slots.length > 0 ? `${host}:${slots.join(',')}` : host));
+  const words = ['--hostfile', hostfile, '--resource-manager', 'none', '--include', includes.join('@')];
+  words.push('-n', String(ranks), '--report', report, '--live', 'never', '--stdin', 'none', '--wdir', workingDirectory);
+  if (!demand.takesSlots) words.push('--oversubscribe', ...perHost(placement));
+  if (outputPattern !== null) words.push('--output', `file=${outputPattern}`);
+  if (timeLimitSeconds !== null) words.push('--timeout', String(timeLimitSeconds));
+  for (const [name, value] of Object.entries(environment)) words.push('-x', `${name}=${value}`);
+  for (const name of passedEnvironment) words.push('-x', name);
+  if (!demand.takesSlots && environment['CUDA_VISIBLE_DEVICES'] === undefined)
+    words.push('-x', 'CUDA_VISIBLE_DEVICES=');
+  return [...words, ...job.options, '--', ...command];
+}
+
+/** Ranks that take no slots are dealt evenly, as they were placed. */
+function perHost(placement: Placement): string[] {
+  const [first] = placement;
+  const even = first !== undefined && placement.every(({ ranks }) => ranks === first.ranks);
+  return even ? ['-N', String(first.ranks)] : [];
+}

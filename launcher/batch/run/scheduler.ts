@@ -1,0 +1,327 @@
+/**
+ * Runs a batch: what is decided is first on the disk, then done, and all that is done may be done again. So it may be killed at any instruction; the
+ * next scheduler of the batch goes on.
+ */
+import type { Clock, Countdown } from '../../../control/clock.ts';
+import { isAlive } from '../attempt/process-identity.ts';
+import type { AttemptEnd, AttemptOrder } from '../attempt/records.ts';
+import type { Placement } from '../model/capacity.ts';
+import type { JobSpec } from '../model/spec.ts';
+import { hasEnded } from '../model/states.ts';
+import type { Task, TaskEdit } from '../model/task.ts';
+import type { HostRow } from '../store/rows.ts';
+import type { Store } from '../store/store.ts';
+import { BadHosts } from './bad-hosts.ts';
+import type { BatchEvent } from './batch-event.ts';
+import type { AttemptHandler, Launchers } from './launchers.ts';
+import { afterAttempt } from './retry.ts';
+import { Transitions } from './transition.ts';
+import type { Waiting } from './waiting.ts';
+
+/** What setTimeout can count. */
+const LONGEST_TIMER_MS = 0x7fff_ffff;
+
+/** What an attempt's launcher is told, and which file gets what it prints. */
+export interface AttemptPlan {
+  readonly order: AttemptOrder;
+  readonly output: string;
+}
+
+interface SchedulerOptions {
+  readonly store: Store;
+  readonly waiting: Waiting;
+  readonly launchers: Launchers;
+  readonly clock: Clock;
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** 0 to 1. */
+  random(): number;
+  planOf(task: Task, placement: Placement): AttemptPlan;
+  /** To the launcher of its latest attempt, if that runs. */
+  signal(task: Task, signal: NodeJS.Signals): void;
+  emit(event: BatchEvent): void;
+  /** Nothing runs, and nothing will. */
+  over(): void;
+}
+
+export class Scheduler {
+  readonly #options: SchedulerOptions;
+  readonly #store: Store;
+  readonly #transitions: Transitions;
+  readonly #badHosts: BadHosts;
+  /** Task → what happens to it later: a retry, or the signal ahead of its time limit. */
+  readonly #timers = new Map<number, Countdown>();
+  #active = 0;
+  #hasBegun = false;
+  /** No more tasks start. */
+  #isStopping = false;
+  #isOver = false;
+  #wake: Countdown | null = null;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+    this.#store = options.store;
+    this.#transitions = new Transitions(options.store.spec, (id) => options.store.task(id));
+    this.#badHosts = new BadHosts(options.store.hosts);
+  }
+
+  /** Takes over what an earlier scheduler has left, and begins. */
+  begin(): void {
+    for (const host of this.#store.hosts)
+      this.#options.waiting.quarantine(host.name, host.quarantined_until, this.#options.now());
+    // Some have ended meanwhile, and what that makes possible must not be mistaken for what was left.
+    const [...left] = this.#store.tasks;
+    for (const task of left) if (task.state === 'claimed' || task.state === 'running') this.#takeOver(task);
+    for (const { id } of left) this.#admit(this.#store.task(id));
+    this.#hasBegun = true;
+    this.#pump();
+  }
+
+  /** Starts nothing more; ends what runs where `how` is cancel. */
+  stop(how: 'finish' | 'cancel'): void {
+    this.#isStopping = true;
+    this.#options.emit({ type: 'stopping', how });
+    if (how === 'cancel') this.cancel(this.#store.tasks.filter(({ state }) => !hasEnded(state)).map(({ id }) => id));
+    this.#pump();
+  }
+
+  /** Of these the ones that have not ended. Returns how many there were. */
+  cancel(ids: readonly number[]): number {
+    const tasks = ids.map((id) => this.#store.task(id)).filter(({ state }) => !hasEnded(state));
+    const now = this.#options.now();
+    this.#apply(
+      tasks.map(({ id, state }): TaskEdit => {
+        return state === 'claimed' || state === 'running'
+          ? { id, change: { cancelAsked: true } }
+          : { id, change: { state: 'cancelled', endedAt: now, message: 'cancelled by the user' } };
+      }),
+    );
+    for (const { id } of tasks) {
+      const task = this.#store.task(id);
+      if (hasEnded(task.state)) this.#tellEnd(task);
+      else this.#options.signal(task, 'SIGTERM');
+    }
+    this.#pump();
+    return tasks.length;
+  }
+
+  /** Waiting tasks are held, and start only once they were released. */
+  hold(ids: readonly number[], held: boolean): number {
+    const [from, to] = held ? (['queued', 'held'] as const) : (['held', 'queued'] as const);
+    const tasks = ids.map((id) => this.#store.task(id)).filter(({ state }) => state === from);
+    this.#apply(tasks.map(({ id }) => ({ id, change: { state: to } })));
+    for (const { id } of tasks) this.#admit(this.#store.task(id));
+    this.#pump();
+    return tasks.length;
+  }
+
+  /** Ended tasks that did not succeed are queued again, with fresh budgets. */
+  rerun(ids: readonly number[]): number {
+    const tasks = ids.map((id) => this.#store.task(id)).filter(({ state }) => hasEnded(state) && state !== 'succeeded');
+    const fresh = { errors: 0, interruptions: 0, hostDeaths: 0, notBefore: 0, cancelAsked: false } as const;
+    const queued = {
+      state: 'queued',
+      endedAt: null,
+      exitCode: null,
+      message: '',
+      queuedAt: this.#options.now(),
+    } as const;
+    this.#apply(tasks.map(({ id }) => ({ id, change: { ...fresh, ...queued } })));
+    for (const { id } of tasks) this.#admit(this.#store.task(id));
+    this.#pump();
+    return tasks.length;
+  }
+
+  /** False: it is not quarantined. */
+  releaseHost(name: string): boolean {
+    const row = this.#badHosts.release(name);
+    if (row === null) return false;
+    this.#quarantine(row);
+    this.#pump();
+    return true;
+  }
+
+  close(): void {
+    this.#wake?.cancel();
+    for (const timer of this.#timers.values()) timer.cancel();
+    this.#options.launchers.close();
+    this.#isOver = true;
+  }
+
+  #specOf({ job }: Task): JobSpec {
+    const spec = this.#store.spec.jobs[job];
+    if (spec === undefined) throw new Error(`the batch has no job ${job}`);
+    return spec;
+  }
+
+  /** A waiting task may start from now on, or once its time has come. */
+  #admit(task: Task): void {
+    this.#timers.get(task.id)?.cancel();
+    this.#timers.delete(task.id);
+    const { waiting, now } = this.#options;
+    if (task.state !== 'queued' || this.#transitions.dependencies.standingOf(task).standing !== 'met')
+      return waiting.remove(task);
+    const delay = task.notBefore - now();
+    if (delay <= 0) return waiting.add(task, this.#specOf(task));
+    waiting.remove(task);
+    this.#timers.set(
+      task.id,
+      this.#options.clock.after(Math.min(delay, LONGEST_TIMER_MS), () => {
+        this.#admit(this.#store.task(task.id));
+        this.#pump();
+      }),
+    );
+    return undefined;
+  }
+
+  /** Starts what may start. */
+  #pump(): void {
+    if (this.#isOver || !this.#hasBegun) return;
+    this.#wake?.cancel();
+    const now = this.#options.now();
+    if (!this.#isStopping) {
+      const starts = this.#options.waiting.next(now);
+      if (starts.length > 0) {
+        this.#store.claim(starts, now);
+        for (const { id, placement } of starts) this.#start(id, placement);
+      }
+    }
+    if (this.#active === 0 && (this.#isStopping || this.#store.tasks.every(({ state }) => hasEnded(state)))) {
+      this.#isOver = true;
+      this.#options.over();
+      return;
+    }
+    const at = this.#options.waiting.nextAt();
+    if (at !== null)
+      this.#wake = this.#options.clock.after(Math.min(Math.max(at - now, 1), LONGEST_TIMER_MS), () => this.#pump());
+  }
+
+  #start(id: number, placement: Placement): void {
+    const task = this.#store.task(id);
+    this.#active += 1;
+    const handler = this.#handlerOf(task, placement);
+    try {
+      const { order, output } = this.#options.planOf(task, placement);
+      this.#options.launchers.start(id, order, output, handler);
+    } catch (error) {
+      handler.ended(couldNotStart(error, this.#options.now()));
+    }
+  }
+
+  #handlerOf({ id, attempt }: Task, placement: Placement): AttemptHandler {
+    return {
+      started: (launcher) => {
+        this.#store.running(id, launcher, this.#options.now());
+        this.#options.emit({ type: 'started', task: id, attempt, placement });
+        this.#follow(this.#transitions.apply([], this.#options.now(), () => {}));
+        const task = this.#store.task(id);
+        this.#signalBeforeLimit(task);
+        if (task.cancelAsked) this.#options.signal(task, 'SIGTERM');
+      },
+      ended: (end) => this.#ended(id, end, placement),
+    };
+  }
+
+  /** An earlier scheduler has claimed it. */
+  #takeOver(task: Task): void {
+    const { launchers, waiting, emit, now } = this.#options;
+    const records = launchers.recordsOf(task.id, task.attempt);
+    const decision = records.voidUnlessStarted();
+    const placement = this.#store.placementOf(task.id);
+    if (decision.decided === 'void') {
+      this.#store.voided(task.id, now());
+      this.#admit(this.#store.task(task.id));
+      return;
+    }
+    this.#active += 1;
+    waiting.started(task, this.#specOf(task), placement, task.startedAt ?? now());
+    const handler = this.#handlerOf(task, placement);
+    if (task.state === 'claimed') handler.started(decision.launcher);
+    else this.#signalBeforeLimit(task);
+    if (isAlive(decision.launcher)) emit({ type: 'adopted', task: task.id, attempt: task.attempt });
+    launchers.adopt(records, decision.launcher, handler);
+    if (task.cancelAsked) this.#options.signal(task, 'SIGTERM');
+  }
+
+  /** As the file asks for it. */
+  #signalBeforeLimit(task: Task): void {
+    const { signal, timeLimitSeconds } = this.#specOf(task);
+    if (signal === null || timeLimitSeconds === null || task.startedAt === null) return;
+    const { clock, now } = this.#options;
+    const at = task.startedAt + (timeLimitSeconds - signal.secondsBefore) * 1000;
+    const delay = Math.min(Math.max(at - now(), 0), LONGEST_TIMER_MS);
+    this.#timers.set(
+      task.id,
+      clock.after(delay, () => this.#options.signal(task, signal.name)),
+    );
+  }
+
+  #ended(id: number, end: AttemptEnd | null, placement: Placement): void {
+    const { waiting, now, emit, random } = this.#options;
+    const before = this.#store.task(id);
+    const at = now();
+    this.#active -= 1;
+    this.#timers.get(id)?.cancel();
+    const change = afterAttempt(before, this.#specOf(before).retry, end, at, random());
+    const outcome = this.#transitions.apply([{ id, change }], at, (edits) => this.#store.ended(id, end, edits, at));
+    waiting.ended(before);
+    const task = this.#store.task(id);
+    if (hasEnded(task.state)) emit({ type: 'ended', task: id, state: task.state, message: task.message });
+    else emit({ type: 'retry', task: id, message: task.message, notBefore: task.notBefore });
+    const bad = this.#badHosts.afterEnd(
+      {
+        job: task.job,
+        hosts: placement.map(({ host }) => host),
+        lost: end?.badHosts.filter(({ lost }) => lost).map(({ name }) => name) ?? [],
+        failed: end?.outcome === 'error',
+        lastedMs: at - (before.startedAt ?? at),
+      },
+      at,
+    );
+    for (const row of bad) {
+      this.#quarantine(row);
+      emit({ type: 'quarantined', host: row.name, until: row.quarantined_until, reason: row.reason });
+    }
+    this.#admit(task);
+    this.#follow(outcome);
+    this.#pump();
+  }
+
+  #apply(edits: readonly TaskEdit[]): void {
+    this.#follow(this.#transitions.apply(edits, this.#options.now(), (all) => this.#store.edit(all)));
+  }
+
+  /** What a transition has made possible, or impossible. */
+  #follow({ perhapsReady, skipped, toCancel }: ReturnType<Transitions['apply']>): void {
+    for (const id of skipped) this.#tellEnd(this.#store.task(id));
+    for (const id of perhapsReady) this.#admit(this.#store.task(id));
+    if (toCancel.length > 0) this.cancel(toCancel);
+  }
+
+  /** It has ended without having run. */
+  #tellEnd(task: Task): void {
+    this.#timers.get(task.id)?.cancel();
+    this.#options.waiting.remove(task);
+    const { id, state, message } = task;
+    if (hasEnded(state)) this.#options.emit({ type: 'ended', task: id, state, message });
+  }
+
+  #quarantine(row: HostRow): void {
+    this.#store.quarantine(row);
+    this.#options.waiting.quarantine(row.name, row.quarantined_until, this.#options.now());
+  }
+}
+
+function couldNotStart(error: unknown, endedAt: number): AttemptEnd {
+  const why = error instanceof Error ? error.message : String(error);
+  return {
+    schemaVersion: 1,
+    outcome: 'refused',
+    exitCode: 125,
+    reason: 'system',
+    outOfMemory: false,
+    sentence: `its launcher could not be started: ${why}`,
+    badHosts: [],
+    endedAt,
+  };
+}

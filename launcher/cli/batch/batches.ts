@@ -1,0 +1,74 @@
+/** Batches by their ids, and what is asked of them: of their scheduler, or, where none runs, of what is on the disk. */
+import { steadyClock } from '../../../control/clock.ts';
+import { openStoreIfFree, readHosts, Session } from '../../batch/session.ts';
+import { askScheduler } from '../../batch/serve/ask.ts';
+import type { BatchAnswer, BatchRequest, BatchStatus } from '../../batch/serve/request.ts';
+import {
+  type BatchDirectory,
+  batchIds,
+  BatchDirectory as Directory,
+  foundBatch,
+  stateRoot,
+} from '../../batch/state/directory.ts';
+import { usageError } from '../../model/usage-error.ts';
+
+/** A scheduler that begins or ends has the database and does not answer yet, or any more. */
+const ATTEMPTS = 40;
+const BETWEEN_MS = 50;
+
+export function allBatches(environment: NodeJS.ProcessEnv): BatchDirectory[] {
+  const { path } = stateRoot(environment);
+  return batchIds(path).map((id) => new Directory(path, id));
+}
+
+/** `sweep-1/train[3]`: the batch, and which of its tasks; empty: all. Throws a FailureError (usage). */
+export function namedBatch(
+  word: string,
+  environment: NodeJS.ProcessEnv,
+): { readonly directory: BatchDirectory; readonly tasks: string } {
+  const [id = '', ...tasks] = word.split('/');
+  return { directory: foundBatch(stateRoot(environment).path, id), tasks: tasks.join('/') };
+}
+
+/** Rejects with a FailureError (usage) for what is refused. */
+export async function askBatch(directory: BatchDirectory, request: BatchRequest): Promise<BatchAnswer> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const answer = (await askScheduler(directory.note, request)) ?? answerFromDisk(directory, request);
+    if (answer !== null) return answer;
+    await new Promise<void>((resolve) => void steadyClock.after(BETWEEN_MS, resolve));
+  }
+  throw usageError(
+    `the scheduler of batch ${directory.id} does not answer`,
+    `is it stopped? ncclrun batch --resume ${directory.id} works once it has ended`,
+  );
+}
+
+export async function statusOfBatch(directory: BatchDirectory): Promise<BatchStatus> {
+  const answer = await askBatch(directory, { asks: 'status' });
+  if (answer.answer !== 'status') throw new Error(`a question for the status was answered with ${answer.answer}`);
+  return answer.status;
+}
+
+/** Null: somebody has the database. */
+function answerFromDisk(directory: BatchDirectory, request: BatchRequest): BatchAnswer | null {
+  const store = openStoreIfFree(directory);
+  if (store === null) return null;
+  if (store.batch === null) {
+    store.close();
+    throw usageError(
+      `batch ${directory.id} was never submitted: its scheduler ended before`,
+      `submit its file again; rm -r ${directory.path} removes what is left`,
+    );
+  }
+  const session = new Session(store, store.batch.generation, {
+    directory,
+    command: '',
+    hosts: readHosts(directory),
+    emit() {},
+  });
+  try {
+    return session.answer(request);
+  } finally {
+    session.close(false);
+  }
+}

@@ -1,0 +1,150 @@
+/** `ncclrun batch FILE`: runs a file full of jobs on the hosts of a hostfile. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Session, openStore, readHosts, submitBatch, writeHosts } from '../../batch/session.ts';
+import { foundBatch, newBatchDirectory, stateRoot, type BatchDirectory } from '../../batch/state/directory.ts';
+import type { Store } from '../../batch/store/store.ts';
+import { taskName } from '../../batch/run/task-name.ts';
+import type { BatchStatus } from '../../batch/serve/request.ts';
+import { eventText } from '../../batch/text/event-text.ts';
+import { batchText, countsText } from '../../batch/text/status-table.ts';
+import { allocateHosts } from '../../allocation/allocate.ts';
+import { printHosts } from '../../allocation/print/grammars.ts';
+import { installationRoot } from '../../local/host.ts';
+import { usageError } from '../../model/usage-error.ts';
+import { standardStreams } from '../../report/standard-streams.ts';
+import { ourLine } from '../../report/summary.ts';
+import { makePaint } from '../../text/colour.ts';
+import { allocationRequest } from '../allocation-request.ts';
+import { capacitiesOf } from '../batch/capacities.ts';
+import { predictedSchedule } from '../batch/predicted.ts';
+import { batchFile } from '../batch/read-file.ts';
+import { batchCommandLine, type BatchOptionName } from '../options.ts';
+import { readCommandLine } from '../read-command-line.ts';
+import { reportRefusals } from '../report-refusals.ts';
+import type { Settings } from '../settings.ts';
+
+const HOW = 'write: ncclrun batch FILE --hostfile HOSTS; see ncclrun help batch';
+const INTERRUPTED = 130;
+
+const streams = standardStreams();
+
+type BatchSettings = Settings<BatchOptionName>;
+
+/** Returns 0 if every task succeeded, 1 if one did not, 130 after ^C. Throws a FailureError (usage, hostfile). */
+export async function batch(argv: readonly string[]): Promise<number> {
+  const { asked, settings, files, words } = readCommandLine<BatchOptionName>(argv, batchCommandLine, process.env);
+  if (asked === 'help') return (await import('./help.ts')).help('batch');
+  if (asked === 'version') return (await import('./version.ts')).version();
+  await reportRefusals(files);
+  const id = settings.text('resume');
+  const [file, ...others] = words;
+  if (others.length > 0) throw usageError(`batch runs one file, and has ${words.length}`, HOW);
+  if (id !== null) {
+    if (file !== undefined)
+      throw usageError('--resume goes on with a batch as it was submitted, and takes no file', HOW);
+    return await resume(id, settings);
+  }
+  if (file === undefined) throw usageError('no batch file', HOW);
+  return await begin(file, settings);
+}
+
+async function begin(file: string, settings: BatchSettings): Promise<number> {
+  const spec = batchFile(file);
+  if (settings.flag('check')) {
+    const tasks = spec.jobs.reduce((sum, { array }) => sum + (array?.tasks.length ?? 1), 0);
+    await streams.stdout.print(`${file}: ${spec.jobs.length} jobs, ${tasks} tasks: nothing is wrong with it\n`);
+    return 0;
+  }
+  const { hosts } = allocateHosts({ ...allocationRequest(settings), manager: null });
+  const capacities = capacitiesOf(hosts);
+  if (settings.flag('schedule')) {
+    await streams.stdout.print(predictedSchedule(spec, capacities, Date.now(), streams.columns()));
+    return 0;
+  }
+  const root = await rootOf();
+  const directory = newBatchDirectory(root, spec.name, settings.text('batch-id'));
+  writeHosts(directory, capacities);
+  writeFileSync(directory.hostfile, printHosts(hosts, 'openmpi').text, { mode: 0o600 });
+  const store = openStore(directory);
+  submitBatch(store, directory, spec, file);
+  return await schedule(store, 1, directory, settings);
+}
+
+async function resume(id: string, settings: BatchSettings): Promise<number> {
+  const directory = foundBatch(await rootOf(), id);
+  const store = openStore(directory);
+  if (store.batch === null) {
+    store.close();
+    throw usageError(`batch ${id} was never submitted: its scheduler ended before`, 'submit its file again');
+  }
+  return await schedule(store, store.resume(), directory, settings);
+}
+
+async function rootOf(): Promise<string> {
+  const { path, notice } = stateRoot(process.env);
+  if (notice !== null) await say(notice);
+  return path;
+}
+
+async function schedule(
+  store: Store,
+  generation: number,
+  directory: BatchDirectory,
+  settings: BatchSettings,
+): Promise<number> {
+  const { spec } = store;
+  const nameOf = (id: number) => taskName(spec, store.task(id));
+  const session = new Session(store, generation, {
+    directory,
+    command: join(installationRoot, 'bin/ncclrun'),
+    hosts: readHosts(directory),
+    emit: (event) => {
+      const text = settings.flag('quiet') ? null : eventText(event, nameOf, Date.now());
+      if (text !== null) void say(text);
+    },
+  });
+  await say(`batch ${directory.id}: ${countsText(store.tasks)}`);
+  const signals = listen(session);
+  await session.run();
+  const { interrupts } = signals;
+  signals.close();
+  const status = session.close(interrupts < 3);
+  await printEnd(status, settings.flag('batch-json'));
+  if (interrupts >= 3) await say(`what runs, runs on: ncclrun batch --resume ${directory.id} goes on with it`);
+  if (interrupts > 0) return INTERRUPTED;
+  return status.tasks.every(({ state }) => state === 'succeeded') ? 0 : 1;
+}
+
+/** ^C once: no more tasks start; twice: those that run end; a third time: we leave, and they run on. SIGTERM is the first of these. */
+function listen(session: Session): { readonly interrupts: number; close(): void } {
+  let interrupts = 0;
+  const onInterrupt = (): void => {
+    interrupts += 1;
+    if (interrupts === 1) session.stop('finish');
+    else if (interrupts === 2) session.stop('cancel');
+    else session.leave();
+  };
+  const onTerminate = (): void => session.stop('finish');
+  const onHangUp = (): void => {};
+  process.on('SIGINT', onInterrupt).on('SIGTERM', onTerminate).on('SIGHUP', onHangUp);
+  return {
+    get interrupts() {
+      return interrupts;
+    },
+    close: () => {
+      process.off('SIGINT', onInterrupt).off('SIGTERM', onTerminate).off('SIGHUP', onHangUp);
+    },
+  };
+}
+
+async function printEnd(status: BatchStatus, json: boolean): Promise<void> {
+  const failed = status.tasks.filter(({ state }) => state !== 'succeeded');
+  const text = json ? `${JSON.stringify(status)}\n` : batchText(status, Date.now(), failed);
+  await streams.stdout.print(text);
+}
+
+async function say(text: string): Promise<void> {
+  const paint = makePaint(streams.stderrIsTerminal(), process.env);
+  await streams.stderr.printPainted(ourLine(text, paint)).catch(() => {});
+}

@@ -1,0 +1,95 @@
+/** Options of the commands that deal with batches. */
+import type { Option } from '../../model/option.ts';
+import { helpOption, jsonOption } from './commands.ts';
+
+export const batchOptions = [
+  {
+    name: 'check',
+    flags: ['--check'],
+    environment: [],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'command',
+    help: 'check the file, and start nothing',
+    default: null,
+  },
+  {
+    name: 'schedule',
+    flags: ['--dry-run', '--schedule'],
+    environment: [],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'command',
+    help: 'print which task would run where and when, and start nothing',
+    default: null,
+  },
+  {
+    name: 'batch-id',
+    flags: ['--id'],
+    environment: [],
+    kind: { type: 'text' },
+    argument: 'NAME',
+    group: 'command',
+    help: 'what the batch is called (default: its name and a number)',
+    default: null,
+  },
+  {
+    name: 'resume',
+    flags: ['--resume'],
+    environment: [],
+    kind: { type: 'text' },
+    argument: 'ID',
+    group: 'command',
+    help: 'go on with a batch whose scheduler has ended',
+    default: null,
+  },
+  {
+    name: 'batch-json',
+    flags: ['--json'],
+    environment: [],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'command',
+    help: 'print what became of it as one JSON object',
+    default: null,
+  },
+] as const satisfies readonly Option[];
+
+export const jobsOptions = [
+  helpOption,
+  {
+    name: 'failed',
+    flags: ['--failed'],
+    environment: [],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'command',
+    help: 'show only tasks that failed, were lost or ran into their time limit',
+    default: null,
+  },
+  {
+    name: 'watch',
+    flags: ['--watch'],
+    environment: [],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'command',
+    help: 'show it again each second until the batch ends',
+    default: null,
+  },
+  jsonOption,
+] as const satisfies readonly Option[];
+
+export const releaseOptions = [
+  helpOption,
+  {
+    name: 'released-host',
+    flags: ['--host'],
+    environment: [],
+    kind: { type: 'text' },
+    argument: 'HOST',
+    group: 'command',
+    help: 'give tasks to this host again, which had been taken out',
+    default: null,
+  },
+] as const satisfies readonly Option[];
