@@ -24,6 +24,7 @@ const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promis
   dump: async (argv) => (await import('./cli/commands/dump.ts')).dump(argv),
   replay: async (argv) => (await import('./cli/commands/replay.ts')).replay(argv),
   batch: async (argv) => (await import('./cli/commands/batch.ts')).batch(argv),
+  submit: async (argv) => (await import('./cli/commands/submit.ts')).submit(argv),
   jobs: async (argv) => (await import('./cli/commands/jobs.ts')).jobs(argv),
   cancel: async (argv) => (await import('./cli/commands/change-tasks.ts')).changeTasks('cancel', argv),
   hold: async (argv) => (await import('./cli/commands/change-tasks.ts')).changeTasks('hold', argv),

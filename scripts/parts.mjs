@@ -37,6 +37,7 @@ const parts = {
     'launcher/cli/commands/batch-attempt.ts',
     'launcher/cli/commands/jobs.ts',
     'launcher/cli/commands/change-tasks.ts',
+    'launcher/cli/commands/submit.ts',
   ],
   commands: [
     'launcher/cli/commands/',

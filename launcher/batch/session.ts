@@ -6,7 +6,7 @@ import { usageError } from '../model/usage-error.ts';
 import { isAlive } from './attempt/process-identity.ts';
 import type { AttemptRecords } from './attempt/records.ts';
 import type { HostCapacity } from './model/capacity.ts';
-import type { BatchSpec } from './model/spec.ts';
+import type { BatchSpec, JobSpec } from './model/spec.ts';
 import { attemptPlan } from './run/attempt-plans.ts';
 import type { BatchEvent } from './run/batch-event.ts';
 import { Launchers } from './run/launchers.ts';
@@ -29,6 +29,8 @@ interface SessionOptions {
   readonly command: string;
   readonly hosts: readonly HostCapacity[];
   emit(event: BatchEvent): void;
+  /** One more job for a batch, of JSON as its file would have it. Throws a FailureError (usage). */
+  jobOf(text: string, spec: BatchSpec): JobSpec;
 }
 
 /** Throws a FailureError (usage) if another process has the batch. */
@@ -56,7 +58,6 @@ export class Session {
   readonly #options: SessionOptions;
   readonly #store: Store;
   readonly #scheduler: Scheduler;
-  readonly #waiting: Waiting;
   readonly #over = Promise.withResolvers<void>();
   #server: BatchServer | null = null;
 
@@ -65,11 +66,11 @@ export class Session {
     const { directory, command, hosts, emit } = options;
     this.#options = options;
     this.#store = store;
-    this.#waiting = new Waiting(new TaskQueue(hosts), (task) => taskName(store.spec, task));
+    const waiting = new Waiting(new TaskQueue(hosts), (task) => taskName(store.spec, task));
     const launchers = new Launchers({ command, attempts: directory.attempts, clock: steadyClock });
     this.#scheduler = new Scheduler({
       store,
-      waiting: this.#waiting,
+      waiting,
       launchers,
       clock: steadyClock,
       now: Date.now,
@@ -82,13 +83,12 @@ export class Session {
   }
 
   #status(scheduler: number | null): BatchStatus {
-    const now = Date.now();
     return batchStatusOf({
       directory: this.#options.directory,
       store: this.#store,
       hosts: this.#options.hosts,
       scheduler,
-      why: (task) => this.#waiting.why(task, now),
+      why: (task) => this.#scheduler.why(task),
     });
   }
 
@@ -131,6 +131,8 @@ export class Session {
         return this.#done(this.#scheduler.hold(this.#selected(request.tasks), false));
       case 'rerun':
         return this.#done(this.#scheduler.rerun(this.#selected(request.tasks)));
+      case 'submit':
+        return this.#done(this.#scheduler.add(this.#options.jobOf(request.job, this.#store.spec)));
       case 'release-host':
         return this.#done(this.#scheduler.releaseHost(request.host) ? 1 : 0);
       default:

@@ -13,7 +13,7 @@ import {
   topoCommandLine,
   tuneCommandLine,
 } from './options.ts';
-import { jobsOptions, releaseOptions } from './options/batch.ts';
+import { jobsOptions, releaseOptions, submitOptions } from './options/batch.ts';
 import {
   attachOptions,
   buildOptions,
@@ -210,6 +210,18 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     about:
       'Runs the jobs of a batch file on the hosts of a hostfile: each as soon as its hosts are free and what it depends on has ended. Every step is on the disk before it is done, so a batch whose scheduler was killed goes on with --resume, and no job is lost or runs twice. ^C starts nothing more, a second one ends what runs, a third one leaves it running. Exit status: 0 if every task succeeded, 1 if one did not, 130 after ^C.',
     examples: ['ncclrun batch sweep.yaml --hostfile hosts', 'ncclrun batch --resume sweep-1'],
+  },
+  submit: {
+    line: { command: 'submit', options: submitOptions, words: 'program' },
+    words: { type: 'program' },
+    usage: 'ncclrun submit [options] -- PROGRAM [arguments]',
+    summary: 'add one more job to a batch',
+    about:
+      'Adds a job to a batch that runs on this machine, in whose queue it takes its turn. It starts in the directory where it was submitted. To a batch whose scheduler has ended, --to adds it for the time when that goes on.',
+    examples: [
+      'ncclrun submit -n 8 --time-limit 2h -- python3 train.py',
+      'ncclrun submit --to sweep-1 --after train -- ./eval.sh',
+    ],
   },
   jobs: {
     line: { command: 'jobs', options: jobsOptions, words: 'words' },

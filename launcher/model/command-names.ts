@@ -15,6 +15,7 @@ export const commandNames = [
   'dump',
   'replay',
   'batch',
+  'submit',
   'jobs',
   'cancel',
   'hold',

@@ -11,6 +11,7 @@ import { hasEnded } from '../model/states.ts';
 import type { Task, TaskEdit } from '../model/task.ts';
 import type { HostRow } from '../store/rows.ts';
 import type { Store } from '../store/store.ts';
+import { durationText } from '../../jobs/text.ts';
 import { BadHosts } from './bad-hosts.ts';
 import type { BatchEvent } from './batch-event.ts';
 import type { AttemptHandler, Launchers } from './launchers.ts';
@@ -47,7 +48,7 @@ interface SchedulerOptions {
 export class Scheduler {
   readonly #options: SchedulerOptions;
   readonly #store: Store;
-  readonly #transitions: Transitions;
+  #transitions: Transitions;
   readonly #badHosts: BadHosts;
   /** Task → what happens to it later: a retry, or the signal ahead of its time limit. */
   readonly #timers = new Map<number, Countdown>();
@@ -61,7 +62,7 @@ export class Scheduler {
   constructor(options: SchedulerOptions) {
     this.#options = options;
     this.#store = options.store;
-    this.#transitions = new Transitions(options.store.spec, (id) => options.store.task(id));
+    this.#transitions = this.#readTransitions();
     this.#badHosts = new BadHosts(options.store.hosts);
   }
 
@@ -105,6 +106,16 @@ export class Scheduler {
     return tasks.length;
   }
 
+  /** Takes one more job into the batch. Returns its tasks' number. */
+  add(job: JobSpec): number {
+    const { spec } = this.#store;
+    const ids = this.#store.add({ ...spec, jobs: [...spec.jobs, job] }, this.#options.now());
+    this.#transitions = this.#readTransitions();
+    for (const id of ids) this.#admit(this.#store.task(id));
+    this.#pump();
+    return ids.length;
+  }
+
   /** Waiting tasks are held, and start only once they were released. */
   hold(ids: readonly number[], held: boolean): number {
     const [from, to] = held ? (['queued', 'held'] as const) : (['held', 'queued'] as const);
@@ -132,6 +143,15 @@ export class Scheduler {
     return tasks.length;
   }
 
+  /** What a queued task waits for. */
+  why(task: Task): string {
+    const { standing, words } = this.#transitions.dependencies.standingOf(task);
+    const now = this.#options.now();
+    if (standing !== 'met') return words;
+    if (task.notBefore > now) return `again in ${durationText((task.notBefore - now) / 1000)}`;
+    return this.#options.waiting.why(task, now);
+  }
+
   /** False: it is not quarantined. */
   releaseHost(name: string): boolean {
     const row = this.#badHosts.release(name);
@@ -146,6 +166,10 @@ export class Scheduler {
     for (const timer of this.#timers.values()) timer.cancel();
     this.#options.launchers.close();
     this.#isOver = true;
+  }
+
+  #readTransitions(): Transitions {
+    return new Transitions(this.#store.spec, (id) => this.#store.task(id));
   }
 
   #specOf({ job }: Task): JobSpec {

@@ -10,6 +10,8 @@ export const batchRequest = v.variant('asks', [
   v.object({ asks: v.literal('status') }),
   v.object({ asks: v.picklist(['cancel', 'hold', 'release', 'rerun']), tasks: v.string() }),
   v.object({ asks: v.literal('release-host'), host: v.string() }),
+  /** JSON of one job, as a batch file has it. */
+  v.object({ asks: v.literal('submit'), job: v.string() }),
 ]);
 export type BatchRequest = v.InferOutput<typeof batchRequest>;
 

@@ -10,6 +10,7 @@ import {
   foundBatch,
   stateRoot,
 } from '../../batch/state/directory.ts';
+import { submittedJob } from './read-file.ts';
 import { usageError } from '../../model/usage-error.ts';
 
 /** A scheduler that begins or ends has the database and does not answer yet, or any more. */
@@ -64,6 +65,7 @@ function answerFromDisk(directory: BatchDirectory, request: BatchRequest): Batch
     directory,
     command: '',
     hosts: readHosts(directory),
+    jobOf: submittedJob,
     emit() {},
   });
   try {

@@ -18,7 +18,7 @@ import { makePaint } from '../../text/colour.ts';
 import { allocationRequest } from '../allocation-request.ts';
 import { capacitiesOf } from '../batch/capacities.ts';
 import { predictedSchedule } from '../batch/predicted.ts';
-import { batchFile } from '../batch/read-file.ts';
+import { batchFile, submittedJob } from '../batch/read-file.ts';
 import { batchCommandLine, type BatchOptionName } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { reportRefusals } from '../report-refusals.ts';
@@ -99,6 +99,7 @@ async function schedule(
     directory,
     command: join(installationRoot, 'bin/ncclrun'),
     hosts: readHosts(directory),
+    jobOf: submittedJob,
     emit: (event) => {
       const text = settings.flag('quiet') ? null : eventText(event, nameOf, Date.now());
       if (text !== null) void say(text);

@@ -2,6 +2,11 @@
 import type { Option } from '../../model/option.ts';
 import { helpOption, jsonOption } from './commands.ts';
 
+function textOption<Name extends string>(name: Name, flags: readonly string[], argument: string, help: string) {
+  const kind = { type: 'text' } as const;
+  return { name, flags, environment: [], kind, argument, group: 'command', help, default: null } as const;
+}
+
 export const batchOptions = [
   {
     name: 'check',
@@ -78,6 +83,21 @@ export const jobsOptions = [
     default: null,
   },
   jsonOption,
+] as const satisfies readonly Option[];
+
+export const submitOptions = [
+  helpOption,
+  ...(
+    [
+      ['submit-to', '--to', 'BATCH', 'the batch that gets the job (default: the only one that runs)'],
+      ['submit-name', '--name', 'NAME', 'what the job is called (default: its program and a number)'],
+      ['submit-after', '--after', 'JOBS', 'jobs that must have succeeded before, with commas between them'],
+      ['submit-time', '--time-limit', 'TIME', 'how long it may run, such as 30m'],
+      ['submit-priority', '--priority', 'N', '0 to 100, the larger first (default: 50)'],
+      ['submit-output', '--output', 'PATTERN', 'file of its output, such as logs/%x.%r.out'],
+    ] as const
+  ).map(([name, flag, argument, help]) => textOption(name, [flag], argument, help)),
+  textOption('submit-ranks', ['-n', '--ntasks'], 'N', 'how many ranks (default: 1)'),
 ] as const satisfies readonly Option[];
 
 export const releaseOptions = [
