@@ -28,9 +28,9 @@ interface SessionOptions {
   /** Path of ncclrun. */
   readonly command: string;
   readonly hosts: readonly HostCapacity[];
-  emit(event: BatchEvent): void;
+  emit(this: void, event: BatchEvent): void;
   /** One more job for a batch, of JSON as its file would have it. Throws a FailureError (usage). */
-  jobOf(text: string, spec: BatchSpec): JobSpec;
+  jobOf(this: void, text: string, spec: BatchSpec): JobSpec;
 }
 
 /** Throws a FailureError (usage) if another process has the batch. */

@@ -237,7 +237,8 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     words: { type: 'files' },
     usage: 'ncclrun cancel BATCH[/TASK]',
     summary: 'end tasks of a batch',
-    about: 'Ends tasks of a batch, those that run and those that wait: all of it, a job, or some of an array.',
+    about:
+      'Ends tasks of a batch, those that run and those that wait: all of it, a job, or some of an array. ncclrun hold, release and rerun take the same words.',
     examples: ['ncclrun cancel sweep-1', 'ncclrun cancel sweep-1/train[3-5]'],
   },
   hold: {

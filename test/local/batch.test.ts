@@ -175,7 +175,7 @@ describe('a scheduler', () => {
   });
 });
 
-describe('a mistake', () => {
+describe('mistakes', () => {
   it.each([
     [['batch'], /no batch file/u],
     [['batch', '/nonexistent.yaml'], /cannot be read \(ENOENT\)/u],
@@ -185,13 +185,13 @@ describe('a mistake', () => {
     [['submit', '--', 'true'], /no batch of yours runs/u],
     [['submit', '--to', 'other', 'true'], /there is no batch "other"/u],
     [['submit'], /no program to run/u],
-  ] as const)('in %j is answered with what to write, and with status 2', async (words, said) => {
+  ] as const)('the mistake in %j is answered with what to write, and with status 2', async (words, said) => {
     const { status, stderr } = await rig.run(words);
     expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(said) });
     expect(stderr).toMatch(/^ {2}next: /mu);
   });
 
-  it('in a file is shown where it stands, and nothing is kept', async () => {
+  it('a mistake in a file is shown where it stands, and nothing is kept', async () => {
     const file = rig.file(batchOf('  - { name: a, comand: "true" }'));
     const { status, stderr } = await rig.run(['batch', file]);
     expect(status).toBe(2);
@@ -200,7 +200,7 @@ describe('a mistake', () => {
     expect(existsSync(join(rig.directory, 'ncclrun/batch/test-1'))).toBe(false);
   });
 
-  it('in the name of a task says which there are', async () => {
+  it('a mistake in the name of a task is answered with which there are', async () => {
     await rig.run(['batch', rig.file(batchOf(quickJob('train', ', array: 0-3')))]);
     expect((await rig.run(['cancel', 'test-1/trian'])).stderr).toContain('did you mean train?');
     expect((await rig.run(['cancel', 'test-1/train[9]'])).stderr).toContain('train has tasks up to train[3]');

@@ -68,16 +68,16 @@ describe('an attempt', () => {
   });
 });
 
-describe('a host', () => {
-  const failed = (job: number, changes = {}) => ({
-    job,
-    hosts: ['h1'],
-    lost: [],
-    failed: true,
-    lastedMs: 1000,
-    ...changes,
-  });
+const failed = (job: number, changes = {}) => ({
+  job,
+  hosts: ['h1'],
+  lost: [],
+  failed: true,
+  lastedMs: 1000,
+  ...changes,
+});
 
+describe('a host', () => {
   it('gets no tasks for 15 minutes when two jobs fail there soon after their start, then for twice as long', () => {
     const bad = new BadHosts([]);
     expect(bad.afterEnd(failed(0), 0)).toEqual([]);

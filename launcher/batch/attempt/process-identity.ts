@@ -23,7 +23,7 @@ export function isAlive({ pid, startTime, bootId: boot }: ProcessIdentity): bool
   return boot === bootId() && startTimeOf(pid) === startTime;
 }
 
-export function bootId(): string {
+function bootId(): string {
   return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
 }
 

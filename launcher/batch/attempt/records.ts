@@ -35,13 +35,13 @@ const decision = v.variant('decided', [
   v.object({ decided: v.literal('started'), launcher: processIdentity }),
   v.object({ decided: v.literal('void') }),
 ]);
-export type Decision = v.InferOutput<typeof decision>;
+type Decision = v.InferOutput<typeof decision>;
 
 /**
  * success; error: of the job itself; interruption: a host was lost, or a signal ended the launcher; refused: it can never start so; timed-out: its
  * time limit.
  */
-export const outcomes = ['success', 'error', 'interruption', 'refused', 'timed-out'] as const;
+const outcomes = ['success', 'error', 'interruption', 'refused', 'timed-out'] as const;
 export type Outcome = (typeof outcomes)[number];
 
 const attemptEnd = v.object({

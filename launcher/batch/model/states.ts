@@ -6,9 +6,9 @@
  *             └──┼────────┴──────────┘   a retry: the attempt's number grows
  *                └─► skipped, cancelled
  */
-export const waitingStates = ['held', 'queued'] as const;
-export const activeStates = ['claimed', 'running'] as const;
-export const endedStates = ['succeeded', 'failed', 'timed-out', 'lost', 'cancelled', 'skipped'] as const;
+const waitingStates = ['held', 'queued'] as const;
+const activeStates = ['claimed', 'running'] as const;
+const endedStates = ['succeeded', 'failed', 'timed-out', 'lost', 'cancelled', 'skipped'] as const;
 export const taskStates = [...waitingStates, ...activeStates, ...endedStates] as const;
 
 export type EndedState = (typeof endedStates)[number];

@@ -34,15 +34,15 @@ interface SchedulerOptions {
   readonly launchers: Launchers;
   readonly clock: Clock;
   /** Milliseconds since 1970. */
-  now(): number;
+  now(this: void): number;
   /** 0 to 1. */
-  random(): number;
-  planOf(task: Task, placement: Placement): AttemptPlan;
+  random(this: void): number;
+  planOf(this: void, task: Task, placement: Placement): AttemptPlan;
   /** To the launcher of its latest attempt, if that runs. */
-  signal(task: Task, signal: NodeJS.Signals): void;
-  emit(event: BatchEvent): void;
+  signal(this: void, task: Task, signal: NodeJS.Signals): void;
+  emit(this: void, event: BatchEvent): void;
   /** Nothing runs, and nothing will. */
-  over(): void;
+  over(this: void): void;
 }
 
 export class Scheduler {

@@ -15,7 +15,7 @@ interface StatusFacts {
   /** null: none runs. */
   readonly scheduler: number | null;
   /** What a waiting task waits for. */
-  why(task: Task): string;
+  why(this: void, task: Task): string;
 }
 
 export function batchStatusOf({ directory, store, hosts, scheduler, why }: StatusFacts): BatchStatus {

@@ -7,7 +7,7 @@ import { taskName } from './task-name.ts';
 
 const BAD_ENDS: ReadonlySet<EndedState> = new Set(['failed', 'timed-out', 'lost']);
 
-export interface Transition {
+interface Transition {
   /** Tasks that end by it, beside those that were to change. */
   readonly skipped: readonly number[];
   /** Tasks whose standing may have changed and that do not end by it. */

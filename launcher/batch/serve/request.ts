@@ -6,7 +6,7 @@ const whole = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 const time = v.nullable(whole);
 
 /** `tasks`: of a job by its name, of one task `job[index]`, of some `job[3-5]`; empty: all of the batch. */
-export const batchRequest = v.variant('asks', [
+const batchRequest = v.variant('asks', [
   v.object({ asks: v.literal('status') }),
   v.object({ asks: v.picklist(['cancel', 'hold', 'release', 'rerun']), tasks: v.string() }),
   v.object({ asks: v.literal('release-host'), host: v.string() }),
@@ -15,7 +15,7 @@ export const batchRequest = v.variant('asks', [
 ]);
 export type BatchRequest = v.InferOutput<typeof batchRequest>;
 
-export const taskStatus = v.object({
+const taskStatus = v.object({
   /** `job` or `job[index]`. */
   name: v.string(),
   state: v.picklist(taskStates),
@@ -33,7 +33,7 @@ export const taskStatus = v.object({
 });
 export type TaskStatus = v.InferOutput<typeof taskStatus>;
 
-export const batchStatus = v.object({
+const batchStatus = v.object({
   schemaVersion: v.literal(1),
   id: v.string(),
   file: v.string(),
@@ -70,7 +70,6 @@ export const schedulerNote = v.object({
   socket: v.string(),
   key: v.string(),
 });
-export type SchedulerNote = v.InferOutput<typeof schedulerNote>;
 
 /** One line of JSON each way. */
 export const keyedRequest = v.object({ key: v.string(), request: batchRequest });

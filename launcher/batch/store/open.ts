@@ -58,7 +58,7 @@ function refuseOldSqlite(): void {
 }
 
 /** Null: it is no error of SQLite's. */
-export function sqliteCode(error: unknown): number | null {
+function sqliteCode(error: unknown): number | null {
   if (errorCode(error) !== 'ERR_SQLITE_ERROR' || !(error instanceof Error) || !('errcode' in error)) return null;
   return typeof error.errcode === 'number' ? error.errcode % 256 : null;
 }

@@ -19,7 +19,7 @@ export interface Claim {
 }
 
 /** Not yet in the database. */
-export interface NewBatch {
+interface NewBatch {
   readonly id: string;
   readonly file: string;
   readonly spec: BatchSpec;

@@ -117,6 +117,9 @@ async function schedule(
   return status.tasks.every(({ state }) => state === 'succeeded') ? 0 : 1;
 }
 
+/** A terminal that closes does not end a batch. */
+function onHangUp(): void {}
+
 /** ^C once: no more tasks start; twice: those that run end; a third time: we leave, and they run on. SIGTERM is the first of these. */
 function listen(session: Session): { readonly interrupts: number; close(): void } {
   let interrupts = 0;
@@ -127,7 +130,6 @@ function listen(session: Session): { readonly interrupts: number; close(): void 
     else session.leave();
   };
   const onTerminate = (): void => session.stop('finish');
-  const onHangUp = (): void => {};
   process.on('SIGINT', onInterrupt).on('SIGTERM', onTerminate).on('SIGHUP', onHangUp);
   return {
     get interrupts() {

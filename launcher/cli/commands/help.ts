@@ -41,6 +41,9 @@ const usual = new Set([
   'dry-run',
 ]);
 
+/** Commands that the help of others names; `--help all` has them, too. */
+const unusual: ReadonlySet<CommandName> = new Set(['hold', 'release', 'rerun', 'prefix', 'man']);
+
 /** `everything`: of a job, every option. */
 export async function help(command: 'run' | CommandName, everything = false): Promise<number> {
   const streams = standardStreams();
@@ -69,7 +72,7 @@ export function shortHelpText(width: number): string {
   const texts = rows.map(([flags = '', text = '']) => `  ${flags.padEnd(column)}  ${text}\n`);
   const notes = runNotes.map((note) => wrapped(note, '', width)).join('');
   const more = 'All options: ncclrun --help all. From mpirun, srun, torchrun: docs/migration.md.\n';
-  return `${shown}\nusage: ${usage}\n\n${wrapped(about, '', width)}\n${commandsText()}\nOptions\n${texts.join('')}${more}\n${notes}`;
+  return `${shown}\nusage: ${usage}\n\n${wrapped(about, '', width)}\n${commandsText(commandNames.filter((name) => !unusual.has(name)))}\nOptions\n${texts.join('')}${more}\n${notes}`;
 }
 
 function spelling(option: Option): string {
@@ -94,9 +97,9 @@ export function helpText(command: 'run' | CommandName, width = Number.POSITIVE_I
   return `${shown}\nusage: ${usage}\n\n${wrapped(about, '', width)}${groups.join('')}${end}`;
 }
 
-function commandsText(): string {
-  const width = Math.max(...commandNames.map((name) => name.length));
-  const lines = commandNames.map((name) => `  ncclrun ${name.padEnd(width)}  ${commandTable[name].summary}\n`);
+function commandsText(names: readonly CommandName[] = commandNames): string {
+  const width = Math.max(...names.map((name) => name.length));
+  const lines = names.map((name) => `  ncclrun ${name.padEnd(width)}  ${commandTable[name].summary}\n`);
   return `Commands (details: ncclrun help COMMAND)\n${lines.join('')}`;
 }
 

@@ -18,10 +18,10 @@ type JobsSettings = Settings<'help' | 'failed' | 'watch' | 'json'>;
 export async function jobs(argv: readonly string[]): Promise<number> {
   const { asked, settings, words } = await readWords<'help' | 'failed' | 'watch' | 'json'>(argv, commandTable.jobs);
   if (asked === 'help') return (await import('./help.ts')).help('jobs');
-  const { stdout, stdoutIsTerminal } = standardStreams();
+  const streams = standardStreams();
   for (;;) {
     const { text, goesOn } = await shown(words[0] ?? null, settings);
-    await stdout.print(settings.flag('watch') && stdoutIsTerminal() ? `${CLEAR}${text}` : text);
+    await streams.stdout.print(settings.flag('watch') && streams.stdoutIsTerminal() ? `${CLEAR}${text}` : text);
     if (!settings.flag('watch') || !goesOn) return 0;
     await new Promise<void>((resolve) => void steadyClock.after(WATCH_MS, resolve));
   }

@@ -25,6 +25,8 @@ export const neededFiles: readonly string[] = [
   'dist/bundle/remote.bundle.cjs',
   'dist/bundle/ssh2.bundle.cjs',
   'dist/bundle/commands.bundle.cjs',
+  'dist/bundle/batch.bundle.cjs',
+  'dist/bundle/yaml.bundle.cjs',
   'dist/bundle/foreign.bundle.cjs',
   'dist/bundle/hosts.bundle.cjs',
   'dist/bundle/planning.bundle.cjs',
