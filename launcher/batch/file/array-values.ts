@@ -79,8 +79,10 @@ function valuesOf(item: Item, source: Source): readonly string[] {
 /** As maps of words and values, each of which some task has. */
 function exclusionsOf(array: Mapping, words: readonly Word[], source: Source): ReadonlyMap<string, string>[] {
   const list = itemOf(array, 'exclude');
-  const maps = list?.type === 'list' ? list.items.filter((item) => item.type === 'map') : [];
-  return maps.map((map) => {
+  const items = list?.type === 'list' ? list.items : [];
+  return items.map((map) => {
+    if (map.type !== 'map')
+      throw source.mistake(map, `exclude has ${source.shown(map)} in it`, 'write [{ lr: 0.1, seed: 2 }]');
     if (map.entries.length === 0) throw source.mistake(map, 'an empty map excludes every task', 'write { lr: 0.1 }');
     return new Map(map.entries.map((entry) => [entry.key, excludedValue(entry, words, source)]));
   });
@@ -99,7 +101,7 @@ function excludedValue({ key, at, value }: Entry, words: readonly Word[], source
   if (found !== undefined) return found;
   throw source.mistake(
     value,
-    `"${key}" never is ${source.shown(value)}`,
+    `no value of "${key}" is ${source.shown(value)}`,
     meant(text, word.values.slice(0, 20), 'values'),
   );
 }

@@ -53,7 +53,11 @@ function mistakeAt({ wanted, path, missing }: Mistake, root: Item, what: string,
     const entry = item.type === 'map' ? entryOf(item, key) : null;
     if (entry === null) {
       const place = item.type === 'map' ? (item.entries[0]?.at ?? item) : item;
-      return source.mistake(missing ? place : at, `${name} has no "${key}"`, missing ? `write ${key}:` : wanted);
+      return source.mistake(
+        missing ? place : at,
+        `${name} has no "${key}"`,
+        missing ? (key === 'name' ? 'write name: prep' : `write ${key}:`) : wanted,
+      );
     }
     [item, at, name] = [entry.value, entry.value, `"${entry.written}"`];
   }

@@ -1,5 +1,6 @@
 /** How many ranks a job has and where they go: worked out from what the file says, and checked against all of it. */
 import { parseBytes } from '../../model/values.ts';
+import { counted } from '../../text/counted.ts';
 import type { Demand } from '../model/spec.ts';
 import { readGpus, type Gpus } from './gpus.ts';
 import { readHosts } from './hosts.ts';
@@ -14,8 +15,9 @@ export function readDemand(job: JobSource): Demand {
   const exclude = readHosts(job, 'exclude') ?? [];
   const usable = hosts?.filter((host) => !exclude.includes(host)) ?? null;
   if (usable !== null && usable.length < (size.nodes ?? 1)) {
-    const left = exclude.length === 0 ? '' : ` without those of exclude`;
-    const message = `the job wants ${size.nodes ?? 1} of ${usable.length} hosts${left}`;
+    const left = exclude.length === 0 ? '' : ' beside those of exclude';
+    const wanted = `the job wants ${counted(size.nodes ?? 1, 'host')}`;
+    const message = `${wanted}, and "hosts" names ${usable.length === 0 ? 'none' : usable.length}${left}`;
     throw mistakeIn(job, 'hosts', message, 'name more hosts, or leave hosts out');
   }
   return {

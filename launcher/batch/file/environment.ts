@@ -11,7 +11,6 @@ import {
   type Scalar,
   type Span,
 } from './item.ts';
-import { secondKey } from './parse-yaml.ts';
 import type { Source } from './source.ts';
 
 const namePattern = /^[A-Za-z_][A-Za-z0-9_]*$/u;
@@ -36,7 +35,9 @@ export function withVariables(job: Mapping, source: Source): Mapping {
     else {
       const entry = variableOf(word, equals);
       const former = entries.get(entry.key);
-      if (former !== undefined) throw secondKey(former, entry.at, source);
+      if (former !== undefined) {
+        throw source.mistake(word, `"${entry.key}" has a value already`, 'leave one of them');
+      }
       entries.set(entry.key, entry);
     }
   }

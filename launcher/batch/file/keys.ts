@@ -22,54 +22,89 @@ interface Keys {
   readonly known: readonly string[];
   /** What the map describes, for messages. */
   readonly what: string;
+  /** What to write in place of a list. */
+  readonly wanted: string;
   /** Keys below it whose maps have known keys in turn. */
   readonly below: Readonly<Record<string, Keys>>;
   /** The map has keys of the user's own as well. */
   readonly free?: true;
 }
 
-const gpuKeys: Keys = { known: Object.keys(gpuEntries), what: 'gpu', below: {} };
+const gpuKeys: Keys = { known: Object.keys(gpuEntries), what: 'gpu', wanted: 'write gpu: H100:8', below: {} };
 
 const jobBelow = {
-  resources: { known: Object.keys(resourcesEntries), what: 'resources', below: { gpu: gpuKeys } },
-  retry: { known: Object.keys(retryEntries), what: 'retry', below: {} },
-  array: { known: Object.keys(arrayEntries), what: 'array', below: {}, free: true },
+  resources: {
+    known: Object.keys(resourcesEntries),
+    what: 'resources',
+    wanted: 'write a map: { gpu: H100:8, memory: 200GB.., cpu: 16.. }',
+    below: { gpu: gpuKeys },
+  },
+  retry: {
+    known: Object.keys(retryEntries),
+    what: 'retry',
+    wanted: 'write a map: { on_events: [error, interruption], max_retries: 2 }',
+    below: {},
+  },
+  array: {
+    known: Object.keys(arrayEntries),
+    what: 'array',
+    wanted: 'write a range such as "0-15", numbers in a text, "1,3,7", or a map: { lr: [0.1, 0.03] }',
+    below: {},
+    free: true,
+  },
 } as const satisfies Record<string, Keys>;
 
-const jobKeys: Keys = { known: Object.keys(jobEntries), what: 'a job', below: jobBelow };
+const jobKeys: Keys = {
+  known: Object.keys(jobEntries),
+  what: 'a job',
+  wanted: 'write a map: { name: prep, command: python3 prep.py }',
+  below: jobBelow,
+};
 const defaultsKeys: Keys = {
   known: jobKeys.known.filter((key) => key !== 'name'),
   what: 'defaults',
+  wanted: 'write a map, such as { time_limit: 4h }',
   below: jobBelow,
 };
 
 const batchKeys: Keys = {
   known: Object.keys(batchEntries),
   what: 'a batch file',
+  wanted: 'write a map',
   below: { defaults: defaultsKeys, jobs: jobKeys },
 };
 
 /** The file's values with every key by its one word. Throws a FailureError (usage) for a key that is not known, or appears twice by two words. */
-export function withKnownKeys(item: Item, source: Source): Item {
-  return canonical(item, batchKeys, source);
+export function withKnownKeys(file: Mapping, source: Source): Mapping {
+  return canonical(file, batchKeys, source);
 }
 
-function canonical(item: Item, keys: Keys, source: Source): Item {
-  if (item.type === 'scalar') return item;
-  if (item.type === 'list') return { ...item, items: item.items.map((one) => canonical(one, keys, source)) };
+function canonical(map: Mapping, keys: Keys, source: Source): Mapping {
   const entries = new Map<string, Entry>();
-  for (const entry of item.entries) {
+  for (const entry of map.entries) {
     const key = canonicalKey(entry.key, keys);
     if (key === null) throw unknownKey(entry, keys, source);
     const former = entries.get(key);
     if (former !== undefined) throw secondKey(former, entry.at, source);
     const below = keys.below[key];
-    // A map of jobs is one mistake; the names in it are no further ones.
-    const isList = below !== undefined && (below !== jobKeys || entry.value.type === 'list');
-    const value = isList ? canonical(entry.value, below, source) : entry.value;
-    entries.set(key, { ...entry, key, value });
+    entries.set(key, { ...entry, key, value: below === undefined ? entry.value : valueBelow(entry, below, source) });
   }
-  return { ...item, entries: [...entries.values()] } satisfies Mapping;
+  return { ...map, entries: [...entries.values()] };
+}
+
+/** Jobs stand in a list, everything else that has keys in a map; the schema takes a list for a map. */
+function valueBelow({ written, value }: Entry, keys: Keys, source: Source): Item {
+  if (keys === jobKeys) {
+    if (value.type !== 'list') return value;
+    const items = value.items.map((item) => {
+      if (item.type === 'list') throw source.mistake(item, 'the job is a list', keys.wanted);
+      return item.type === 'map' ? canonical(item, keys, source) : item;
+    });
+    return { ...value, items };
+  }
+  if (value.type === 'map') return canonical(value, keys, source);
+  if (value.type === 'list') throw source.mistake(value, `"${written}" is a list`, keys.wanted);
+  return value;
 }
 
 function canonicalKey(written: string, { known, free }: Keys): string | null {

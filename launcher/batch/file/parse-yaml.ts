@@ -1,7 +1,7 @@
 /** YAML 1.2 as values that know where they stand. */
 import { isAlias, isMap, isScalar, isSeq, parseDocument, type Document } from 'yaml';
 import { FailureError } from '../../model/failure-error.ts';
-import type { Entry, Item, Mapping, Scalar, Span } from './item.ts';
+import type { Entry, Item, Scalar, Span } from './item.ts';
 import type { Source } from './source.ts';
 import { yamlMistake } from './yaml-mistake.ts';
 
@@ -132,9 +132,4 @@ function spanOf(node: unknown, around: Span): Span {
   if (!isAlias(node) && !isScalar(node) && !isMap(node) && !isSeq(node)) return around;
   const [start, end] = node.range ?? [around.start, around.end];
   return end > start ? { start, end } : around;
-}
-
-/** True for a map that holds something. */
-export function isFilledMap(item: Item): item is Mapping {
-  return item.type === 'map' && item.entries.length > 0;
 }

@@ -69,7 +69,7 @@ function rootOf(source: Source): Mapping {
   const remedy = 'write at least one job: jobs: [{ name: hello, command: hostname }]';
   if (root.type === 'scalar' && root.value === null)
     throw source.mistake({ start: 0, end: 1 }, 'the file has no jobs', remedy);
-  const seen = root.type === 'list' ? 'the file is a list' : `the file is the text ${source.shown(root)}`;
+  const seen = `the file is ${source.shown(root)}`;
   throw source.mistake(root, `${seen}, and no map`, root.type === 'list' ? 'write "jobs:" above the list' : remedy);
 }
 
@@ -84,8 +84,7 @@ function mergedFile(root: Mapping, source: Source): Mapping {
       'write version: 1, the one that this ncclrun reads',
     );
   }
-  const known = withKnownKeys(root, source);
-  const file: Mapping = known.type === 'map' ? known : root;
+  const file = withKnownKeys(root, source);
   const said = mapOf(file, 'defaults');
   if (said !== null) checkShape(defaultsSchema, said, '"defaults"', source);
   const defaults = said === null ? null : withVariables(said, source);

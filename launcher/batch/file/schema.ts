@@ -36,6 +36,10 @@ const conditions = [
 ] as const;
 
 const arrayWanted = 'write a range such as "0-15" or "0-15%4", or a map of words and values: { lr: [0.1, 0.03] }';
+const arrayMessage = ({ input }: { readonly input: unknown }) =>
+  typeof input === 'number' && Number.isInteger(input) && input > 0
+    ? `write "0-${input - 1}" for ${input} tasks, or "${input}-${input}" for the one with the number ${input}`
+    : arrayWanted;
 const valuesWanted = 'write a list of values, [0.1, 0.03], or a range, 1..8';
 const excludeWanted = 'write a list of maps: [{ lr: 0.1, seed: 2 }]';
 
@@ -91,7 +95,7 @@ const sharedEntries = {
           arrayWanted,
         ),
       ],
-      arrayWanted,
+      arrayMessage,
     ),
     'Tasks: 0-15%4, or words and their values: { lr: [0.1, 0.03], seed: 1..3 }',
   ),

@@ -10,7 +10,7 @@ interface Advice {
 export function yamlMistake({ code, message, pos: [start, end] }: YAMLError, source: Source): Error {
   const character = JSON.stringify(source.text.slice(start, start + 1));
   const sentence = message.charAt(0).toLowerCase() + message.slice(1);
-  const { message: what, remedy } = adviceFor(code, character) ?? { message: sentence, remedy: null };
+  const { message: what, remedy } = adviceFor(code, character, message) ?? { message: sentence, remedy: null };
   return source.mistake(
     { start, end },
     what,
@@ -18,7 +18,7 @@ export function yamlMistake({ code, message, pos: [start, end] }: YAMLError, sou
   );
 }
 
-function adviceFor(code: YAMLError['code'], character: string): Advice | null {
+function adviceFor(code: YAMLError['code'], character: string, message: string): Advice | null {
   switch (code) {
     case 'TAB_AS_INDENT':
       return { message: 'a tab indents the line', remedy: 'indent with blanks: YAML takes no tabs' };
@@ -51,6 +51,14 @@ function adviceFor(code: YAMLError['code'], character: string): Advice | null {
         message: `${character} is not expected here`,
         remedy: 'check quotes, brackets and the indentation of the lines above',
       };
+    case 'MISSING_CHAR':
+      if (message.includes('quote')) return { message: 'the quotes are not closed', remedy: 'write the closing quote' };
+      return message.includes('map keys')
+        ? {
+            message: 'a word stands where a key is expected',
+            remedy: 'write a colon and a blank behind a key: "nodes: 2"',
+          }
+        : null;
     default:
       return null;
   }
