@@ -1,4 +1,5 @@
 /** Why a task waits, in words. */
+import { counted } from '../../text/counted.ts';
 import { foldNames } from '../../text/fold-names.ts';
 import { clockTime } from './clock-time.ts';
 import { lackText } from './lack-text.ts';
@@ -46,7 +47,7 @@ export function whyText(reason: WaitReason, now: number): string {
 /** `wants 8 slots; 2 of 16 are free` where any slots will do. */
 function roomText(lack: Lack, { free, total }: FreeSlots): string {
   if (lack.kind !== 'sum' || lack.of !== 'slots' || lack.hosts !== null) return lackText(lack, 'now');
-  return `wants ${lack.wanted} slots; ${free} of ${total} slots are free`;
+  return `wants ${counted(lack.wanted, 'slot')}; ${free} of ${total} slots ${free === 1 ? 'is' : 'are'} free`;
 }
 
 function namesText(names: readonly string[]): string {
