@@ -27,7 +27,9 @@ export function whyText(reason: WaitReason, now: number): string {
       const when =
         startBy === null
           ? `cannot say when it starts: ${namesText(endless)} ${endless.length === 1 ? 'has' : 'have'} no time limit`
-          : `can start at ${clockTime(startBy, now)} at the latest`;
+          : startBy <= now
+            ? 'can start at any moment'
+            : `can start at ${clockTime(startBy, now)} at the latest`;
       return `${roomText(lack, room)}; ${when}`;
     }
     case 'full':

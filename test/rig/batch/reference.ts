@@ -13,6 +13,7 @@ export class ReferenceHosts {
   /** Host → until when. */
   readonly held = new Map<string, number>();
   readonly #hosts: readonly HostCapacity[];
+  readonly #able = new Map<Demand, boolean>();
 
   constructor(hosts: readonly HostCapacity[]) {
     this.#hosts = hosts;
@@ -58,7 +59,9 @@ export class ReferenceHosts {
 
   /** Whether it fits hosts on which nothing runs. */
   everFits(demand: Demand): boolean {
-    return new ReferenceHosts(this.#hosts).fewestHosts(demand, 0) !== null;
+    const known = this.#able.get(demand) ?? new ReferenceHosts(this.#hosts).fewestHosts(demand, 0) !== null;
+    this.#able.set(demand, known);
+    return known;
   }
 
   #sharesOf(host: string, at: number): Share[] {
