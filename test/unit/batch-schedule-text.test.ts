@@ -27,6 +27,11 @@ function queueOf(slots: readonly number[], tasks: readonly WaitingTask[]): TaskQ
   return queue;
 }
 
+function whyOf(queue: TaskQueue, id: string, now = NOON): string {
+  queue.next(now);
+  return whyText(queue.why(id, now), now);
+}
+
 describe('a demand that never fits', () => {
   const hosts = hostsOf([8, 4, 8], { cpus: 64, memoryBytes: 256 * GIBIBYTE });
 
@@ -57,11 +62,6 @@ describe('a demand that never fits', () => {
 });
 
 describe('a task that waits', () => {
-  function whyOf(queue: TaskQueue, id: string, now = NOON): string {
-    queue.next(now);
-    return whyText(queue.why(id, now), now);
-  }
-
   const hour = { timeLimitSeconds: 2 * 3600 + 300 };
 
   it('the first says when it starts at the latest', () => {

@@ -33,6 +33,11 @@ function startedIds(queue: TaskQueue, now: number): string[] {
   return queue.next(now).map(({ id }) => id);
 }
 
+/** 4 slots of node1 are taken for an hour; `head` wants all of both hosts. */
+function behindHead(): TaskQueue {
+  return queueOf(hostsOf([4, 4]), [taskOf('long', { ranks: 4 }), taskOf('head', { ranks: 8 })]);
+}
+
 describe('placement', () => {
   it.each<[string, readonly number[], Partial<Demand>, string]>([
     ['one host is enough', [2, 4, 4], { ranks: 4 }, 'node2:0123'],
@@ -155,11 +160,6 @@ describe('order', () => {
 });
 
 describe('backfill', () => {
-  /** 4 slots of node1 are taken for an hour; `head` wants all of both hosts. */
-  function behindHead(): TaskQueue {
-    return queueOf(hostsOf([4, 4]), [taskOf('long', { ranks: 4 }), taskOf('head', { ranks: 8 })]);
-  }
-
   it('tasks that end before the reservation start, others do not', () => {
     const queue = behindHead();
     queue.add(taskOf('endless', {}, { timeLimitSeconds: null }));
