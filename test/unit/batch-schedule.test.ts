@@ -87,6 +87,7 @@ describe('placement', () => {
     [[0, 2, 4, 5], 3, [0, 4, 5]],
     [[3], 1, [3]],
     [[5, 6, 7], 2, [6, 7]],
+    [[1, 2, 3, 4, 5, 6, 7], 3, [1, 2, 3]],
   ])('free slots %j give for %d ranks %j', (free, count, expected) => {
     expect(pickSlots(free, count)).toEqual(expected);
   });
@@ -188,21 +189,27 @@ describe('backfill', () => {
     expect(placeText(queue.next(0)[1]?.placement)).toBe('node3:0');
   });
 
-  it('a stream of tasks without time limits does not keep a large task from its hosts', () => {
+  it.each<[string, readonly (number | null)[], number]>([
+    ['tasks without time limits', [null], 10],
+    ['tasks with time limits', [3600], 10],
+    // Those with time limits start as long as one without is in the way.
+    ['tasks with and without time limits', [null, 3600, null], 13],
+  ])('a stream of %s does not keep a large task from its hosts', (_title, limits, expected) => {
     const queue = queueOf(hostsOf([2, 2]), []);
     const running: string[] = [];
-    let started = false;
-    for (let step = 0; step < 20 && !started; step++) {
-      queue.add(taskOf(`stream[${step}]`, {}, { timeLimitSeconds: null, queuedAt: step }));
-      if (step === 3) queue.add(taskOf('large', { ranks: 4 }, { queuedAt: 3 }));
+    let startedAt: number | null = null;
+    for (let step = 0; step < 30 && startedAt === null; step++) {
+      for (const [index, timeLimitSeconds] of limits.entries())
+        queue.add(taskOf(`stream[${step}.${index}]`, {}, { timeLimitSeconds, queuedAt: step }));
+      if (step === 6) queue.add(taskOf('large', { ranks: 4 }, { priority: 1, queuedAt: 6 }));
       for (const id of startedIds(queue, step)) {
-        started ||= id === 'large';
+        if (id === 'large') startedAt = step;
         running.push(id);
       }
-      const oldest = step >= 4 ? running.shift() : undefined;
+      const oldest = step >= 6 ? running.shift() : undefined;
       if (oldest !== undefined) queue.ended(oldest);
     }
-    expect(started).toBe(true);
+    expect(startedAt).toBe(expected);
   });
 
   it('a task that overruns its time limit keeps the head from nothing but its own slots', () => {

@@ -17,7 +17,7 @@ import { Turns } from './turns.ts';
 import { WaitingTasks, type Entry } from './waiting.ts';
 import { whyWaiting, type Head, type WaitReason } from './why.ts';
 
-export interface Start {
+interface Start {
   readonly id: string;
   readonly placement: Placement;
 }

@@ -2,7 +2,7 @@
 import { Heap, type HeapItem } from './heap.ts';
 import { isBeforeInFile, type Entry, type Group } from './waiting.ts';
 
-export interface Turn {
+interface Turn {
   readonly group: Group;
   /** The group's first task. */
   readonly entry: Entry;

@@ -45,7 +45,7 @@ export interface FreeSlots {
   readonly total: number;
 }
 
-export interface Situation {
+interface Situation {
   readonly now: number;
   readonly hosts: Occupation;
   readonly head: Head | null;
