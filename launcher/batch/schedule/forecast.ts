@@ -14,7 +14,7 @@ export interface ForecastTask {
   readonly placement: Placement | null;
 }
 
-export interface Expectation {
+interface Expectation {
   /** How long a task will run, if it is known; else its time limit counts. */
   readonly seconds: (id: string) => number | null;
   /** Tasks that begin to wait when a task has ended, as those that depend on it. */

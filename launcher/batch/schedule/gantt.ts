@@ -11,7 +11,7 @@ import { wrapped } from '../../text/wrap.ts';
 import { clockTime } from './clock-time.ts';
 import type { ForecastTask } from './forecast.ts';
 
-export interface GanttChart {
+interface GanttChart {
   readonly tasks: readonly ForecastTask[];
   /** Names, in their order. */
   readonly hosts: readonly string[];

@@ -39,12 +39,6 @@ export class Heap<Item extends HeapItem> {
     this.#sink(last);
   }
 
-  /** Finds the new position of an item whose order has changed. */
-  update(item: Item): void {
-    this.#rise(item);
-    this.#sink(item);
-  }
-
   #put(item: Item, index: number): void {
     this.#items[index] = item;
     item.heapIndex = index;

@@ -3,7 +3,7 @@ import type { HostCapacity, Share } from '../model/capacity.ts';
 import type { Demand } from '../model/spec.ts';
 
 /** What a task uses of one host. */
-export interface Use {
+interface Use {
   readonly ranks: number;
   readonly slots: number;
   readonly cpus: number;

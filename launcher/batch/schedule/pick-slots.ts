@@ -40,9 +40,10 @@ function longestOf(runs: readonly number[][]): number[] | undefined {
   return best;
 }
 
-/** Islands begin at multiples of their size: 4-7 of 1-7, where 4 are wanted, leaves none cut. */
+/** Islands have a power of two of slots and begin at multiples of it: 4-7 of 1-7, where 4 are wanted, leaves none cut. */
 function partOf(run: readonly number[], count: number): readonly number[] {
-  const aligned = run.findIndex((number, index) => number % count === 0 && index + count <= run.length);
+  const isIsland = Number.isInteger(Math.log2(count));
+  const aligned = isIsland ? run.findIndex((number, index) => number % count === 0 && index + count <= run.length) : 0;
   const start = Math.max(0, aligned);
   return run.slice(start, start + count);
 }

@@ -13,10 +13,11 @@ import { Occupation } from './occupation.ts';
 import type { Reservation } from './reservation.ts';
 import type { RunningTask } from './running.ts';
 import { limitOf, type WaitingTask } from './task.ts';
+import { Turns } from './turns.ts';
 import { WaitingTasks, type Entry } from './waiting.ts';
 import { whyWaiting, type Head, type WaitReason } from './why.ts';
 
-export interface Start {
+interface Start {
   readonly id: string;
   readonly placement: Placement;
 }
@@ -100,22 +101,20 @@ export class TaskQueue {
   next(now: number): Start[] {
     this.#hosts.releaseThoseOver(now);
     const starts: Start[] = [];
-    const groups = this.#waiting.groupsInOrder(now);
+    const turns = new Turns(this.#waiting.groups(), now);
     const full = new Set<Wish>(); // those for which there is no room, whatever their time limits
     let reservation: Reservation | null = null;
-    for (let group = groups.first; group !== undefined; group = groups.first) {
-      const { wish, limit } = group;
-      const entry = group.first(now);
+    for (let turn = turns.first; turn !== undefined; turn = turns.first) {
+      const { wish, limit } = turn.group;
       const parts = full.has(wish) ? null : this.#partsFor(wish, now + limit, reservation);
-      if (entry === undefined || parts === null) {
-        groups.remove(group);
+      if (parts === null) {
+        turns.skip();
         if (reservation === null || partsIn(wish, this.#hosts.rooms) === null) full.add(wish);
         if (reservation === null && this.#hosts.canFit(wish)) reservation = this.#hosts.reserve(wish, now);
         continue;
       }
-      starts.push(this.#place(entry, parts, now, reservation));
-      if (group.size === 0) groups.remove(group);
-      else groups.update(group);
+      starts.push(this.#place(turn.entry, parts, now, reservation));
+      turns.advance();
     }
     return starts;
   }
@@ -168,13 +167,12 @@ export class TaskQueue {
   }
 
   #findHead(now: number): Head | null {
-    const groups = this.#waiting.groupsInOrder(now);
-    for (let group = groups.first; group !== undefined; group = groups.first) {
-      const { wish } = group;
-      const entry = group.first(now);
-      if (entry !== undefined && this.#hosts.canFit(wish) && partsIn(wish, this.#hosts.rooms) === null)
-        return { id: entry.task.id, reservation: this.#hosts.reserve(wish, now) };
-      groups.remove(group);
+    const turns = new Turns(this.#waiting.groups(), now);
+    for (let turn = turns.first; turn !== undefined; turn = turns.first) {
+      const { wish } = turn.group;
+      if (this.#hosts.canFit(wish) && partsIn(wish, this.#hosts.rooms) === null)
+        return { id: turn.entry.task.id, reservation: this.#hosts.reserve(wish, now) };
+      turns.skip();
     }
     return null;
   }

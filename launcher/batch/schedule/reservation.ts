@@ -59,7 +59,7 @@ export class Reservation {
 }
 
 /** The state that a reservation is made from. */
-export interface Outlook {
+interface Outlook {
   readonly rooms: readonly HostRoom[];
   /** Ascending by their times, all of which are known. */
   readonly releases: readonly Release[];

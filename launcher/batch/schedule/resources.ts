@@ -1,4 +1,4 @@
-/** What is free on the hosts, with the numbers of the slots. Whoever takes something twice, or gives back what is free, has a defect. */
+/** What is free on the hosts, with the numbers of the slots. Taking something twice or giving back what is free is a defect, and throws. */
 import type { HostCapacity, Placement, Share } from '../model/capacity.ts';
 import type { Demand } from '../model/spec.ts';
 import type { Part } from './gang.ts';

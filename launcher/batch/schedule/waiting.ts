@@ -18,8 +18,7 @@ export interface Entry extends HeapItem {
   readonly group: Group;
 }
 
-export class Group implements HeapItem {
-  heapIndex = -1;
+export class Group {
   readonly wish: Wish;
   /** Milliseconds that each of its tasks may run. */
   readonly limit: number;
@@ -54,10 +53,9 @@ export class Group implements HeapItem {
     return this.#aged.first ?? this.#aging.first;
   }
 
-  /** Points of the first task, in the unit of 1 per hour and million. */
-  points(now: number): number {
-    const { task } = this.first(now) ?? {};
-    return this.#priority * HOUR + Math.min(MAX_AGE, now - (task?.queuedAt ?? now));
+  /** Points of one of its tasks: of priority and of age, times the milliseconds of an hour. */
+  pointsOf({ task }: Entry, now: number): number {
+    return this.#priority * HOUR + Math.min(MAX_AGE, now - task.queuedAt);
   }
 }
 
@@ -101,19 +99,10 @@ export class WaitingTasks {
     this.#entries.delete(entry.task.id);
   }
 
-  /** Groups that have tasks, the one whose task has the first turn at `now` on top. */
-  groupsInOrder(now: number): Heap<Group> {
-    const heap = new Heap<Group>((one, other) => {
-      const difference = one.points(now) - other.points(now);
-      if (difference !== 0) return difference > 0;
-      const [first, second] = [one.first(now), other.first(now)];
-      return first !== undefined && second !== undefined && isBeforeInFile(first, second);
-    });
-    for (const [key, group] of this.#groups) {
-      if (group.size === 0) this.#groups.delete(key);
-      else heap.add(group);
-    }
-    return heap;
+  /** Groups that have tasks. */
+  groups(): Iterable<Group> {
+    for (const [key, group] of this.#groups) if (group.size === 0) this.#groups.delete(key);
+    return this.#groups.values();
   }
 
   #wishOf(demand: Demand): { readonly key: string; readonly wish: Wish } {
@@ -138,7 +127,7 @@ function isQueuedBefore(one: Entry, other: Entry): boolean {
   return isBeforeInFile(one, other);
 }
 
-function isBeforeInFile(one: Entry, other: Entry): boolean {
+export function isBeforeInFile(one: Entry, other: Entry): boolean {
   if (one.task.order !== other.task.order) return one.task.order < other.task.order;
   return one.task.id < other.task.id;
 }

@@ -1,4 +1,5 @@
 /** Why a task waits, in words. */
+import { counted } from '../../text/counted.ts';
 import { foldNames } from '../../text/fold-names.ts';
 import { clockTime } from './clock-time.ts';
 import { lackText } from './lack-text.ts';
@@ -26,7 +27,9 @@ export function whyText(reason: WaitReason, now: number): string {
       const when =
         startBy === null
           ? `cannot say when it starts: ${namesText(endless)} ${endless.length === 1 ? 'has' : 'have'} no time limit`
-          : `can start at ${clockTime(startBy, now)} at the latest`;
+          : startBy <= now
+            ? 'can start at any moment'
+            : `can start at ${clockTime(startBy, now)} at the latest`;
       return `${roomText(lack, room)}; ${when}`;
     }
     case 'full':
@@ -46,7 +49,7 @@ export function whyText(reason: WaitReason, now: number): string {
 /** `wants 8 slots; 2 of 16 are free` where any slots will do. */
 function roomText(lack: Lack, { free, total }: FreeSlots): string {
   if (lack.kind !== 'sum' || lack.of !== 'slots' || lack.hosts !== null) return lackText(lack, 'now');
-  return `wants ${lack.wanted} slots; ${free} of ${total} slots are free`;
+  return `wants ${counted(lack.wanted, 'slot')}; ${free} of ${total} slots ${free === 1 ? 'is' : 'are'} free`;
 }
 
 function namesText(names: readonly string[]): string {

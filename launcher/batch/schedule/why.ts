@@ -1,6 +1,7 @@
 /** Why a task waits. */
 import { candidatesOf, type Wish } from './candidates.ts';
 import { gang } from './gang.ts';
+import type { HostRoom } from './host-room.ts';
 import { lackOf, type Lack } from './lack.ts';
 import type { Occupation } from './occupation.ts';
 import type { Reservation } from './reservation.ts';
@@ -44,7 +45,7 @@ export interface FreeSlots {
   readonly total: number;
 }
 
-export interface Situation {
+interface Situation {
   readonly now: number;
   readonly hosts: Occupation;
   readonly head: Head | null;
@@ -78,12 +79,6 @@ function behind({ id, reservation }: Head, now: number): WaitReason {
 function heldInTheWay(wish: Wish, hosts: Occupation): WaitReason | null {
   const held = new Map(hosts.held);
   if (held.size === 0) return null;
-  const opened = (rooms: Occupation['rooms']) =>
-    rooms.map((room) => {
-      const copy = room.copy();
-      copy.isHeldOut = false;
-      return copy;
-    });
   const rooms = opened(hosts.canFit(wish) ? hosts.rooms : hosts.emptyRooms('all'));
   const isHeld = (index: number): boolean => held.has(hosts.hosts[index]?.name ?? '');
   const candidates = candidatesOf(wish, rooms);
@@ -95,12 +90,24 @@ function heldInTheWay(wish: Wish, hosts: Occupation): WaitReason | null {
   return { kind: 'hosts-held', hosts: names, until: finite(Math.max(...names.map((name) => held.get(name) ?? 0))) };
 }
 
+/** As if no host were held out. */
+function opened(rooms: readonly HostRoom[]): HostRoom[] {
+  return rooms.map((room) => {
+    const copy = room.copy();
+    copy.isHeldOut = false;
+    return copy;
+  });
+}
+
 function freeSlots(wish: Wish, { rooms, hosts }: Occupation): FreeSlots {
-  const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
   return {
     free: sum(wish.allowed.map((index) => (rooms[index]?.isHeldOut === false ? rooms[index].slots : 0))),
     total: sum(wish.allowed.map((index) => hosts[index]?.slots.length ?? 0)),
   };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }
 
 function finite(time: number): number | null {
