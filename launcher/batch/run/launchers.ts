@@ -7,8 +7,22 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock, Countdown } from '../../../control/clock.ts';
 import { isAlive, type ProcessIdentity } from '../attempt/process-identity.ts';
+import { usageError } from '../../model/usage-error.ts';
+import { errorCode } from '../attempt/error-code.ts';
+import { diskFailure } from '../store/disk-failure.ts';
 import { type AttemptEnd, type AttemptOrder, AttemptRecords } from '../attempt/records.ts';
 
+/** What another attempt would meet with, too. */
+const HOPELESS: ReadonlySet<string> = new Set([
+  'EACCES',
+  'EPERM',
+  'ENOTDIR',
+  'EISDIR',
+  'EROFS',
+  'ELOOP',
+  'ENAMETOOLONG',
+  'EEXIST',
+]);
 /** How often a launcher that is not our child is looked at. */
 const LOOK_MS = 250;
 /** Hosts that have lost their launcher end its ranks within a lease of 5 s and a heartbeat; twice that is safe. */
@@ -41,12 +55,11 @@ export class Launchers {
     return new AttemptRecords(join(this.#options.attempts, `${task}.${attempt}`));
   }
 
-  /** Begins the launcher of an attempt. `output`: the file that gets all that it prints. Throws as node:fs does if nothing was begun. */
+  /** Begins the launcher of an attempt. `output`: the file that gets all that it prints. Throws a FailureError (usage) where it can never be begun, else as node:fs does. */
   start(task: number, order: AttemptOrder, output: string, handler: AttemptHandler): void {
     const records = this.recordsOf(task, order.attempt);
-    records.writeOrder(order);
-    mkdirSync(dirname(output), { recursive: true });
-    const file = openSync(output, 'a', 0o644);
+    writeOrder(records, order);
+    const file = openOutput(output);
     try {
       const child = spawn(this.#options.command, ['batch-attempt', records.directory], {
         detached: true,
@@ -91,6 +104,28 @@ export class Launchers {
       then();
     });
     this.#looks.add(look);
+  }
+}
+
+/** Throws a FailureError (system) where the disk does not take it. */
+function writeOrder(records: AttemptRecords, order: AttemptOrder): void {
+  try {
+    records.writeOrder(order);
+  } catch (error) {
+    if (errorCode(error) === null || !(error instanceof Error)) throw error;
+    throw diskFailure(`the order of an attempt in ${records.directory}`, error);
+  }
+}
+
+/** Throws a FailureError (usage) for a path that nobody can write to; as node:fs does otherwise. */
+function openOutput(path: string): number {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    return openSync(path, 'a', 0o644);
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === null || !HOPELESS.has(code)) throw error;
+    throw usageError(`its output cannot be written to ${path} (${code})`, 'correct output in the batch file');
   }
 }
 

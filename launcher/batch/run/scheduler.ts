@@ -3,6 +3,8 @@
  * next scheduler of the batch goes on.
  */
 import type { Clock, Countdown } from '../../../control/clock.ts';
+import { FailureError } from '../../model/failure-error.ts';
+import { endOfFailure } from '../attempt/ending.ts';
 import { isAlive } from '../attempt/process-identity.ts';
 import type { AttemptEnd, AttemptOrder } from '../attempt/records.ts';
 import type { Placement } from '../model/capacity.ts';
@@ -228,7 +230,8 @@ export class Scheduler {
       const { order, output } = this.#options.planOf(task, placement);
       this.#options.launchers.start(id, order, output, handler);
     } catch (error) {
-      handler.ended(couldNotStart(error, this.#options.now()));
+      if (!(error instanceof FailureError) || error.failure.type !== 'usage') throw error;
+      handler.ended(endOfFailure(error.failure, this.#options.now()));
     }
   }
 
@@ -334,18 +337,4 @@ export class Scheduler {
     this.#store.quarantine(row);
     this.#options.waiting.quarantine(row.name, row.quarantined_until, this.#options.now());
   }
-}
-
-function couldNotStart(error: unknown, endedAt: number): AttemptEnd {
-  const why = error instanceof Error ? error.message : String(error);
-  return {
-    schemaVersion: 1,
-    outcome: 'refused',
-    exitCode: 125,
-    reason: 'system',
-    outOfMemory: false,
-    sentence: `its launcher could not be started: ${why}`,
-    badHosts: [],
-    endedAt,
-  };
 }

@@ -3,14 +3,13 @@
  * whatever ends that.
  */
 import { DatabaseSync } from 'node:sqlite';
-import { errorCode } from '../attempt/error-code.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { BUSY, sqliteCode } from './sqlite-error.ts';
 import { transaction } from './transaction.ts';
 
 /** A write-ahead log could be damaged before, where two connections wrote (SQLite's release notes of 3.51.3). */
 const OLDEST = [3, 51, 3] as const;
-const BUSY = 5;
 
 /** `wal` false: on file systems without shared memory. Returns null if another process has it. Throws a FailureError (usage) where it cannot be used. */
 export function openDatabase(path: string, wal: boolean): DatabaseSync | null {
@@ -55,10 +54,4 @@ function refuseOldSqlite(): void {
         'install ncclrun with its optional packages: they bring a Node of their own',
       );
   }
-}
-
-/** Null: it is no error of SQLite's. */
-function sqliteCode(error: unknown): number | null {
-  if (errorCode(error) !== 'ERR_SQLITE_ERROR' || !(error instanceof Error) || !('errcode' in error)) return null;
-  return typeof error.errcode === 'number' ? error.errcode % 256 : null;
 }
