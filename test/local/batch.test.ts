@@ -57,6 +57,17 @@ describe('a batch', () => {
     expect((await rig.run(['logs', 'test-1/t[0]'])).stdout.trim().split('\n').toSorted()).toEqual(output);
   });
 
+  it('tells the command of notify what became of it, as JSON', async () => {
+    const notify = `notify: [/bin/sh, -c, 'cat > ${rig.directory}/told; echo told']`;
+    const { status, stdout } = await rig.run(['batch', rig.file(`${notify}\n${batchOf(quickJob('a'))}`)]);
+    expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining('told\n') });
+    const told = JSON.parse(readFileSync(join(rig.directory, 'told'), 'utf8'));
+    expect(told).toMatchObject({
+      id: 'test-1',
+      tasks: [{ name: 'a', state: 'succeeded', hosts: [{ name: 'localhost' }] }],
+    });
+  });
+
   it('can be looked at, changed and added to while it runs', async () => {
     const file = rig.file(
       batchOf(waitingJob('first'), quickJob('second', ', after: first'), quickJob('third', ', hold: true')),

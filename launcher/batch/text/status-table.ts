@@ -36,7 +36,7 @@ export function batchText(batch: BatchStatus, now: number, shown = batch.tasks):
     timeText(task, now),
     task.message,
   ]);
-  const table = columns([['TASK', 'STATE', 'ATTEMPT', 'HOSTS', 'TIME', 'WHY'], ...rows]);
+  const table = rows.length === 0 ? '' : columns([['TASK', 'STATE', 'ATTEMPT', 'HOSTS', 'TIME', 'WHY'], ...rows]);
   const out = hosts.filter(({ quarantinedUntil }) => quarantinedUntil !== null && quarantinedUntil > now);
   const outText = out.map(
     ({ name, quarantinedUntil, reason }) =>

@@ -31,7 +31,7 @@ const streams = standardStreams();
 
 type BatchSettings = Settings<BatchOptionName>;
 
-/** Returns 0 if every task succeeded, 1 if one did not, 130 after ^C. Throws a FailureError (usage, hostfile). */
+/** Returns 0 if no task failed, 1 if one did, 130 after ^C. Throws a FailureError (usage, hostfile). */
 export async function batch(argv: readonly string[]): Promise<number> {
   const { asked, settings, files, words } = readCommandLine<BatchOptionName>(argv, batchCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('batch');
@@ -113,8 +113,14 @@ async function schedule(
   const status = session.close(interrupts < 3);
   await printEnd(status, settings.flag('batch-json'));
   if (interrupts >= 3) await say(`what runs, runs on: ncclrun batch --resume ${directory.id} goes on with it`);
+  else if (spec.notify !== null) {
+    const { notify } = await import('../batch/notify.ts');
+    const problem = await notify(spec.notify, status);
+    if (problem !== null) await say(problem);
+  }
   if (interrupts > 0) return INTERRUPTED;
-  return status.tasks.every(({ state }) => state === 'succeeded') ? 0 : 1;
+  // What was skipped was not wanted, or stands beside what failed.
+  return status.tasks.every(({ state }) => state === 'succeeded' || state === 'skipped') ? 0 : 1;
 }
 
 /** A terminal that closes does not end a batch. */
