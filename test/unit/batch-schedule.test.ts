@@ -29,6 +29,7 @@ describe('order', () => {
       { priority: 1 },
     ],
     ['20 points of waiting are the most', 90 * HOUR, { priority: 30, queuedAt: 80 * HOUR }, { priority: 19 }],
+    ['a task with all points goes before a younger one', 21 * HOUR, { queuedAt: 0 }, { queuedAt: 10 * HOUR }],
     ['the file decides between those with all points', 90 * HOUR, { queuedAt: 9 * HOUR }, { queuedAt: 0 }],
   ])('%s', (_title, now, first, second) => {
     const tasks = [taskOf('first', {}, first), taskOf('second', {}, second)];
@@ -72,6 +73,18 @@ describe('backfill', () => {
       'a node3:012',
       'b node2:0',
     ]);
+  });
+
+  it('tasks that start at once leave together what the reservation needs', () => {
+    const tasks = [taskOf('long', { ranks: 4 }), taskOf('head', { ranks: 6 })];
+    const others = ['a', 'b'].map((id) => taskOf(id, { ranks: 2 }, { timeLimitSeconds: null }));
+    expect(startedIds(queueOf(hostsOf([8]), [...tasks, ...others]), 0)).toEqual(['long', 'a']);
+  });
+
+  it('running tasks without time limits count to what need not be reserved', () => {
+    const endless = { timeLimitSeconds: null };
+    const tasks = [taskOf('long', { ranks: 4 }, endless), taskOf('head', { ranks: 6 }), taskOf('more', {}, endless)];
+    expect(startedIds(queueOf(hostsOf([8]), tasks), 0)).toEqual(['long']);
   });
 
   it('short tasks keep off the hosts of the reservation where they can', () => {
