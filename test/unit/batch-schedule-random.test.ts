@@ -81,7 +81,8 @@ class Trial {
       expect(now).toBeLessThanOrEqual(this.#promised.get(id) ?? Infinity);
       this.#waiting.delete(id);
       // Others leave a reservation alone, for which they may need more hosts.
-      if (!this.#isPassed(task, now)) expect(placement.length).toBe(this.#reference.fewestHosts(task.demand, now));
+      if (this.#isPassing(task, now)) this.#promise(now);
+      else expect(placement.length).toBe(this.#reference.fewestHosts(task.demand, now));
       this.#expectNoEqualBefore(task, now);
       const limit = (task.timeLimitSeconds ?? Infinity) * 1000;
       this.#reference.running.set(id, { placement, endBy: now + limit });
@@ -91,10 +92,23 @@ class Trial {
     this.#checkWaiting(now);
   }
 
-  #isPassed(task: WaitingTask, now: number): boolean {
-    return [...this.#waiting.values()].some(
-      (other) => before(other, task, now) < 0 && this.#reference.everFits(other.demand),
-    );
+  #isPassing(task: WaitingTask, now: number): boolean {
+    return this.#able(now).some((other) => before(other, task, now) < 0);
+  }
+
+  /** Waiting tasks that can fit, in the order of their turn. */
+  #able(now: number): WaitingTask[] {
+    const able = [...this.#waiting.values()].filter(({ demand }) => this.#reference.everFits(demand));
+    return able.toSorted((one, other) => before(one, other, now));
+  }
+
+  /** The first one never starts later than it could now. */
+  #promise(now: number): void {
+    const [head] = this.#able(now);
+    if (head === undefined) return;
+    const at = this.#reference.earliest(head.demand, now);
+    expect(at).toBeLessThanOrEqual(this.#promised.get(head.id) ?? Infinity);
+    this.#promised.set(head.id, at);
   }
 
   #expectNoEqualBefore(task: WaitingTask, now: number): void {
@@ -107,16 +121,14 @@ class Trial {
 
   /** The head has the reservation it can have, and what ends before that does not wait if it fits. */
   #checkWaiting(now: number): void {
-    const able = [...this.#waiting.values()].filter(({ demand }) => this.#reference.everFits(demand));
-    const [head, ...others] = able.toSorted((one, other) => before(one, other, now));
+    const [head, ...others] = this.#able(now);
     if (head === undefined) return;
     expect(this.#reference.fewestHosts(head.demand, now)).toBe(null);
     const at = this.#reference.earliest(head.demand, now);
     const reason = this.#queue.why(head.id, now);
     if (reason.kind === 'first') expect(reason.startBy ?? Infinity).toBe(at);
     else expect(reason.kind).toBe('hosts-held');
-    expect(at).toBeLessThanOrEqual(this.#promised.get(head.id) ?? Infinity);
-    this.#promised.set(head.id, at);
+    this.#promise(now);
     const inTime = others.filter(
       ({ timeLimitSeconds }) => timeLimitSeconds !== null && now + timeLimitSeconds * 1000 <= at,
     );

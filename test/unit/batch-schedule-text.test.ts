@@ -1,31 +1,15 @@
-/** What the queue of a batch says to people: why a task waits, and what is expected. */
+/** Why a task of a batch waits, in words. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Demand } from '../../launcher/batch/model/spec.ts';
-import { forecast } from '../../launcher/batch/schedule/forecast.ts';
-import { ganttText } from '../../launcher/batch/schedule/gantt.ts';
 import { TaskQueue } from '../../launcher/batch/schedule/queue.ts';
-import type { WaitingTask } from '../../launcher/batch/schedule/task.ts';
 import { whyText } from '../../launcher/batch/schedule/why-text.ts';
-import { demandOf, hostsOf } from '../rig/batch/workload.ts';
+import { demandOf, hostsOf, queueOf, taskOf } from '../rig/batch/workload.ts';
 
 const NOON = Date.UTC(2026, 10, 29, 12);
 const GIBIBYTE = 1024 ** 3;
 
 beforeAll(() => vi.stubEnv('TZ', 'UTC'));
 afterAll(() => vi.unstubAllEnvs());
-
-let order = 0;
-
-function taskOf(id: string, said: Partial<Demand> = {}, more: Partial<WaitingTask> = {}): WaitingTask {
-  order += 1;
-  return { id, demand: demandOf(said), priority: 0, timeLimitSeconds: 3600, order, queuedAt: NOON, ...more };
-}
-
-function queueOf(slots: readonly number[], tasks: readonly WaitingTask[]): TaskQueue {
-  const queue = new TaskQueue(hostsOf(slots));
-  for (const task of tasks) queue.add(task);
-  return queue;
-}
 
 function whyOf(queue: TaskQueue, id: string, now = NOON): string {
   queue.next(now);
@@ -56,7 +40,7 @@ describe('a demand that never fits', () => {
   });
 
   it('a waiting task says it too', () => {
-    const queue = queueOf([8], [taskOf('large', { ranks: 16 })]);
+    const queue = queueOf(hostsOf([8]), [taskOf('large', { ranks: 16 })]);
     expect(whyText(queue.why('large', NOON), NOON)).toBe('never fits: wants 16 slots; the only host has 8');
   });
 });
@@ -65,32 +49,32 @@ describe('a task that waits', () => {
   const hour = { timeLimitSeconds: 2 * 3600 + 300 };
 
   it('the first says when it starts at the latest', () => {
-    const queue = queueOf([8, 8], [taskOf('long', { ranks: 14 }, hour), taskOf('train', { ranks: 8 })]);
+    const queue = queueOf(hostsOf([8, 8]), [taskOf('long', { ranks: 14 }, hour), taskOf('train', { ranks: 8 })]);
     expect(whyOf(queue, 'train')).toBe('wants 8 slots; 2 of 16 slots are free; can start at 14:05 at the latest');
   });
 
   it('a time of another day has its date', () => {
     const long = taskOf('long', { ranks: 16 }, { timeLimitSeconds: 14 * 3600 });
-    const queue = queueOf([8, 8], [long, taskOf('train', { ranks: 16, nodes: 2 })]);
+    const queue = queueOf(hostsOf([8, 8]), [long, taskOf('train', { ranks: 16, nodes: 2 })]);
     expect(whyOf(queue, 'train')).toBe(
       'wants 16 slots on 2 hosts; the largest 2 have 0 free; can start at 2026-11-30 02:00 at the latest',
     );
   });
 
   it('a task beyond its time limit may end at any moment', () => {
-    const queue = queueOf([1], [taskOf('long', {}, { timeLimitSeconds: 60 }), taskOf('next')]);
+    const queue = queueOf(hostsOf([1]), [taskOf('long', {}, { timeLimitSeconds: 60 }), taskOf('next')]);
     queue.next(NOON);
     expect(whyOf(queue, 'next', NOON + 61_000)).toBe('wants 1 slot; 0 of 1 slots are free; can start at any moment');
   });
 
   it('tasks without a time limit that are in the way have their names said', () => {
     const endless = { timeLimitSeconds: null };
-    const first = queueOf([1, 1], [taskOf('a', {}, endless), taskOf('b', { hosts: ['node1'] })]);
+    const first = queueOf(hostsOf([1, 1]), [taskOf('a', {}, endless), taskOf('b', { hosts: ['node1'] })]);
     expect(whyOf(first, 'b')).toBe(
       'wants 1 slot; 0 of 1 slots are free; cannot say when it starts: a has no time limit',
     );
     const names = ['a', 'b', 'c', 'd', 'e'].map((id) => taskOf(id, {}, endless));
-    expect(whyOf(queueOf([4], names), 'e')).toBe(
+    expect(whyOf(queueOf(hostsOf([4]), names), 'e')).toBe(
       'wants 1 slot; 0 of 4 slots are free; cannot say when it starts: a, b, c and 1 more have no time limit',
     );
   });
@@ -101,7 +85,7 @@ describe('a task that waits', () => {
       taskOf('train', { ranks: 8 }),
       taskOf('eval', {}, { timeLimitSeconds: null }),
     ];
-    expect(whyOf(queueOf([4, 4], tasks), 'eval')).toBe(
+    expect(whyOf(queueOf(hostsOf([4, 4]), tasks), 'eval')).toBe(
       'behind train, which has the reservation for 14:05; with a time limit of 2 h 5 min it could start now',
     );
     const endless = [
@@ -109,7 +93,7 @@ describe('a task that waits', () => {
       taskOf('train', { ranks: 8 }),
       taskOf('eval', {}, { timeLimitSeconds: null }),
     ];
-    expect(whyOf(queueOf([4, 4], endless), 'eval')).toBe('behind train, which has the reservation');
+    expect(whyOf(queueOf(hostsOf([4, 4]), endless), 'eval')).toBe('behind train, which has the reservation');
   });
 
   it('others say what is free', () => {
@@ -118,7 +102,7 @@ describe('a task that waits', () => {
       taskOf('one', { ranks: 2 }),
       taskOf('two', { ranks: 4, exclusive: true }),
     ];
-    expect(whyOf(queueOf([8], tasks), 'two')).toBe('wants 1 host for itself; 0 are idle');
+    expect(whyOf(queueOf(hostsOf([8]), tasks), 'two')).toBe('wants 1 host for itself; 0 are idle');
     const cpus = new TaskQueue(hostsOf([8, 8], { cpus: 8 }));
     const demand = { ranks: 2, nodes: 2, cpusPerRank: 5 };
     for (const id of ['a', 'b', 'c']) cpus.add(taskOf(id, demand));
@@ -126,10 +110,10 @@ describe('a task that waits', () => {
   });
 
   it('hosts that are held out are said with their time', () => {
-    const queue = queueOf(
-      [1, 1, 1],
-      [taskOf('wide', { ranks: 2, nodes: 2, hosts: ['node1', 'node2'] }), taskOf('one', { hosts: ['node3'] })],
-    );
+    const queue = queueOf(hostsOf([1, 1, 1]), [
+      taskOf('wide', { ranks: 2, nodes: 2, hosts: ['node1', 'node2'] }),
+      taskOf('one', { hosts: ['node3'] }),
+    ]);
     queue.holdHost('node1', NOON + 15 * 60_000);
     expect(whyOf(queue, 'wide')).toBe('host node1 is quarantined until 12:15');
     queue.holdHost('node2', Infinity);
@@ -137,71 +121,6 @@ describe('a task that waits', () => {
   });
 
   it('a task that has just been added starts next if it fits', () => {
-    expect(whyText(queueOf([1], [taskOf('one')]).why('one', NOON), NOON)).toBe('starts next');
-  });
-});
-
-describe('a forecast', () => {
-  it('tasks that depend on others are added when these end', () => {
-    const queue = queueOf([1], [taskOf('prep', {}, { timeLimitSeconds: 600 })]);
-    const released = (id: string) => (id === 'prep' ? [taskOf('train', {}, { timeLimitSeconds: null })] : []);
-    const tasks = forecast(queue, NOON, { seconds: (id) => (id === 'prep' ? 60 : null), released });
-    expect(tasks).toMatchObject([
-      { id: 'prep', startAt: NOON, endAt: NOON + 60_000 },
-      { id: 'train', startAt: NOON + 60_000, endAt: null },
-    ]);
-  });
-
-  it('running tasks end by their time limits at the latest, and a task behind an endless one has no start', () => {
-    const queue = queueOf([1, 1], [taskOf('a'), taskOf('b', { hosts: ['node2'] }, { timeLimitSeconds: null })]);
-    queue.next(NOON);
-    queue.add(taskOf('c', { hosts: ['node2'] }));
-    queue.add(taskOf('d'));
-    expect(forecast(queue, NOON + 60_000, { seconds: () => 7200 * 1000 })).toMatchObject([
-      { id: 'a', startAt: NOON, endAt: NOON + 3_600_000 },
-      { id: 'b', startAt: NOON, endAt: NOON + 7_200_000_000 },
-      { id: 'd', startAt: NOON + 3_600_000 },
-      { id: 'c', startAt: NOON + 7_200_000_000 },
-    ]);
-    const others = forecast(queue, NOON + 60_000, { seconds: () => null });
-    expect(others.at(-1)).toEqual({ id: 'c', startAt: null, endAt: null, placement: null });
-  });
-});
-
-describe('a chart', () => {
-  it('hosts with the same line share it, and jobs have letters', () => {
-    const tasks = [
-      taskOf('prep', {}, { timeLimitSeconds: 1800 }),
-      ...[0, 1].map((index) => taskOf(`train[${index}]`, { ranks: 16, nodes: 2 }, { timeLimitSeconds: 7200 })),
-      taskOf('large', { ranks: 99 }),
-    ];
-    const hosts = hostsOf([8, 8, 8, 8]).map(({ name }) => name);
-    const chart = { tasks: forecast(queueOf([8, 8, 8, 8], tasks), NOON, { seconds: () => null }), hosts, now: NOON };
-    expect(ganttText({ ...chart, columns: 52 })).toMatchInlineSnapshot(`
-      "            12:00                              14:30
-      node1       aaaaaaaabbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
-      node[2-3]   bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb........
-      node4       ........bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
-      a prep (1 task), b train (2 tasks)
-      no start is known: large
-      "
-    `);
-  });
-
-  it('hundreds of hosts and jobs stay within 80 columns', () => {
-    const slots = Array.from({ length: 300 }, () => 1);
-    const tasks = Array.from({ length: 400 }, (_, index) =>
-      taskOf(`job-${index}`, {}, { timeLimitSeconds: 60 * (1 + (index % 7)) }),
-    );
-    const hosts = hostsOf(slots).map(({ name }) => name);
-    const text = ganttText({ tasks: forecast(queueOf(slots, tasks), NOON, { seconds: () => null }), hosts, now: NOON });
-    expect(text.split('\n').filter((line) => line.length > 80)).toEqual([]);
-    expect(text).toContain('# job-399 (1 task)');
-  });
-
-  it('a chart without tasks is idle', () => {
-    expect(ganttText({ tasks: [], hosts: ['node1'], now: NOON, columns: 30 })).toBe(
-      '            12:00        12:00\nnode1       ..................\nno task starts\n',
-    );
+    expect(whyText(queueOf(hostsOf([1]), [taskOf('one')]).why('one', NOON), NOON)).toBe('starts next');
   });
 });

@@ -1,6 +1,7 @@
 /** Hosts and tasks for the queue of a batch, also at random. */
-import type { HostCapacity } from '../../../launcher/batch/model/capacity.ts';
+import type { HostCapacity, Placement } from '../../../launcher/batch/model/capacity.ts';
 import type { Demand } from '../../../launcher/batch/model/spec.ts';
+import { TaskQueue } from '../../../launcher/batch/schedule/queue.ts';
 import type { WaitingTask } from '../../../launcher/batch/schedule/task.ts';
 import type { Random } from '../random.ts';
 
@@ -29,6 +30,26 @@ export function hostsOf(slots: readonly number[], said: Partial<HostCapacity> = 
     memoryBytes: null,
     ...said,
   }));
+}
+
+let order = 0;
+
+/** Behind those that were made before; with a time limit of an hour, but for what is said. */
+export function taskOf(id: string, said: Partial<Demand> = {}, more: Partial<WaitingTask> = {}): WaitingTask {
+  order += 1;
+  return { id, demand: demandOf(said), priority: 0, timeLimitSeconds: 3600, order, queuedAt: 0, ...more };
+}
+
+export function queueOf(hosts: readonly HostCapacity[], tasks: readonly WaitingTask[]): TaskQueue {
+  const queue = new TaskQueue(hosts);
+  for (const task of tasks) queue.add(task);
+  return queue;
+}
+
+/** `node1:0123` in the order of ranks: host, then its slots or, without any, the number of ranks. */
+export function placeText(placement: Placement | undefined): string {
+  if (placement === undefined) return 'waits';
+  return placement.map(({ host, slots, ranks }) => `${host}:${slots.join('') || `${ranks} ranks`}`).join(' ');
 }
 
 export interface PlannedTask {
