@@ -12,8 +12,7 @@ type Json = string | number | boolean | null | readonly Json[] | { readonly [key
 /** The file's content as it should be. */
 export function batchJsonSchema(): string {
   const schema: Json = JSON.parse(JSON.stringify(toJsonSchema(batchSchema, { typeMode: 'input' })));
-  const titled = typeof schema === 'object' && schema !== null && !Array.isArray(schema) ? schema : {};
-  const whole = { ...titled, title: 'File of ncclrun batch' };
+  const whole = isObject(schema) ? { title: 'File of ncclrun batch', ...schema } : schema;
   return `${JSON.stringify(withAliases(whole), null, 2)}\n`;
 }
 

@@ -623,9 +623,10 @@ it('a byte order mark does not move the place of a mistake', () => {
   expect(mistakeIn('\ufeffjobs: []\n')).toMatch(/^1:7\+2 /u);
 });
 
+const broken = () => {
+  throw new TypeError('a bug');
+};
+
 it('an error that is no failure of the options passes unchanged', () => {
-  const broken = () => {
-    throw new TypeError('a bug');
-  };
   expect(() => mistakeIn(`${job}    options: [--quiet]\n`, broken)).toThrow(TypeError);
 });

@@ -7,7 +7,7 @@ import { placeOf, type JobSource } from './job-source.ts';
 const maximumSeconds = 2_147_483;
 
 /** Null for what is longer than a timer holds, or no time at all. */
-export function secondsOf(text: string): number | null {
+function secondsOf(text: string): number | null {
   const clock = /^(?:([0-9]+)-)?([0-9]{1,7})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?$/u.exec(text);
   if (clock === null) return parseSeconds(text);
   const [days = 0, hours = 0, minutes = 0, seconds = 0] = clock.slice(1).map((part) => Number(part ?? 0));

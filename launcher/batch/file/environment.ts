@@ -76,7 +76,7 @@ function wordsOf(item: Item, source: Source): Scalar[] {
   });
 }
 
-export interface Variables {
+interface Variables {
   readonly environment: Readonly<Record<string, string>>;
   readonly passed: readonly string[];
 }

@@ -13,7 +13,7 @@ export interface Scalar extends Span {
   readonly text: string;
 }
 
-export interface List extends Span {
+interface List extends Span {
   readonly type: 'list';
   readonly items: readonly Item[];
 }
@@ -33,7 +33,7 @@ export interface Mapping extends Span {
 
 export type Item = Scalar | List | Mapping;
 
-export type Plain = string | number | boolean | null | readonly Plain[] | { readonly [key: string]: Plain };
+type Plain = string | number | boolean | null | readonly Plain[] | { readonly [key: string]: Plain };
 
 export function entryOf(map: Mapping, key: string): Entry | null {
   return map.entries.find((entry) => entry.key === key) ?? null;

@@ -23,7 +23,7 @@ export interface Surroundings {
 }
 
 /** A job and where the file names the jobs that it waits for, which are not checked yet. */
-export interface ReadJob {
+interface ReadJob {
   readonly spec: JobSpec;
   readonly mentions: readonly Mention[];
 }

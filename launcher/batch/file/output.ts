@@ -4,7 +4,7 @@ import { nearest } from '../../text/nearest.ts';
 import type { JobSource } from './job-source.ts';
 
 /** A file for every task and attempt, below a directory for the batch. */
-export const defaultOutput = '%A/%x.%a.%r.out';
+const defaultOutput = '%A/%x.%a.%r.out';
 
 const fields = ['%x', '%j', '%a', '%A', '%t', '%n', '%N', '%r', '%%'];
 

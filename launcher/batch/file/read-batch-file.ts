@@ -16,7 +16,7 @@ import { batchSchema, defaultsSchema } from './schema.ts';
 import { isName } from './schema-parts.ts';
 import { Source } from './source.ts';
 
-export interface BatchFile extends Surroundings {
+interface BatchFile extends Surroundings {
   /** As the user named it, for messages. */
   readonly path: string;
   readonly content: Uint8Array;

@@ -8,7 +8,7 @@ import type { Source } from './source.ts';
 
 const filledKeys = ['command', 'commands', 'env', 'output'];
 
-export interface Known {
+interface Known {
   readonly array: ArraySpec | null;
   readonly environment: Readonly<Record<string, string>>;
   readonly passed: readonly string[];

@@ -127,7 +127,7 @@ const sharedEntries = {
 
 export const jobEntries = { name: v.pipe(nameText, v.description('Unique name of the job')), ...sharedEntries };
 
-export const jobSchema = v.strictObject(jobEntries, 'write a map: { name: prep, command: python3 prep.py }');
+const jobSchema = v.strictObject(jobEntries, 'write a map: { name: prep, command: python3 prep.py }');
 
 export const defaultsSchema = v.strictObject(sharedEntries, 'write a map, such as { time_limit: 4h }');
 
@@ -150,4 +150,3 @@ export const batchEntries = {
 export const batchSchema = v.strictObject(batchEntries, 'write a map: { jobs: [{ name: hello, command: hostname }] }');
 
 export type RawJob = v.InferOutput<typeof jobSchema>;
-export type RawBatch = v.InferOutput<typeof batchSchema>;

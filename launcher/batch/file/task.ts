@@ -2,7 +2,7 @@
 import type { ArraySpec, ArrayTask, BatchSpec, JobSpec } from '../model/spec.ts';
 import { fillIn, variablesIn } from './fill-in.ts';
 
-export interface FilledTask {
+interface FilledTask {
   readonly command: readonly string[];
   /** Without the variables that are passed on. */
   readonly environment: Readonly<Record<string, string>>;
