@@ -5,6 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Figure, type Judged, judge, line } from './figure.ts';
+import { batch } from './figures/batch.ts';
 import { collectives, collectivesBetweenHosts } from './figures/collectives.ts';
 import { collnet } from './figures/collnet.ts';
 import { crossing } from './figures/crossing.ts';
@@ -32,6 +33,7 @@ const figures: readonly Figure[] = [
   launchSsh,
   launchSsh2,
   launchMany,
+  batch,
   wired,
   idleAgents,
   simulatedAgents,

@@ -32,8 +32,9 @@ constexpr int kTokenFd = 3;
 constexpr int kDisarmFd = 4;
 constexpr uint64_t kTickMs = 500;
 constexpr uint64_t kStillMs = 5000;
-// Of a whole start an agent needs a tenth of that.
-constexpr uint64_t kProcessorMs = 1000;
+// Of a whole start an agent needs a thirtieth of that; on a host that is emulated, or gets little of its processors,
+// all counts longer.
+constexpr uint64_t kProcessorMs = 3000;
 // However it gets on.
 constexpr uint64_t kTotalMs = 60'000;
 // StagingMessage in launcher/remote/staging/protocol.ts

@@ -13,7 +13,7 @@ describeIf(clusterUnavailable(), 'a batch on several hosts', () => {
   let rig: BatchRig;
   beforeEach(async () => {
     cluster = await Cluster.start(3);
-    rig = await BatchRig.open();
+    rig = await BatchRig.openShared();
   });
   afterEach(async () => {
     await cluster[Symbol.asyncDispose]();
@@ -38,7 +38,7 @@ describeIf(clusterUnavailable(), 'a batch on several hosts', () => {
   it('runs tasks on as many hosts as they ask for, side by side, and each on slots of its own', async () => {
     const path = file(
       `  - { name: wide, command: '${say}', nodes: 3, ntasks_per_node: 1 }`,
-      `  - { name: pair, command: '${say}', ntasks: 2, array: 0-3 }`,
+      `  - { name: pair, command: '${say}', ntasks: 2, nodes: 1, array: 0-3 }`,
       `  - { name: on2, command: '${say}', hosts: h2 }`,
     );
     const { status, stdout } = await Command.run(['batch', path, '-H', 'h1:2,h2:2,h3:2'], options());

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { repository } from './cluster.ts';
 import { Command } from './command.ts';
 
 /** A shell command that says which attempt of which task it is. */
@@ -15,8 +16,14 @@ export class BatchRig implements AsyncDisposable {
     this.directory = directory;
   }
 
+  /** In a directory of this machine's own. */
   static async open(): Promise<BatchRig> {
     return new BatchRig(await mkdtemp(join(tmpdir(), 'ncclrun-batch-')));
+  }
+
+  /** In one that a cluster's hosts have, too. */
+  static async openShared(): Promise<BatchRig> {
+    return new BatchRig(await mkdtemp(join(repository, 'build/test-batch-')));
   }
 
   get environment(): NodeJS.ProcessEnv {

@@ -96,11 +96,13 @@ describe('a host', () => {
     expect(bad.afterEnd(failed(1), 0)).toEqual([]);
   });
 
-  it('gets no tasks once it was lost twice, until the user releases it', () => {
+  it('gets no tasks for a minute once it was lost, for longer after another time, or until the user releases it', () => {
     const bad = new BadHosts([]);
     const lost = failed(0, { hosts: ['h1', 'h2'], lost: ['h2'], failed: false });
-    expect(bad.afterEnd(lost, 0)).toEqual([]);
-    expect(bad.afterEnd(lost, 0)).toMatchObject([{ name: 'h2', reason: 'it was lost 2 times' }]);
+    expect(bad.afterEnd(lost, 0)).toMatchObject([{ name: 'h2', quarantined_until: 60_000, reason: 'it was lost' }]);
+    expect(bad.afterEnd(lost, 0)).toMatchObject([
+      { name: 'h2', quarantined_until: 900_000, reason: 'it was lost 2 times' },
+    ]);
     expect(bad.release('h2')).toMatchObject({ quarantined_until: 0 });
     expect(bad.release('h1')).toBeNull();
   });

@@ -1,6 +1,7 @@
 /**
  * Which hosts get no more tasks for a while: one that makes tasks fail at once would else swallow all that wait. A host is bad where tasks of two
- * jobs failed by themselves soon after their start, or that was lost twice.
+ * jobs failed by themselves soon after their start, or that was lost twice. One that was lost is left alone for a moment, so that its tasks run
+ * elsewhere if they can.
  */
 import type { HostRow } from '../store/rows.ts';
 
@@ -8,6 +9,7 @@ import type { HostRow } from '../store/rows.ts';
 const SOON_MS = 60_000;
 const SUSPECTS = 2;
 const LOSSES = 2;
+const AFTER_LOSS_MS = 60_000;
 const FIRST_MS = 15 * 60_000;
 const LONGEST_MS = 24 * 60 * 60_000;
 
@@ -46,6 +48,7 @@ export class BadHosts {
       else if (failed && lastedMs < SOON_MS && hosts.length === 1) suspicion.jobs.add(job);
       else if (!failed) suspicion.jobs.clear();
       if (suspicion.losses >= LOSSES) bad.push(this.#quarantine(name, `it was lost ${suspicion.losses} times`, now));
+      else if (lost.includes(name)) bad.push(this.#spare(name, now));
       else if (suspicion.jobs.size >= SUSPECTS)
         bad.push(this.#quarantine(name, `${suspicion.jobs.size} jobs failed there soon after their start`, now));
     }
@@ -57,6 +60,13 @@ export class BadHosts {
     const known = this.#known.get(name);
     if (known === undefined) return null;
     const row = { ...known, quarantined_until: 0, reason: '' };
+    this.#known.set(name, row);
+    return row;
+  }
+
+  #spare(name: string, now: number): HostRow {
+    const { quarantines } = this.#known.get(name) ?? { quarantines: 0 };
+    const row = { name, quarantined_until: now + AFTER_LOSS_MS, quarantines, reason: 'it was lost' };
     this.#known.set(name, row);
     return row;
   }
