@@ -7,6 +7,7 @@ import { isAlive } from './attempt/process-identity.ts';
 import type { AttemptRecords } from './attempt/records.ts';
 import type { HostCapacity } from './model/capacity.ts';
 import type { BatchSpec, JobSpec } from './model/spec.ts';
+import { hasEnded } from './model/states.ts';
 import { attemptPlan } from './run/attempt-plans.ts';
 import type { BatchEvent } from './run/batch-event.ts';
 import { Launchers } from './run/launchers.ts';
@@ -108,10 +109,11 @@ export class Session {
     this.#over.resolve();
   }
 
-  /** `ended`: the batch is; else somebody may go on with it. */
-  close(ended: boolean): BatchStatus {
+  /** How it is left: somebody may go on with it unless all its tasks have ended. */
+  close(): BatchStatus {
     this.#scheduler.close();
-    if (ended) this.#store.endBatch(Date.now());
+    const { batch, tasks } = this.#store;
+    if (batch?.ended_at === null && tasks.every(({ state }) => hasEnded(state))) this.#store.endBatch(Date.now());
     const status = this.#status(null);
     this.#server?.close();
     this.#store.close();

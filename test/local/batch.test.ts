@@ -149,7 +149,7 @@ describe('a scheduler', () => {
     batch.process.kill('SIGINT');
     expect(await batch.outcome).toMatchObject({
       status: 130,
-      stderr: expect.stringContaining('--resume test-1 goes on'),
+      stderr: expect.stringContaining('ncclrun batch --resume test-1 goes on with it'),
     });
     go();
     const { stdout } = await rig.run(['batch', '--resume', 'test-1']);

@@ -71,6 +71,6 @@ function answerFromDisk(directory: BatchDirectory, request: BatchRequest): Batch
   try {
     return session.answer(request);
   } finally {
-    session.close(false);
+    session.close();
   }
 }

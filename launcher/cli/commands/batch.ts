@@ -13,6 +13,7 @@ import { printHosts } from '../../allocation/print/grammars.ts';
 import { installationRoot } from '../../local/host.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
+import { counted } from '../../text/counted.ts';
 import { ourLine } from '../../report/summary.ts';
 import { makePaint } from '../../text/colour.ts';
 import { allocationRequest } from '../allocation-request.ts';
@@ -26,6 +27,8 @@ import type { Settings } from '../settings.ts';
 
 const HOW = 'write: ncclrun batch FILE --hostfile HOSTS; see ncclrun help batch';
 const INTERRUPTED = 130;
+/** Tasks that are listed at the end. */
+const MAX_ROWS = 40;
 
 const streams = standardStreams();
 
@@ -53,7 +56,9 @@ async function begin(file: string, settings: BatchSettings): Promise<number> {
   const spec = batchFile(file);
   if (settings.flag('check')) {
     const tasks = spec.jobs.reduce((sum, { array }) => sum + (array?.tasks.length ?? 1), 0);
-    await streams.stdout.print(`${file}: ${spec.jobs.length} jobs, ${tasks} tasks: nothing is wrong with it\n`);
+    await streams.stdout.print(
+      `${file}: ${counted(spec.jobs.length, 'job')}, ${counted(tasks, 'task')}: nothing is wrong with it\n`,
+    );
     return 0;
   }
   const { hosts } = allocateHosts({ ...allocationRequest(settings), manager: null });
@@ -110,9 +115,9 @@ async function schedule(
   await session.run();
   const { interrupts } = signals;
   signals.close();
-  const status = session.close(interrupts < 3);
+  const status = session.close();
   await printEnd(status, settings.flag('batch-json'));
-  if (interrupts >= 3) await say(`what runs, runs on: ncclrun batch --resume ${directory.id} goes on with it`);
+  if (status.endedAt === null) await say(`ncclrun batch --resume ${directory.id} goes on with it`);
   else if (spec.notify !== null) {
     const { notify } = await import('../batch/notify.ts');
     const problem = await notify(spec.notify, status);
@@ -148,8 +153,11 @@ function listen(session: Session): { readonly interrupts: number; close(): void 
 }
 
 async function printEnd(status: BatchStatus, json: boolean): Promise<void> {
-  const failed = status.tasks.filter(({ state }) => state !== 'succeeded');
-  const text = json ? `${JSON.stringify(status)}\n` : batchText(status, Date.now(), failed);
+  const others = status.tasks.filter(({ state }) => state !== 'succeeded');
+  const shown = others.slice(0, MAX_ROWS);
+  const more = others.length - shown.length;
+  const rest = more === 0 ? '' : `and ${counted(more, 'other')}: ncclrun jobs ${status.id} lists all\n`;
+  const text = json ? `${JSON.stringify(status)}\n` : `${batchText(status, Date.now(), shown)}${rest}`;
   await streams.stdout.print(text);
 }
 
