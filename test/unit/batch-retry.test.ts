@@ -5,7 +5,7 @@ import type { RetryPolicy } from '../../launcher/batch/model/spec.ts';
 import { afterAttempt } from '../../launcher/batch/run/retry.ts';
 import { BadHosts } from '../../launcher/batch/run/bad-hosts.ts';
 import { batchSpec, jobSpec } from '../rig/batch-spec.ts';
-import { newTasks } from '../../launcher/batch/run/new-tasks.ts';
+import { newTasks } from '../../launcher/batch/model/new-tasks.ts';
 
 const [first] = newTasks(batchSpec([jobSpec('a')]), 0);
 if (first === undefined) throw new Error('a batch of one job has a task');

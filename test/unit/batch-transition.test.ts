@@ -5,7 +5,7 @@ import type { BatchSpec } from '../../launcher/batch/model/spec.ts';
 import type { EndedState, TaskState } from '../../launcher/batch/model/states.ts';
 import type { TaskEdit } from '../../launcher/batch/model/task.ts';
 import { after, arrayOf, batchSpec, jobSpec } from '../rig/batch-spec.ts';
-import { newTasks } from '../../launcher/batch/run/new-tasks.ts';
+import { newTasks } from '../../launcher/batch/model/new-tasks.ts';
 
 /** A batch whose tasks a test ends by hand. */
 function played(spec: BatchSpec) {

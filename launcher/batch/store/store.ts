@@ -9,7 +9,7 @@ import type { BatchSpec } from '../model/spec.ts';
 import type { Task, TaskEdit } from '../model/task.ts';
 import type { AttemptEnd } from '../attempt/records.ts';
 import type { ProcessIdentity } from '../attempt/process-identity.ts';
-import { newTasks } from '../run/new-tasks.ts';
+import { newTasks } from '../model/new-tasks.ts';
 import { type BatchRow, batchRow, type HostRow, hostRows, placement, taskRows } from './rows.ts';
 import { transaction } from './transaction.ts';
 

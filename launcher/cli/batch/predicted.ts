@@ -3,7 +3,7 @@ import type { HostCapacity } from '../../batch/model/capacity.ts';
 import type { BatchSpec, JobSpec } from '../../batch/model/spec.ts';
 import { hasEnded } from '../../batch/model/states.ts';
 import type { Task } from '../../batch/model/task.ts';
-import { newTasks } from '../../batch/run/new-tasks.ts';
+import { newTasks } from '../../batch/model/new-tasks.ts';
 import { taskName } from '../../batch/run/task-name.ts';
 import { Transitions } from '../../batch/run/transition.ts';
 import { forecast, type ForecastTask } from '../../batch/schedule/forecast.ts';

@@ -1,5 +1,5 @@
-import type { BatchSpec } from '../model/spec.ts';
-import type { Task } from '../model/task.ts';
+import type { BatchSpec } from './spec.ts';
+import type { Task } from './task.ts';
 
 /** The tasks of jobs from the `first` on, as they are when they are submitted; `from`: the number of the first of them. */
 export function newTasks(spec: BatchSpec, queuedAt: number, first = 0, from = 0): Task[] {
