@@ -2,9 +2,7 @@
  * One line at the bottom of the terminal, redrawn at most ten times a second. Whatever else is written to the terminal takes it away
  * first, and it comes back when it is quiet; so it is never among lines, and never in a file or pipe.
  */
-import type { JobEvent } from '../model/event.ts';
 import type { Paint } from '../text/colour.ts';
-import { LiveText } from './live-text.ts';
 import type { Writer } from './writer.ts';
 
 /** A job that is over by then has no need of it. */
@@ -16,7 +14,16 @@ const QUIET_MS = 300;
 /** To the line's start, and clear to its end (ECMA-48, EL). */
 const erasing = Buffer.from('\r\u001B[K');
 
+/** What the line says. */
+interface LiveSource {
+  /** It changes fast. */
+  readonly starting: boolean;
+  /** Empty: nothing. `now`: milliseconds since 1970. */
+  line(columns: number, now: number): string;
+}
+
 interface LiveOptions {
+  readonly text: LiveSource;
   readonly stderr: Writer;
   /** Null where it does not go to the same terminal. */
   readonly stdout: Writer | null;
@@ -29,7 +36,6 @@ interface LiveOptions {
 
 export class Live {
   readonly #options: LiveOptions;
-  readonly #text = new LiveText();
   #drawn = '';
   #drawing = false;
   #quietSince = 0;
@@ -41,13 +47,9 @@ export class Live {
     this.#timer = this.#later(FIRST_MS);
   }
 
-  event(event: JobEvent): void {
-    this.#text.event(event);
-  }
-
   /** The line says whom the start waits for; nobody else needs to. */
   get showsStart(): boolean {
-    return this.#timer !== null && this.#text.starting;
+    return this.#timer !== null && this.#options.text.starting;
   }
 
   /** Takes the line away for good. */
@@ -68,10 +70,10 @@ export class Live {
 
   #tick(): void {
     const now = Date.now();
-    const { columns, mayDraw, paint } = this.#options;
-    const line = this.#text.line(columns() - 1, now);
+    const { columns, mayDraw, paint, text } = this.#options;
+    const line = text.line(columns() - 1, now);
     if (line !== this.#drawn && now - this.#quietSince >= QUIET_MS && mayDraw()) this.#write(line, paint());
-    this.#timer = this.#later(this.#text.starting ? STARTING_MS : RUNNING_MS);
+    this.#timer = this.#later(this.#options.text.starting ? STARTING_MS : RUNNING_MS);
   }
 
   #write(line: string, paint: Paint | null = null): void {

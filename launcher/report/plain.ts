@@ -11,6 +11,7 @@ import { Fold } from './fold.ts';
 import { isInForeground, isTerminal } from '../model/terminal.ts';
 import { Lane, type LaneChunk } from './lane.ts';
 import { Live } from './live.ts';
+import { LiveText } from './live-text.ts';
 import { Shown } from './shown.ts';
 import type { StandardStreams } from './standard-streams.ts';
 import { failureBlock, ourLine, resultSummary } from './summary.ts';
@@ -52,6 +53,7 @@ export class PlainReporter implements Reporter {
   #ranks = 1;
   #reported: Failure | null = null;
   #isStagingReported = false;
+  readonly #liveText = new LiveText();
   readonly #live: Live | null;
   #paint: Paint | null = null;
 
@@ -89,7 +91,7 @@ export class PlainReporter implements Reporter {
   }
 
   event(event: JobEvent): void {
-    this.#live?.event(event);
+    this.#liveText.event(event);
     if (this.#options.verbose) this.#printLine(verboseText(event));
     switch (event.type) {
       case 'job-started':
@@ -232,6 +234,7 @@ export class PlainReporter implements Reporter {
   #startLive(): Live {
     const { streams } = this.#options;
     return new Live({
+      text: this.#liveText,
       stderr: streams.stderr,
       stdout: isTerminal(1) ? streams.stdout : null,
       columns: () => streams.columns(),

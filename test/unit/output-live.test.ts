@@ -60,9 +60,10 @@ describe('the live line', () => {
       stream.on('data', (data: Buffer) => (seen.text += data.toString()));
       const stderr = new Writer(() => stream);
       let lineOpen = false;
-      const options = { stderr, stdout: null, columns: () => 80, mayDraw: () => !lineOpen };
-      const live = new Live({ ...options, paint: () => (_format, text) => text });
-      live.event(connecting('a'));
+      const text = new LiveText();
+      const options = { text, stderr, stdout: null, columns: () => 80, mayDraw: () => !lineOpen };
+      const live = new Live({ ...options, paint: () => (_format, shown) => shown });
+      text.event(connecting('a'));
       expect(live.showsStart).toBe(true);
       await vi.advanceTimersByTimeAsync(450);
       expect(seen.text).toContain('\r\u001B[K0/1 host up; waiting for a (queued, ');

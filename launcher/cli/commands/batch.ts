@@ -12,6 +12,9 @@ import { allocateHosts } from '../../allocation/allocate.ts';
 import { printHosts } from '../../allocation/print/grammars.ts';
 import { installationRoot } from '../../local/host.ts';
 import { usageError } from '../../model/usage-error.ts';
+import { ProgressLine } from '../../batch/text/progress-line.ts';
+import { isInForeground, isTerminal } from '../../model/terminal.ts';
+import { Live } from '../../report/live.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { counted } from '../../text/counted.ts';
 import { ourLine } from '../../report/summary.ts';
@@ -111,8 +114,10 @@ async function schedule(
     },
   });
   await say(`batch ${directory.id}: ${countsText(store.tasks)}`);
+  const live = liveLine(store, settings);
   const signals = listen(session);
   await session.run();
+  live?.end();
   const { interrupts } = signals;
   signals.close();
   const status = session.close();
@@ -126,6 +131,25 @@ async function schedule(
   if (interrupts > 0) return INTERRUPTED;
   // What was skipped was not wanted, or stands beside what failed.
   return status.tasks.every(({ state }) => state === 'succeeded' || state === 'skipped') ? 0 : 1;
+}
+
+/** Null where nobody would see it. */
+function liveLine(store: Store, settings: BatchSettings): Live | null {
+  const shows = isTerminal(2) && process.env['TERM'] !== 'dumb' && !settings.flag('quiet');
+  if (!shows) return null;
+  const text = new ProgressLine({
+    tasks: () => store.tasks,
+    nameOf: (task) => taskName(store.spec, task),
+    begunAt: Date.now(),
+  });
+  return new Live({
+    text,
+    stderr: streams.stderr,
+    stdout: isTerminal(1) ? streams.stdout : null,
+    columns: () => streams.columns(),
+    mayDraw: () => isInForeground(),
+    paint: () => makePaint(true, process.env),
+  });
 }
 
 /** A terminal that closes does not end a batch. */
