@@ -166,3 +166,18 @@ it('a chain of many jobs is read', () => {
   );
   expect(readText(`jobs:\n${jobs.toReversed().join('\n')}\n`).jobs).toHaveLength(2000);
 });
+
+it.each<[string, string]>([
+  ['references that do not end', `jobs: [{ name: a, command: "${'${{ '.repeat(50_000)}" }]`],
+  [
+    'names of jobs',
+    `jobs: [{ name: a, command: x, after: "${Array.from({ length: 20_000 }, (_, index) => `b${index}`).join()}" }]`,
+  ],
+  ['exclusions', `jobs: [{ name: a, command: x, array: { b: 1..9, exclude: [${'{ b: 1 }, '.repeat(1001)}] } }]`],
+  [
+    'variables of defaults',
+    `defaults: { env: {${Array.from({ length: 2000 }, (_, index) => `A${index}: 1`).join()}} }\njobs:\n${'- name: a\n'.repeat(501)}`,
+  ],
+])('too many %s take no long time', (_what, text) => {
+  expect(survives(text, text.slice(0, 20))).toBe('mistake');
+});

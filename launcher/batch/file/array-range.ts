@@ -40,17 +40,17 @@ interface Part {
 
 function parsePart(part: string, scalar: Scalar, source: Source): Part {
   const word = part.trim();
-  const at = source.within(scalar, word);
+  const at = () => source.within(scalar, word);
   const [, from, to = from, by = '1'] = /^([0-9]{1,9})(?:-([0-9]{1,9}))?(?::([0-9]{1,9}))?$/u.exec(word) ?? [];
   const parts = { first: Number(from), last: Number(to), step: Number(by) };
   if (from === undefined || (by !== '1' && from === to && !word.includes('-'))) {
     const shown = word === '' ? 'a number is missing' : `"${word}" is no range of numbers`;
-    throw source.mistake(at, shown, 'write a range such as 0-15, 0-30:2 or 1,3,7, and a limit behind it: 0-15%4');
+    throw source.mistake(at(), shown, 'write a range such as 0-15, 0-30:2 or 1,3,7, and a limit behind it: 0-15%4');
   }
-  if (parts.step === 0) throw source.mistake(at, 'the step is 0', `write ${from}-${to}:1`);
-  if (parts.first > parts.last) throw source.mistake(at, `${word} runs backwards`, `write ${to}-${from}`);
+  if (parts.step === 0) throw source.mistake(at(), 'the step is 0', `write ${from}-${to}:1`);
+  if (parts.first > parts.last) throw source.mistake(at(), `${word} runs backwards`, `write ${to}-${from}`);
   if (parts.last > maximumIndex) {
-    throw source.mistake(at, `the number ${parts.last} is too large`, `at most ${maximumIndex} is possible`);
+    throw source.mistake(at(), `the number ${parts.last} is too large`, `at most ${maximumIndex} is possible`);
   }
   return parts;
 }

@@ -10,6 +10,9 @@ interface Word {
   readonly values: readonly string[];
 }
 
+/** The words of each may be others, and are compared with every task. */
+const maximumExclusions = 1000;
+
 const namePattern = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/u;
 
 /** Words by which programs and texts know a task already. */
@@ -27,7 +30,7 @@ export function productOf(array: Mapping, source: Source): ArrayTask[] {
   const tasks: ArrayTask[] = [];
   for (let index = 0; index < count; index += 1) {
     const task = { index, values: valuesAt(index, words) };
-    if (!excluded.some((values) => [...values].every(([name, value]) => task.values[name] === value))) tasks.push(task);
+    if (!excluded.some((one) => one.combinations.has(combinationOf(one.names, task.values)))) tasks.push(task);
   }
   if (tasks.length > 0) return tasks;
   throw source.mistake(itemOf(array, 'exclude') ?? array, 'exclude leaves no task', 'exclude fewer values');
@@ -76,16 +79,36 @@ function valuesOf(item: Item, source: Source): readonly string[] {
   return [...seen.keys()];
 }
 
-/** As maps of words and values, each of which some task has. */
-function exclusionsOf(array: Mapping, words: readonly Word[], source: Source): ReadonlyMap<string, string>[] {
+/** Exclusions that name the same words. */
+interface Exclusion {
+  readonly names: readonly string[];
+  readonly combinations: Set<string>;
+}
+
+function combinationOf(names: readonly string[], values: Readonly<Record<string, string>>): string {
+  return names.map((name) => JSON.stringify(values[name])).join();
+}
+
+/** Throws a FailureError (usage) for words and values that no task has. */
+function exclusionsOf(array: Mapping, words: readonly Word[], source: Source): Exclusion[] {
   const list = itemOf(array, 'exclude');
   const items = list?.type === 'list' ? list.items : [];
-  return items.map((map) => {
+  if (list !== null && items.length > maximumExclusions) {
+    const message = `exclude has ${items.length} maps in it`;
+    throw source.mistake(list, message, `write at most ${maximumExclusions}, or arrays of fewer values`);
+  }
+  const exclusions = new Map<string, Exclusion>();
+  for (const map of items) {
     if (map.type !== 'map')
       throw source.mistake(map, `exclude has ${source.shown(map)} in it`, 'write [{ lr: 0.1, seed: 2 }]');
     if (map.entries.length === 0) throw source.mistake(map, 'an empty map excludes every task', 'write { lr: 0.1 }');
-    return new Map(map.entries.map((entry) => [entry.key, excludedValue(entry, words, source)]));
-  });
+    const values = Object.fromEntries(map.entries.map((entry) => [entry.key, excludedValue(entry, words, source)]));
+    const names = Object.keys(values).toSorted();
+    const known = exclusions.get(names.join()) ?? { names, combinations: new Set() };
+    known.combinations.add(combinationOf(names, values));
+    exclusions.set(names.join(), known);
+  }
+  return [...exclusions.values()];
 }
 
 function excludedValue({ key, at, value }: Entry, words: readonly Word[], source: Source): string {

@@ -32,7 +32,8 @@ function merged(entry: Entry, defaults: Mapping): Entry {
   const { key, value } = entry;
   const below = mapOf(defaults, key);
   if (key === 'env' && value.type === 'map' && below !== null) {
-    const added = below.entries.filter((one) => entryOf(value, one.key) === null);
+    const own = new Set(value.entries.map((one) => one.key));
+    const added = below.entries.filter((one) => !own.has(one.key));
     return { ...entry, value: { ...value, entries: [...added, ...value.entries] } };
   }
   const other = entryOf(defaults, key)?.value;

@@ -12,10 +12,10 @@ export function readDemand(job: JobSource): Demand {
   const gpus = readGpus(job);
   const size = readSize(job, gpus);
   const hosts = readHosts(job, 'hosts');
-  const exclude = readHosts(job, 'exclude') ?? [];
-  const usable = hosts?.filter((host) => !exclude.includes(host)) ?? null;
+  const exclude = new Set(readHosts(job, 'exclude'));
+  const usable = hosts?.filter((host) => !exclude.has(host)) ?? null;
   if (usable !== null && usable.length < (size.nodes ?? 1)) {
-    const left = exclude.length === 0 ? '' : ' beside those of exclude';
+    const left = exclude.size === 0 ? '' : ' beside those of exclude';
     const wanted = `the job wants ${counted(size.nodes ?? 1, 'host')}`;
     const message = `${wanted}, and "hosts" names ${usable.length === 0 ? 'none' : usable.length}${left}`;
     throw mistakeIn(job, 'hosts', message, 'name more hosts, or leave hosts out');
@@ -27,7 +27,7 @@ export function readDemand(job: JobSource): Demand {
     memoryBytes: readMemory(job),
     exclusive: raw.exclusive ?? false,
     hosts: hosts === null ? null : [...new Set(hosts)],
-    exclude: [...new Set(exclude)],
+    exclude: [...exclude],
     ...(gpus.model === null ? {} : { gpuModel: gpus.model }),
   };
 }

@@ -7,7 +7,14 @@ import { meant, type Source } from './source.ts';
 
 /** A dependency that knows where the file names its job. */
 export interface Mention extends Dependency {
-  readonly span: Span;
+  readonly item: Span;
+  /** The name as written in it. */
+  readonly word: string;
+}
+
+/** Found only where it is needed: a text may have many names. */
+export function placeOfMention({ item, word }: Mention, source: Source): Span {
+  return source.within(item, word);
 }
 
 type Kind = Pick<Dependency, 'condition' | 'each'>;
@@ -35,13 +42,22 @@ export function readMentions({ map, source }: JobSource): Mention[] {
   const item = itemOf(map, 'after');
   const mentions = item === null ? [] : mentionsIn(item, source);
   const seen = new Set<string>();
-  for (const { job, span } of mentions) {
+  for (const mention of mentions) {
+    const { job } = mention;
     if (!isName(job)) {
       const remedy = 'write names of jobs, as in after: [prep, train]';
-      throw source.mistake(span, job === '' ? 'the name of a job is missing' : `"${job}" is no name of a job`, remedy);
+      throw source.mistake(
+        placeOfMention(mention, source),
+        job === '' ? 'the name of a job is missing' : `"${job}" is no name of a job`,
+        remedy,
+      );
     }
     if (seen.has(job))
-      throw source.mistake(span, `"${job}" appears twice`, 'leave one of them: a job has one condition');
+      throw source.mistake(
+        placeOfMention(mention, source),
+        `"${job}" appears twice`,
+        'leave one of them: a job has one condition',
+      );
     seen.add(job);
   }
   return mentions;
@@ -51,7 +67,8 @@ function mentionsIn(item: Item, source: Source): Mention[] {
   if (item.type !== 'map') return scalarsOf(item).flatMap((scalar) => mentionsInText(scalar, source));
   return item.entries.map(({ key, at, value }) => ({
     job: key,
-    span: at,
+    item: at,
+    word: key,
     ...(kinds.get(value.type === 'scalar' ? value.text : '') ?? ok),
   }));
 }
@@ -65,7 +82,7 @@ function mentionsInText(scalar: Scalar, source: Source): Mention[] {
   }
   return scalar.text.split(',').flatMap((part) => {
     const [word = '', ...names] = part.trim().split(':');
-    if (names.length === 0 && word !== 'singleton') return [{ job: word, span: source.within(scalar, word), ...ok }];
+    if (names.length === 0 && word !== 'singleton') return [{ job: word, item: scalar, word, ...ok }];
     const kind = slurmWords.includes(word) ? kinds.get(word) : undefined;
     if (kind === undefined) {
       const message = `"${word}" is no condition`;
@@ -76,9 +93,8 @@ function mentionsInText(scalar: Scalar, source: Source): Mention[] {
 }
 
 function mentionOf(name: string, kind: Kind, scalar: Scalar, source: Source): Mention {
-  const span = source.within(scalar, name);
   const [job = '', minutes] = name.split('+');
-  if (minutes === undefined) return { job, span, ...kind };
+  if (minutes === undefined) return { job, item: scalar, word: name, ...kind };
   const message = `"+${minutes}" asks for a delay after the start of a job`;
-  throw source.mistake(span, message, `write ${job} alone, and sleep in the command`);
+  throw source.mistake(source.within(scalar, name), message, `write ${job} alone, and sleep in the command`);
 }

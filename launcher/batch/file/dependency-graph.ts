@@ -1,6 +1,6 @@
 /** What can only be known of the jobs together: names that no job has, circles, arrays that wait task by task. */
 import type { ArraySpec } from '../model/spec.ts';
-import type { Mention } from './dependencies.ts';
+import { placeOfMention, type Mention } from './dependencies.ts';
 import { meant, type Source } from './source.ts';
 
 interface Node {
@@ -20,12 +20,13 @@ export function checkDependencies(jobs: readonly Node[], source: Source): void {
       const other = byName.get(mention.job);
       if (other === undefined) {
         throw source.mistake(
-          mention.span,
+          placeOfMention(mention, source),
           `no job has the name "${mention.job}"`,
           meant(mention.job, [...byName.keys()].slice(0, 1000)),
         );
       }
-      if (other === job) throw source.mistake(mention.span, `"${job.name}" waits for itself`, 'leave it out');
+      if (other === job)
+        throw source.mistake(placeOfMention(mention, source), `"${job.name}" waits for itself`, 'leave it out');
       if (mention.each) checkEach(job, other, mention, source);
     }
   }
@@ -38,24 +39,29 @@ export function checkDependencies(jobs: readonly Node[], source: Source): void {
   const path = [...begin, ...(rest.length === 0 ? [] : ['...']), first].join(' -> ');
   const mention = circle[0]?.mentions.find(({ job }) => job === (names[1] ?? first));
   const message = `${names.length} jobs wait for each other: ${path}`;
-  throw source.mistake(mention?.span ?? { start: 0, end: 1 }, message, 'remove one of these dependencies');
+  throw source.mistake(
+    mention === undefined ? { start: 0, end: 1 } : placeOfMention(mention, source),
+    message,
+    'remove one of these dependencies',
+  );
 }
 
-function checkEach(job: Node, other: Node, { span }: Mention, source: Source): void {
+function checkEach(job: Node, other: Node, mention: Mention, source: Source): void {
+  const span = () => placeOfMention(mention, source);
   for (const { name, array } of [job, other]) {
     if (array !== null) continue;
     const remedy = 'write ok in place of each: it waits for all tasks';
-    throw source.mistake(span, `"${name}" is no array, and cannot be waited for task by task`, remedy);
+    throw source.mistake(span(), `"${name}" is no array, and cannot be waited for task by task`, remedy);
   }
   const [own = [], others = []] = [job.array?.tasks, other.array?.tasks];
   if (own.length !== others.length) {
     const message = `"${job.name}" has ${own.length} tasks and "${other.name}" ${others.length}: each task waits for the one of its number`;
-    throw source.mistake(span, message, 'write arrays of the same length, or ok in place of each');
+    throw source.mistake(span(), message, 'write arrays of the same length, or ok in place of each');
   }
   const differing = own.findIndex(({ index }, at) => index !== others[at]?.index);
   if (differing === -1) return;
   const message = `the tasks of "${job.name}" and "${other.name}" have different numbers: ${own[differing]?.index} and ${others[differing]?.index}`;
-  throw source.mistake(span, message, 'write the same range for both, or ok in place of each');
+  throw source.mistake(span(), message, 'write the same range for both, or ok in place of each');
 }
 
 /** Jobs that wait in a circle, each for the next, from the first of the file on; null if there are none. */

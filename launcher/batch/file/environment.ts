@@ -61,13 +61,18 @@ function variableOf(word: Scalar, equals: number): Entry {
   return { key, written: key, at: word, value: { ...word, value: text, text } };
 }
 
+/** Words of a text whose places are looked for. */
+const maximumPlaced = 1000;
+
 /** The items of a list, or what commas part in a text. */
 function wordsOf(item: Item, source: Source): Scalar[] {
   if (item.type !== 'scalar') return [...scalarsOf(item)];
   if (typeof item.value !== 'string') return [];
-  return item.text.split(',').map((part): Scalar => {
+  const parts = item.text.split(',');
+  return parts.map((part): Scalar => {
     const text = part.trim();
-    const span = source.within(item, text);
+    // Each is searched from the beginning.
+    const span = parts.length > maximumPlaced ? item : source.within(item, text);
     if (/^(ALL|NONE|NIL)$/u.test(text)) {
       const remedy = 'write the names of the variables that are passed on: env_from: [TOKEN]';
       throw source.mistake(span, `"${text}" of sbatch has no meaning here`, remedy);
@@ -92,9 +97,10 @@ export function readVariables(job: Mapping, source: Source): Variables {
   }
   const passed = scalarsOf(itemOf(job, 'env_from'));
   for (const name of passed) if (!namePattern.test(name.text)) throw noVariable(name.text, name, source);
+  const own = new Set(entries.map(({ key }) => key));
   return {
     environment: Object.fromEntries(entries.map(({ key, value }) => [key, value.type === 'scalar' ? value.text : ''])),
-    passed: [...new Set(passed.map(({ text }) => text))].filter((name) => !entries.some(({ key }) => key === name)),
+    passed: [...new Set(passed.map(({ text }) => text))].filter((name) => !own.has(name)),
   };
 }
 

@@ -7,7 +7,7 @@ interface Reference {
   readonly name: string | null;
 }
 
-const reference = /\$\$\{\{|\$\{\{([^}]*)\}\}|\$\{\{/gu;
+const reference = /\$\$\{\{|\$\{\{([^{}]*)\}\}|\$\{\{/gu;
 const escaped = '$${{';
 
 export function referencesIn(text: string): Reference[] {

@@ -22,6 +22,9 @@ interface BatchFile extends Surroundings {
   readonly content: Uint8Array;
 }
 
+/** Variables that defaults give to all jobs together. */
+const maximumVariables = 1_000_000;
+
 /** Throws a FailureError (usage) with the place of the first mistake. Starts and looks up nothing. */
 export function readBatchFile({ path, content, ...surroundings }: BatchFile): BatchSpec {
   const source = new Source(path, decodeBatchFile(path, content));
@@ -96,6 +99,11 @@ function mergedFile(root: Mapping, source: Source): Mapping {
 
 function mergedJobs(jobs: Item, defaults: Mapping | null, source: Source): Item {
   if (jobs.type !== 'list') return jobs;
+  const variables = defaults === null ? 0 : (mapOf(defaults, 'env')?.entries.length ?? 0);
+  if (variables * jobs.items.length > maximumVariables) {
+    const message = `defaults give ${variables} variables to ${jobs.items.length} jobs`;
+    throw source.mistake(jobs, message, 'write variables where they are needed, or one job with an array');
+  }
   const items = jobs.items.map((job) =>
     job.type === 'map' ? withDefaults(withVariables(job, source), defaults, source) : job,
   );

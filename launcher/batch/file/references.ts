@@ -24,6 +24,7 @@ export function checkReferences(job: Mapping, known: Known, source: Source): voi
       : ['array.index', ...Object.keys(known.array.tasks[0]?.values ?? {}).map((word) => `array.${word}`)]),
     ...Object.keys(known.environment).map((name) => `env.${name}`),
   ];
+  const isKnown = new Set(names);
   for (const { key, written, value } of job.entries) {
     const isFilled = filledKeys.includes(key);
     for (const scalar of scalarsBelow(value)) {
@@ -35,7 +36,7 @@ export function checkReferences(job: Mapping, known: Known, source: Source): voi
         }
         if (name === null)
           throw source.mistake(at, '"${{" has no "}}"', 'write ${{ array.lr }}; for the text itself $${{');
-        if (!names.includes(name)) throw unknown(name, at, names, known, source);
+        if (!isKnown.has(name)) throw unknown(name, at, names, known, source);
       }
     }
   }

@@ -1,6 +1,6 @@
 /** Variables that are made of other variables: in no circle, and not without end. */
 import { variablesIn } from './fill-in.ts';
-import { itemOf, type Item, type Mapping } from './item.ts';
+import type { Item, Mapping } from './item.ts';
 import type { Source } from './source.ts';
 
 /** What Linux takes as one variable. */
@@ -12,6 +12,7 @@ const deepest = 20;
 /** Throws a FailureError (usage). */
 export function checkVariables(env: Mapping, source: Source): void {
   const lengths = new Map<string, number>();
+  const values = new Map(env.entries.map(({ key, value }) => [key, value]));
   for (const { key, value } of env.entries) lengthOf(key, value, []);
 
   function lengthOf(name: string, value: Item, above: readonly string[]): number {
@@ -29,8 +30,8 @@ export function checkVariables(env: Mapping, source: Source): void {
             : `variables are made of each other: ${circle}`;
         throw source.mistake(source.within(value, `env.${other}`), message, 'write one of the values out');
       }
-      const below = itemOf(env, other);
-      if (below !== null) length += lengthOf(other, below, path);
+      const below = values.get(other);
+      if (below !== undefined) length += lengthOf(other, below, path);
     }
     if (length > maximumCharacters) {
       const message = `"${name}" has more than ${maximumCharacters} characters`;

@@ -41,6 +41,8 @@ function adviceFor(code: YAMLError['code'], character: string, message: string):
         message: 'the indentation fits no line above',
         remedy: 'indent lines of one list or map alike, and close each [ and {',
       };
+    case 'RESOURCE_EXHAUSTION':
+      return { message: 'the values are nested too deeply', remedy: 'write at most 32 lists and maps in each other' };
     case 'MULTIPLE_DOCS':
       return { message: 'a second document begins here', remedy: 'write one document: all jobs stand in one list' };
     case 'TAG_RESOLVE_FAILED':
