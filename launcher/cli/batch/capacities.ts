@@ -2,8 +2,19 @@
 import { availableParallelism } from 'node:os';
 import type { HostCapacity } from '../../batch/model/capacity.ts';
 import { localHostFacts } from '../../local/host.ts';
+import type { BatchSpec } from '../../batch/model/spec.ts';
 import type { HostSlots } from '../../model/types.ts';
 import { usageError } from '../../model/usage-error.ts';
+
+/** Throws a FailureError (usage) for a job that names the kind of its GPUs: which hosts have those is not known here. */
+export function refuseGpuModels({ jobs }: BatchSpec): void {
+  const job = jobs.find(({ demand }) => demand.gpuModel !== undefined);
+  if (job === undefined) return;
+  throw usageError(
+    `${job.name} (line ${job.line}) asks for GPUs of the kind ${job.demand.gpuModel ?? ''}, and a hostfile does not say who has those`,
+    'write hosts: node[1-4] in its place',
+  );
+}
 
 /** Throws a FailureError (usage) for a host of which nobody knows how many slots it has. */
 export function capacitiesOf(hosts: readonly HostSlots[]): HostCapacity[] {

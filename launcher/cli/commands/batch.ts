@@ -20,7 +20,7 @@ import { counted } from '../../text/counted.ts';
 import { ourLine } from '../../report/summary.ts';
 import { makePaint } from '../../text/colour.ts';
 import { allocationRequest } from '../allocation-request.ts';
-import { capacitiesOf } from '../batch/capacities.ts';
+import { capacitiesOf, refuseGpuModels } from '../batch/capacities.ts';
 import { predictedSchedule } from '../batch/predicted.ts';
 import { batchFile, submittedJob } from '../batch/read-file.ts';
 import { batchCommandLine, type BatchOptionName } from '../options.ts';
@@ -64,6 +64,7 @@ async function begin(file: string, settings: BatchSettings): Promise<number> {
     );
     return 0;
   }
+  refuseGpuModels(spec);
   const { hosts } = allocateHosts({ ...allocationRequest(settings), manager: null });
   const capacities = capacitiesOf(hosts);
   if (settings.flag('schedule')) {
