@@ -15,7 +15,7 @@ describe('the line of a batch that runs', () => {
     const task = tasks[id];
     if (task !== undefined) tasks[id] = { ...task, state };
   };
-  const line = new ProgressLine({ tasks: () => tasks, nameOf: ({ id }) => `t[${id}]`, begunAt: 1000 });
+  const line = new ProgressLine({ tasks: () => tasks, nameOf: (task) => nameOf(task.id), begunAt: 1000 });
 
   it('says how many tasks have ended, which run, and how long the others will take', () => {
     expect(line.line(80, 1000)).toBe('0/10 tasks ended');
@@ -28,8 +28,9 @@ describe('the line of a batch that runs', () => {
   });
 });
 
+const nameOf = (id: number) => `t[${id}]`;
+
 describe('events of a batch', () => {
-  const nameOf = (task: number) => `t[${task}]`;
   const placement = [{ host: 'h1', ranks: 2, slots: [0, 1], cpus: 2, memoryBytes: 0, exclusive: false }];
 
   it.each([
@@ -51,7 +52,7 @@ describe('events of a batch', () => {
       'h1 gets no tasks for 15 min: it was lost',
     ],
     [{ type: 'stopping', how: 'finish' }, 'no more tasks start; ^C again ends those that run'],
-  ] as const)('of %j is one line', (event, text) => {
+  ] as const)('the event %j is one line', (event, text) => {
     expect(eventText(event, nameOf, 1000)).toBe(text);
   });
 });

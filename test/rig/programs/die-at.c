@@ -1,6 +1,6 @@
-// Preloaded into ncclrun: ends the process by SIGKILL at the n-th point of its way, where each call that makes something durable is two points, one
-// before and one after it. DIE_LOG: a file that gets a line for each point. DIE_AT: the number of the point. DIE_WORD: only in processes that have this
-// word among their arguments.
+// Preloaded into ncclrun: ends the process by SIGKILL at the n-th point of its way, where each call that makes
+// something durable is two points, one before and one after it. DIE_LOG: a file that gets a line for each point.
+// DIE_AT: the number of the point. DIE_WORD: only in processes that have this word among their arguments.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
