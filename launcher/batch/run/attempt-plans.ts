@@ -1,4 +1,5 @@
 /** What the launcher of an attempt is told. */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { taskOf } from '../file/task.ts';
 import type { Placement } from '../model/capacity.ts';
@@ -48,7 +49,7 @@ export function attemptPlan(
         command: filled.command,
         environment: { ...own, ...filled.environment },
         placement,
-        hostfile: directory.hostfile,
+        hostfile: existsSync(directory.hostfile) ? directory.hostfile : null,
         report: records.reportPath,
         outputPattern: output.ofRanks,
       }),

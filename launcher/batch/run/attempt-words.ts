@@ -8,8 +8,8 @@ interface AttemptWords {
   readonly command: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly placement: Placement;
-  /** With all hosts of the batch, and how they are reached. */
-  readonly hostfile: string;
+  /** With all hosts of the batch, and how they are reached; null: the allocation in which it runs has them. */
+  readonly hostfile: string | null;
   readonly report: string;
   /** As --output has it; null: none. */
   readonly outputPattern: string | null;
@@ -20,7 +20,8 @@ export function attemptWords(attempt: AttemptWords): string[] {
   const { demand, passedEnvironment, timeLimitSeconds, workingDirectory } = job;
   const ranks = placement.reduce((sum, share) => sum + share.ranks, 0);
   const includes = placement.map(({ host, slots }) => (slots.length > 0 ? `${host}:${slots.join(',')}` : host));
-  const words = ['--hostfile', hostfile, '--resource-manager', 'none', '--include', includes.join('@')];
+  const words = hostfile === null ? [] : ['--hostfile', hostfile, '--resource-manager', 'none'];
+  words.push('--include', includes.join('@'));
   words.push('-n', String(ranks), '--report', report, '--live', 'never', '--stdin', 'none', '--wdir', workingDirectory);
   if (!demand.takesSlots) words.push('--oversubscribe', ...perHost(placement));
   if (outputPattern !== null) words.push('--output', `file=${outputPattern}`);

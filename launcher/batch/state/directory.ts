@@ -26,7 +26,7 @@ export class BatchDirectory {
     return join(this.path, 'attempts');
   }
 
-  /** All hosts of the batch, and how they are reached. */
+  /** All hosts of the batch, and how they are reached; not there for a batch inside an allocation. */
   get hostfile(): string {
     return join(this.path, 'hosts');
   }

@@ -65,7 +65,8 @@ async function begin(file: string, settings: BatchSettings): Promise<number> {
     return 0;
   }
   refuseGpuModels(spec);
-  const { hosts } = allocateHosts({ ...allocationRequest(settings), manager: null });
+  const request = allocationRequest(settings);
+  const { hosts } = allocateHosts(request);
   const capacities = capacitiesOf(hosts);
   if (settings.flag('schedule')) {
     await streams.stdout.print(predictedSchedule(spec, capacities, Date.now(), streams.columns()));
@@ -74,7 +75,8 @@ async function begin(file: string, settings: BatchSettings): Promise<number> {
   const root = await rootOf();
   const directory = newBatchDirectory(root, spec.name, settings.text('batch-id'));
   writeHosts(directory, capacities);
-  writeFileSync(directory.hostfile, printHosts(hosts, 'openmpi').text, { mode: 0o600 });
+  // Inside an allocation each launcher finds the hosts by itself, and how they are reached there.
+  if (request.manager === null) writeFileSync(directory.hostfile, printHosts(hosts, 'openmpi').text, { mode: 0o600 });
   const store = openStore(directory);
   submitBatch(store, directory, spec, file);
   return await schedule(store, 1, directory, settings);
