@@ -107,6 +107,28 @@ describe('a batch', () => {
   });
 });
 
+describe('a task', () => {
+  it('that waits for the start of another runs beside it', async () => {
+    const file = rig.file(
+      batchOf(waitingJob('a'), `  - { name: b, command: '${LEDGER}; touch ${rig.directory}/go', after: { a: start } }`),
+    );
+    expect((await rig.run(['batch', file])).status).toBe(0);
+    expect(rig.ledger()).toEqual(['a 1', 'b 1']);
+  });
+
+  it('whose condition can never come true any more is skipped when it is added or queued again', async () => {
+    const file = rig.file(batchOf(`  - { name: a, command: exit 4 }`, quickJob('b', ', after: a'), waitingJob('c')));
+    await using batch = started('batch', file);
+    await batch.line('stderr', /b is skipped: a did not succeed/u);
+    await rig.run(['submit', '--name', 'late', '--after', 'a', 'true']);
+    await batch.line('stderr', /late is skipped: a did not succeed/u);
+    await rig.run(['rerun', 'test-1/b']);
+    expect((await rig.run(['jobs', 'test-1/b'])).stdout).toMatch(/^b +skipped +a did not succeed$/mu);
+    go();
+    expect((await batch.outcome).stdout).toContain('4 tasks: 1 succeeded, 1 failed, 2 skipped');
+  });
+});
+
 describe('a scheduler', () => {
   it('that is killed leaves its tasks running, and the next one goes on with them', async () => {
     const file = rig.file(batchOf(waitingJob('a'), quickJob('b', ', after: a')));

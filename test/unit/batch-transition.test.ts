@@ -138,6 +138,14 @@ describe('a failure', () => {
     expect(batch.states()).toEqual(['failed', 'failed', 'skipped', 'skipped', 'running', 'queued']);
     expect(batch.messages()[2]).toBe('2 tasks of a failed');
   });
+
+  it('counts no more once its task is queued again', () => {
+    const batch = played(batchSpec([jobSpec('a', { array: arrayOf(4, null, 2) })]));
+    batch.end(0, 'failed');
+    batch.apply({ id: 0, change: { state: 'queued', endedAt: null } });
+    batch.end(1, 'failed');
+    expect(batch.states()).toEqual(['queued', 'failed', 'queued', 'queued']);
+  });
 });
 
 it('a large array that ends task by task makes another one ready as a whole', () => {

@@ -23,6 +23,8 @@ import type { Waiting } from './waiting.ts';
 
 /** What setTimeout can count. */
 const LONGEST_TIMER_MS = 0x7fff_ffff;
+/** Longer than any delay of a retry (retry.ts). */
+const LONGEST_RETRY_MS = 900_000;
 
 /** What an attempt's launcher is told, and which file gets what it prints. */
 export interface AttemptPlan {
@@ -185,19 +187,28 @@ export class Scheduler {
     this.#timers.get(task.id)?.cancel();
     this.#timers.delete(task.id);
     const { waiting, now } = this.#options;
-    if (task.state !== 'queued' || this.#transitions.dependencies.standingOf(task).standing !== 'met')
-      return waiting.remove(task);
+    if (task.state !== 'queued') return waiting.remove(task);
+    const { standing, words } = this.#transitions.dependencies.standingOf(task);
+    if (standing === 'impossible') return this.#skip(task, words);
+    if (standing === 'open') return waiting.remove(task);
     const delay = task.notBefore - now();
-    if (delay <= 0) return waiting.add(task, this.#specOf(task));
+    // Where the clock was set back, a retry would wait for hours.
+    if (delay <= 0 || delay > LONGEST_RETRY_MS) return waiting.add(task, this.#specOf(task));
     waiting.remove(task);
     this.#timers.set(
       task.id,
-      this.#options.clock.after(Math.min(delay, LONGEST_TIMER_MS), () => {
+      this.#options.clock.after(delay, () => {
         this.#admit(this.#store.task(task.id));
         this.#pump();
       }),
     );
     return undefined;
+  }
+
+  /** It can never run. */
+  #skip({ id }: Task, message: string): void {
+    this.#apply([{ id, change: { state: 'skipped', endedAt: this.#options.now(), message } }]);
+    this.#tellEnd(this.#store.task(id));
   }
 
   /** Starts what may start. */
@@ -217,9 +228,8 @@ export class Scheduler {
       this.#options.over();
       return;
     }
-    const at = this.#options.waiting.nextAt();
-    if (at !== null)
-      this.#wake = this.#options.clock.after(Math.min(Math.max(at - now, 1), LONGEST_TIMER_MS), () => this.#pump());
+    const at = this.#options.waiting.nextAt(now);
+    if (at !== null) this.#wake = this.#options.clock.after(Math.max(at - now, 1), () => this.#pump());
   }
 
   #start(id: number, placement: Placement): void {
@@ -238,12 +248,15 @@ export class Scheduler {
   #handlerOf({ id, attempt }: Task, placement: Placement): AttemptHandler {
     return {
       started: (launcher) => {
-        this.#store.running(id, launcher, this.#options.now());
+        const now = this.#options.now();
+        const begun = { id, change: { state: 'running', startedAt: now } } as const;
+        const outcome = this.#transitions.apply([begun], now, () => this.#store.running(id, launcher, now));
         this.#options.emit({ type: 'started', task: id, attempt, placement });
-        this.#follow(this.#transitions.apply([], this.#options.now(), () => {}));
         const task = this.#store.task(id);
         this.#signalBeforeLimit(task);
         if (task.cancelAsked) this.#options.signal(task, 'SIGTERM');
+        this.#follow(outcome);
+        this.#pump();
       },
       ended: (end) => this.#ended(id, end, placement),
     };
@@ -257,7 +270,8 @@ export class Scheduler {
     const placement = this.#store.placementOf(task.id);
     if (decision.decided === 'void') {
       this.#store.voided(task.id, now());
-      this.#admit(this.#store.task(task.id));
+      if (task.cancelAsked) this.cancel([task.id]);
+      else this.#admit(this.#store.task(task.id));
       return;
     }
     this.#active += 1;

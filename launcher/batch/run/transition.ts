@@ -58,6 +58,7 @@ export class Transitions {
         const { standing, words } = this.#dependencies.standingOf(task);
         if (standing === 'impossible') queue.push(skip(other, words, now));
       }
+      if (endedBadly(before) && !endedBadly(after)) this.#fails[after.job] = (this.#fails[after.job] ?? 1) - 1;
       if (endedBadly(after) && !endedBadly(before)) {
         for (const other of this.#endedBy(after)) {
           if (isWaiting(this.#now(other.id))) queue.push(skip(other.id, other.why, now));

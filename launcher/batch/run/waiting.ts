@@ -7,6 +7,9 @@ import type { WaitingTask } from '../schedule/task.ts';
 import { whyText } from '../schedule/why-text.ts';
 import type { Claim } from '../store/store.ts';
 
+/** Tasks gain a point of priority each hour that they wait. */
+const BETWEEN_LOOKS_MS = 60_000;
+
 interface Offered {
   readonly task: Task;
   readonly job: JobSpec;
@@ -80,9 +83,10 @@ export class Waiting {
     });
   }
 
-  /** When to look again though nothing has happened; null: no time is known. */
-  nextAt(): number | null {
-    return this.#queue.wakeAt();
+  /** When to look again though nothing has happened: a host comes back, or a task has waited long enough to be first. Null: nothing waits. */
+  nextAt(now: number): number | null {
+    if (this.#queued.size === 0) return null;
+    return Math.min(this.#queue.wakeAt() ?? Number.POSITIVE_INFINITY, now + BETWEEN_LOOKS_MS);
   }
 
   quarantine(host: string, until: number, now: number): void {

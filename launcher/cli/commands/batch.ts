@@ -105,7 +105,7 @@ async function schedule(
   settings: BatchSettings,
 ): Promise<number> {
   const { spec } = store;
-  const nameOf = (id: number) => taskName(spec, store.task(id));
+  const nameOf = (id: number) => taskName(store.spec, store.task(id));
   const session = new Session(store, generation, {
     directory,
     command: join(installationRoot, 'bin/ncclrun'),
