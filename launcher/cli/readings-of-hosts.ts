@@ -29,6 +29,8 @@ export interface AskedHost {
   readonly startMs: number | null;
   /** By which its clock is ahead of ours at least; negative: behind. 0: not by more than the answer took. */
   readonly clockAheadMs: number;
+  /** Connections that its sshd dropped before the login, and that were made again. */
+  readonly dropped: number;
 }
 
 /** `words`: options of `ncclrun doctor --readings`. */
@@ -80,11 +82,11 @@ function askedHost(name: string, answer: Answer, failures: readonly Failure[]): 
   const answered = answer.answeredAt ?? Date.now();
   const parsed = v.safeParse(hostReadings, jsonOf(answer.text()));
   const startMs = answer.startedAt === null ? null : answer.startedAt - asked;
-  if (!parsed.success)
-    return { name, read: null, failure: failureIn(failures, answer.said()), startMs, clockAheadMs: 0 };
+  const common = { name, startMs, dropped: answer.dropped };
+  if (!parsed.success) return { ...common, read: null, failure: failureIn(failures, answer.said()), clockAheadMs: 0 };
   const { now } = parsed.output.clock;
   const clockAheadMs = now > answered ? now - answered : Math.min(0, now - asked);
-  return { name, read: { name, readings: parsed.output }, failure: null, startMs, clockAheadMs };
+  return { ...common, read: { name, readings: parsed.output }, failure: null, clockAheadMs };
 }
 
 function jsonOf(text: string): unknown {
@@ -109,6 +111,8 @@ class Answer implements Reporter {
   readonly #chunks: Uint8Array[] = [];
   readonly #errors: Uint8Array[] = [];
   readonly asked: number;
+  #attempts = 1;
+  #wasStaged = false;
   startedAt: number | null = null;
   answeredAt: number | null = null;
   ended: JobResult | null = null;
@@ -128,6 +132,14 @@ class Answer implements Reporter {
 
   event(event: JobEvent): void {
     if (event.type === 'host-up') this.startedAt ??= Date.now();
+    if (event.type === 'host-staging') this.#wasStaged = true;
+    const attempt = event.type === 'host-step' ? /^connecting, attempt (\d+)$/u.exec(event.step)?.[1] : undefined;
+    if (attempt !== undefined) this.#attempts = Number(attempt);
+  }
+
+  /** A host whose copy of ncclrun is damaged is connected to once more for another: no fault of its sshd. */
+  get dropped(): number {
+    return this.#wasStaged ? 0 : this.#attempts - 1;
   }
 
   async output({ stream, bytes }: OutputChunk): Promise<void> {
@@ -153,7 +165,8 @@ class Answers implements Reporter {
   }
 
   event(event: JobEvent): void {
-    if (event.type === 'host-up') this.of(event.host).event(event);
+    if (event.type === 'host-up' || event.type === 'host-staging' || event.type === 'host-step')
+      this.of(event.host).event(event);
   }
 
   output(chunk: OutputChunk): Promise<void> {

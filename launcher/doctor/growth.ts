@@ -1,11 +1,14 @@
 /** What has grown while our own load ran: the readings before and after. Errors that come under load count more than those of years. */
 import type { HostCounters } from '../../control/readings.ts';
+import { markComplaints, waitComplaints } from './growth-congestion.ts';
 import { discards, linkErrors, losses } from './grown-counters.ts';
 import { fail, note, warn, type Complaint, type CountedHost, type Finding, type ReadHost } from './finding.ts';
 
 const MANY = 100;
 const MIN_SLOWED_SECONDS = 0.1;
 const MAX_REPLAYS = 10;
+
+type Port = HostCounters['infiniband'][number];
 
 interface Pair {
   readonly host: string;
@@ -21,6 +24,8 @@ export function growthFindings(before: readonly ReadHost[], after: readonly Coun
   return [
     ...ofEach('network.errors', pairs, interfaceErrors),
     ...ofEach('infiniband.growing-errors', pairs, portErrors),
+    ...ofEach('infiniband.congestion', pairs, (pair) => ofPorts(pair, 'InfiniBand', waitComplaints)),
+    ...ofEach('roce.congestion', pairs, (pair) => ofPorts(pair, 'Ethernet', markComplaints)),
     ...ofEach('pci.growing-errors', pairs, pciErrors),
     ...ofEach('gpu.growing-errors', pairs, gpuErrors),
     ...ofEach('nvlink.growing-errors', pairs, nvlinkErrors),
@@ -103,6 +108,19 @@ function portErrors({ before, after }: Pair): Complaint[] | null {
           ]
         : []),
     ];
+  });
+}
+
+function ofPorts(
+  { before, after }: Pair,
+  layer: string,
+  of: (then: Port, now: Port) => readonly Complaint[],
+): Complaint[] | null {
+  const ports = after.infiniband.filter(({ linkLayer }) => linkLayer === layer);
+  if (ports.length === 0) return null;
+  return ports.flatMap((now) => {
+    const then = before.infiniband.find(({ card, port }) => card === now.card && port === now.port);
+    return then === undefined ? [] : of(then, now);
   });
 }
 

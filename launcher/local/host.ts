@@ -90,10 +90,10 @@ export async function localVerbs(): Promise<FoundVerbs> {
   return foundVerbs(loadNative());
 }
 
-/** What `ncclrun doctor` reads on this host, which takes a little longer than `watchMs`. */
-export async function localReadings(version: string, watchMs: number): Promise<HostReadings> {
+/** What `ncclrun doctor` reads on this host, which takes a little longer than `watchMs`; `data`: files whose reading is measured. */
+export async function localReadings(version: string, watchMs: number, data: string | null): Promise<HostReadings> {
   const { collectReadings } = await import('../../worker/readings/collect.ts');
-  return await collectReadings({ version, watchMs });
+  return await collectReadings({ version, watchMs, data });
 }
 
 /** Those of its readings that may grow under load. */

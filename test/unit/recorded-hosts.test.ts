@@ -64,6 +64,7 @@ describe('two H200 of a virtual machine', () => {
       computeMode: 'Default',
       migEnabled: false,
       fabric: 'Completed',
+      domain: null,
       temperature: expect.any(Number),
       temperatureMargin: expect.any(Number),
       powerLimitWatts: 700,

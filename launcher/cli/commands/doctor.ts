@@ -1,6 +1,6 @@
 /** `ncclrun doctor`: looks at hosts, and at the network between them, and says what is wrong and what to do. It changes nothing. */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import * as v from 'valibot';
 import { messageOf } from '../../../control/message-of.ts';
 import { hostReadings } from '../../../control/readings.ts';
@@ -46,7 +46,8 @@ export async function doctor(argv: readonly string[]): Promise<number> {
   const streams = standardStreams();
   const what = settings.text('readings');
   if (what !== null) {
-    const read = what === 'counters' ? localCounters() : localReadings(installedVersion(), watchMs(settings));
+    const read =
+      what === 'counters' ? localCounters() : localReadings(installedVersion(), watchMs(settings), dataOf(settings));
     await streams.stdout.print(`${JSON.stringify(await read)}\n`);
     return 0;
   }
@@ -92,6 +93,12 @@ function writePage(path: string, page: Page): void {
   }
 }
 
+/** Of this host's working directory, but looked for on each host. */
+function dataOf(settings: Settings<Names>): string | null {
+  const path = settings.text('data');
+  return path === null ? null : resolve(path);
+}
+
 function watchMs(settings: Settings<Names>): number {
   return settings.flag('quick') ? WATCH_MS.quick : WATCH_MS.usual;
 }
@@ -110,7 +117,8 @@ async function examined(settings: Settings<Names>): Promise<Examined> {
   }
   const { hosts } = allocateHosts(allocationRequest(settings));
   const jobs = doctorJobs(jobRequest(settings, []));
-  const words = settings.flag('quick') ? ['--quick'] : [];
+  const data = dataOf(settings);
+  const words = [...(settings.flag('quick') ? ['--quick'] : []), ...(data === null ? [] : ['--data', data])];
   const names = hosts.map(({ name }) => name);
   return await examine(jobs, await readingsWithSecondStart(jobs, names, words), depthOf(settings));
 }

@@ -34,6 +34,16 @@ export const doctorOptions = [
     default: null,
   },
   {
+    name: 'data',
+    flags: ['--data'],
+    environment: [],
+    kind: { type: 'text' },
+    argument: 'PATH',
+    group: 'command',
+    help: 'measure on each host how fast 256 MiB of this file or directory are read',
+    default: null,
+  },
+  {
     name: 'warnings',
     flags: ['--warnings'],
     environment: [],
