@@ -337,6 +337,8 @@ export const hostReadings = v.object({
   limits,
   kernelSettings,
   interfaces: list(networkInterface),
+  /** Where other hosts may reach it, best first. */
+  reachable: v.optional(list(word), []),
   infiniband: list(infiniband),
   roce: v.optional(list(roce), []),
   /** Of /dev/infiniband/uverbs*: how many there are, and how many this user may open. */

@@ -9,7 +9,7 @@ import type { Failure } from '../model/failure.ts';
 import type { JobResult, Reporter } from '../model/types.ts';
 import { Limiter } from '../remote/shell/limiter.ts';
 import { failureText } from '../report/failure-text.ts';
-import type { DoctorJobs } from './doctor-jobs.ts';
+import type { DoctorJobs, RunOptions } from './doctor-jobs.ts';
 
 /** Hosts that are asked at once. */
 const AT_ONCE = 32;
@@ -63,6 +63,18 @@ export async function readingsTogether(
     const own = failures.filter((failure) => failure.type === 'rank-exit' && failure.host === name);
     return askedHost(name, answers.of(name), own);
   });
+}
+
+/** What the process of each host printed as JSON, all of them at the same time; null: nothing. */
+export async function answersTogether(
+  jobs: DoctorJobs,
+  hosts: readonly string[],
+  words: readonly string[],
+  options: RunOptions,
+): Promise<{ readonly name: string; readonly answer: unknown }[]> {
+  const answers = new Answers();
+  await jobs.run(hosts, commandOf(words), answers, options);
+  return hosts.map((name) => ({ name, answer: jsonOf(answers.of(name).text()) }));
 }
 
 /** What may have grown under load; a host that does not answer is left out. */

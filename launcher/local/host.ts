@@ -16,6 +16,7 @@ import {
   perfPath,
 } from '../../worker/agent/installation.ts';
 import type { HostCounters, HostReadings } from '../../control/readings.ts';
+import { machineOf, type TogetherAnswer, type TogetherOrder } from '../../control/together.ts';
 import type { FoundVerbs } from '../../control/messages/nic.ts';
 import { hostFacts, type HostFacts } from '../../worker/agent/host-facts.ts';
 import type { TuningListener } from '../../worker/agent/tuning.ts';
@@ -100,6 +101,15 @@ export async function localReadings(version: string, watchMs: number, data: stri
 export async function localCounters(): Promise<HostCounters> {
   const { collectCounters } = await import('../../worker/readings/collect.ts');
   return await collectCounters();
+}
+
+/** This host's part of what doctor has all hosts find out at once. */
+export async function localTogether(order: TogetherOrder): Promise<TogetherAnswer> {
+  const [{ lookTogether }, { readSystem }] = await Promise.all([
+    import('../../worker/readings/together.ts'),
+    import('../../worker/readings/system.ts'),
+  ]);
+  return await lookTogether(order, { machine: machineOf(readSystem('/')), directory: process.cwd() });
 }
 
 /** How the program ended, and what it printed, that looks for this machine's network plugin: plugins are strangers' code, which runs in a process of its own. */

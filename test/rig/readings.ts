@@ -71,6 +71,7 @@ export function wellHost(changes: Partial<HostReadings> = {}): HostReadings {
       arpIgnore: 0,
     },
     interfaces: [wellInterface()],
+    reachable: ['10.0.0.1'],
     infiniband: [wellPort()],
     roce: [],
     verbsDevices: { present: 1, usable: 1 },

@@ -2,6 +2,7 @@
 import { tmpdir } from 'node:os';
 import { cacheDirectory } from '../../control/cache-directory.ts';
 import type { HostCounters, HostReadings } from '../../control/readings.ts';
+import { hostFacts } from '../agent/host-facts.ts';
 import { readActivity } from './activity.ts';
 import { clockDistance, readClock } from './clock.ts';
 import { readData } from './data.ts';
@@ -72,6 +73,7 @@ export async function collectReadings({
     limits: readLimits(root),
     kernelSettings: readKernelSettings(root),
     interfaces: readInterfaces(root, links),
+    reachable: root === '/' ? [...hostFacts(false, false).addresses] : [],
     infiniband,
     roce,
     verbsDevices: readVerbsDevices(root),
