@@ -361,7 +361,7 @@ export const hostReadings = v.object({
   unread: v.record(word, word),
 });
 /** What may grow under load. */
-export const hostCounters = v.pick(hostReadings, ['interfaces', 'infiniband', 'pci', 'gpus']);
+export const hostCounters = v.pick(hostReadings, ['interfaces', 'infiniband', 'pci', 'gpus', 'memory']);
 export type HostCounters = v.InferOutput<typeof hostCounters>;
 export type HostReadings = v.InferOutput<typeof hostReadings>;
 export type GpuReading = v.InferOutput<typeof gpu>;

@@ -22,6 +22,7 @@ export function growthFindings(before: readonly ReadHost[], after: readonly Coun
     return earlier === undefined ? [] : [{ host: name, before: earlier.readings, after: counters }];
   });
   return [
+    ...ofEach('memory.growing-errors', pairs, memoryErrors),
     ...ofEach('network.errors', pairs, interfaceErrors),
     ...ofEach('infiniband.growing-errors', pairs, portErrors),
     ...ofEach('infiniband.congestion', pairs, (pair) => ofPorts(pair, 'InfiniBand', waitComplaints)),
@@ -40,6 +41,16 @@ function ofEach(check: string, pairs: readonly Pair[], of: (pair: Pair) => reado
       return [{ check, answer: 'ok', host: pair.host, subject: '', message: '', remedy: null } as const];
     return complaints.map(({ subject = '', ...rest }) => ({ check, host: pair.host, subject, ...rest }));
   });
+}
+
+function memoryErrors({ before, after }: Pair): Complaint[] | null {
+  const [then, now] = [before.memory, after.memory];
+  if (now.correctedErrors === null || now.uncorrectedErrors === null) return null;
+  const uncorrected = now.uncorrectedErrors - (then.uncorrectedErrors ?? now.uncorrectedErrors);
+  const corrected = now.correctedErrors - (then.correctedErrors ?? now.correctedErrors);
+  const remedy = 'replace the module that ras-mc-ctl --errors names (as root)';
+  if (uncorrected > 0) return [fail(`main memory had ${uncorrected} uncorrected errors under load`, remedy)];
+  return corrected > 0 ? [warn(`main memory corrected ${corrected} errors under load`, remedy)] : [];
 }
 
 function interfaceErrors({ before, after }: Pair): Complaint[] {

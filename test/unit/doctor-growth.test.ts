@@ -18,7 +18,7 @@ function gpu(changes: Partial<GpuReading>): Partial<HostReadings> {
 
 it('counters that stand still are well', () => {
   expect(grown({})).toEqual([]);
-  expect(growthFindings([{ name: 'a', readings: wellHost() }], [{ name: 'a', counters: wellHost() }]).length).toBe(6);
+  expect(growthFindings([{ name: 'a', readings: wellHost() }], [{ name: 'a', counters: wellHost() }]).length).toBe(7);
 });
 
 const rows: readonly (readonly [
@@ -28,6 +28,20 @@ const rows: readonly (readonly [
   answer: string,
   message: string,
 ])[] = [
+  [
+    'corrected errors of main memory',
+    { memory: { ...wellHost().memory, correctedErrors: 2 } },
+    'memory.growing-errors',
+    'warn',
+    'main memory corrected 2 errors under load',
+  ],
+  [
+    'uncorrected errors of main memory',
+    { memory: { ...wellHost().memory, correctedErrors: 2, uncorrectedErrors: 1 } },
+    'memory.growing-errors',
+    'fail',
+    'main memory had 1 uncorrected errors under load',
+  ],
   [
     'errors of a card',
     { interfaces: [wellInterface({ receiveErrors: 1 })] },

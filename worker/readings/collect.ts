@@ -101,5 +101,12 @@ function difference(before: number | null, after: number | null): number | null 
 /** What may grow under load. */
 export async function collectCounters(root = '/'): Promise<HostCounters> {
   const [gpus, links] = await Promise.all([readGpus(root, () => undefined), root === '/' ? askedLinks() : []]);
-  return { interfaces: readInterfaces(root, links), infiniband: readInfiniband(root), pci: readPci(root), gpus };
+  const memory = { ...readMemory(root), swappedPages: null };
+  return {
+    interfaces: readInterfaces(root, links),
+    infiniband: readInfiniband(root),
+    pci: readPci(root),
+    gpus,
+    memory,
+  };
 }
