@@ -14,6 +14,8 @@ const system = v.object({
   kernel: word,
   distribution: word,
   node: word,
+  /** Version of glibc; null: another library of C, or it is not known. */
+  libc: v.optional(v.nullable(word), null),
   /** Null: the processor does not say. */
   virtual: v.nullable(v.boolean()),
   container: v.boolean(),
@@ -45,6 +47,8 @@ const memory = v.object({
   /** In the time of `processors.overSeconds`. */
   swappedPages: v.nullable(count),
   numaNodeBytes: list(size),
+  /** Set aside as huge pages, so no ordinary allocation can have them. */
+  hugePageBytes: v.optional(v.nullable(size), null),
   uncorrectedErrors: v.nullable(count),
   correctedErrors: v.nullable(count),
 });
@@ -61,9 +65,13 @@ const cgroup = v.object({
   /** Cores' worth of time; null: no limit. */
   cores: v.nullable(size),
   memoryBytes: v.nullable(size),
+  /** Without what the kernel can drop, such as cached files. */
+  memoryUsedBytes: v.optional(v.nullable(size), null),
   tasks: v.nullable(count),
   tasksNow: v.nullable(count),
   throttledPeriods: v.nullable(count),
+  /** Those within `processors.overSeconds`. */
+  throttledMeanwhile: v.optional(v.nullable(count), null),
 });
 
 const limits = v.object({
@@ -82,7 +90,10 @@ const kernelSettings = v.object({
   numaBalancing: v.nullable(count),
   hugePages: v.nullable(word),
   removesIpc: v.boolean(),
-  /** Strict check of where packets come from, and answers to ARP of other interfaces' addresses, of all interfaces. */
+  /** kernel.core_pattern, and whether its directory or program exists; null: a container, where they are the host's. */
+  corePattern: v.optional(v.nullable(word), null),
+  corePlaceExists: v.optional(v.nullable(v.boolean()), null),
+  /** Of the network cards, the strictest check of where packets come from, and the readiest answer to ARP for other interfaces' addresses. */
   reversePathFilter: v.nullable(count),
   arpIgnore: v.nullable(count),
 });
@@ -107,6 +118,8 @@ const networkInterface = v.object({
 
 const infiniband = v.object({
   card: word,
+  /** On the PCI bus. */
+  address: v.optional(v.nullable(word), null),
   port: count,
   state: word,
   physicalState: word,
@@ -118,8 +131,28 @@ const infiniband = v.object({
   subnetManagerLid: v.nullable(count),
   /** Whether it has an address for RoCE v2 that comes from an IP address; null: it is no Ethernet. */
   roceAddress: v.nullable(v.boolean()),
+  /** Places of such addresses in the port's table, as NCCL_IB_GID_INDEX names them. */
+  roceIndices: v.optional(list(count), []),
   /** By the kernel's name: symbol_error, link_downed, …; those of `hw_counters` too. */
   counters: v.record(word, count),
+});
+
+/** How the Ethernet interface of a RoCE port avoids losses. */
+const roce = v.object({
+  card: word,
+  port: count,
+  interface: word,
+  mtu: v.nullable(count),
+  /** Whether packets have their priority by IP header or by VLAN tag; null: no tool tells. */
+  trust: v.nullable(v.picklist(['dscp', 'pcp'])),
+  hasVlan: v.boolean(),
+  /** Priorities with flow control (PFC); null: no tool tells. */
+  pausing: v.nullable(list(count)),
+  /** Priorities of which pause frames were sent or received. */
+  paused: list(count),
+  /** Priorities with ECN: at which marks are reported to the sender, and at which the sender slows down; null: the driver does not tell. */
+  notifying: v.nullable(list(count)),
+  reacting: v.nullable(list(count)),
 });
 
 const pciDevice = v.object({
@@ -134,6 +167,10 @@ const pciDevice = v.object({
   bottleneck: v.nullable(v.object({ address: word, width: count, speed: size })),
   /** Bytes that it asks for at once at most; null: only root may read that. */
   readRequestBytes: v.nullable(count),
+  /** Maximum of data in one packet, as it is set; null: only root may read that. */
+  payloadBytes: v.optional(v.nullable(count), null),
+  /** Bridges above it, from the processor's port down. */
+  bridges: v.optional(list(word), []),
   correctableErrors: v.nullable(count),
   nonfatalErrors: v.nullable(count),
   fatalErrors: v.nullable(count),
@@ -172,6 +209,8 @@ const gpu = v.object({
   migEnabled: v.nullable(v.boolean()),
   /** Of NVSwitches: Completed, In Progress, …; null: there is none. */
   fabric: v.nullable(word),
+  /** Of a fabric over several hosts, as cluster and clique; null: there is none. */
+  domain: v.optional(v.nullable(v.object({ cluster: word, clique: word })), null),
   temperature: v.nullable(size),
   /** Degrees below where it slows down; null: the driver does not say. */
   temperatureMargin: v.nullable(v.number()),
@@ -204,6 +243,15 @@ const gpus = v.object({
   onBus: count,
   /** Null where NVML cannot be asked. */
   devices: v.nullable(list(gpu)),
+});
+
+/** What memory of GPUs of other hosts needs where NVLinks lead there. */
+const imex = v.object({
+  /** Files /dev/nvidia-caps-imex-channels/channel*, and those that this user may open. */
+  channels: count,
+  usableChannels: count,
+  /** What nvidia-imex-ctl says: READY, …; null: it is not there. */
+  state: v.nullable(word),
 });
 
 const kernelLog = v.object({
@@ -242,6 +290,27 @@ const clock = v.object({
   now: v.number(),
   /** By NTP or PTP, as the kernel knows. */
   synchronised: v.nullable(v.boolean()),
+  /** Milliseconds since the host started, at the same moment; no one sets this clock. */
+  monotonic: v.optional(v.nullable(v.number()), null),
+  /** By which the clock left the monotonic one while the host was watched; negative: backwards. */
+  steppedMs: v.optional(v.nullable(v.number()), null),
+});
+
+/** What --data asks for. */
+const data = v.object({
+  path: word,
+  bytes: size,
+  seconds: size,
+  /** Null: it could be read. */
+  problem: v.nullable(word),
+});
+
+/** A command of this user's shell, started as by sshd. */
+const login = v.object({
+  shell: word,
+  /** That the files of the login write on stdout before the command runs. */
+  bytes: count,
+  line: word,
 });
 
 const environment = v.object({
@@ -252,6 +321,8 @@ const environment = v.object({
   engineProblem: v.nullable(word),
   /** libnccl.so.2 that programs find first by LD_LIBRARY_PATH or LD_PRELOAD. */
   library: v.nullable(word),
+  /** Of that one, else of the system's: 2.27.3; null: there is none, or its name does not tell. */
+  libraryVersion: v.optional(v.nullable(word), null),
 });
 
 export const hostReadings = v.object({
@@ -266,11 +337,15 @@ export const hostReadings = v.object({
   limits,
   kernelSettings,
   interfaces: list(networkInterface),
+  /** Where other hosts may reach it, best first. */
+  reachable: v.optional(list(word), []),
   infiniband: list(infiniband),
+  roce: v.optional(list(roce), []),
   /** Of /dev/infiniband/uverbs*: how many there are, and how many this user may open. */
   verbsDevices: v.object({ present: count, usable: count }),
   pci: list(pciDevice),
   pciBus,
+  imex: v.optional(imex, { channels: 0, usableChannels: 0, state: null }),
   kernelLog,
   /** Null: there is no Slurm, or it does not know this host. */
   slurm: v.nullable(v.object({ state: word, reason: v.nullable(word), gpus: v.nullable(count) })),
@@ -279,11 +354,14 @@ export const hostReadings = v.object({
   files,
   clock,
   environment,
+  /** Null: nobody asks, or it cannot be told. */
+  data: v.optional(v.nullable(data), null),
+  login: v.optional(v.nullable(login), null),
   /** By reading, why it could not be taken. */
   unread: v.record(word, word),
 });
 /** What may grow under load. */
-export const hostCounters = v.pick(hostReadings, ['interfaces', 'infiniband', 'pci', 'gpus']);
+export const hostCounters = v.pick(hostReadings, ['interfaces', 'infiniband', 'pci', 'gpus', 'memory']);
 export type HostCounters = v.InferOutput<typeof hostCounters>;
 export type HostReadings = v.InferOutput<typeof hostReadings>;
 export type GpuReading = v.InferOutput<typeof gpu>;

@@ -1,4 +1,5 @@
 /** The small jobs by which doctor asks hosts: their users, ports and remote shells are those of a job of the user. */
+import type { PortRange } from '../../control/port-range.ts';
 import type { JobRequest, Reporter } from '../model/types.ts';
 import type { StartAgent } from '../remote/shell/connection.ts';
 import { runReported } from './launch.ts';
@@ -7,6 +8,8 @@ import { runReported } from './launch.ts';
 const LIMIT_SECONDS = 30;
 
 export interface DoctorJobs {
+  /** Ports on which the user's jobs may listen; null: any. */
+  readonly portRange: PortRange | null;
   /** One rank on each of these hosts of the allocation, to its end. */
   run(hosts: readonly string[], command: readonly string[], reporter: Reporter, options?: RunOptions): Promise<void>;
 }
@@ -22,6 +25,7 @@ export interface RunOptions {
 export function doctorJobs(base: JobRequest, startAgent?: StartAgent): DoctorJobs {
   process.setMaxListeners(0); // each job at the same time listens to signals
   return {
+    portRange: base.portRange,
     run: async (hosts, command, reporter, options = {}) => {
       await runReported(requestOfHosts(base, hosts, command, options), reporter, { startAgent });
     },

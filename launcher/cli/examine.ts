@@ -6,6 +6,7 @@ import { pairFindings } from '../doctor/pairs.ts';
 import { runChecks } from '../doctor/run-checks.ts';
 import type { Examined } from '../doctor/verdict.ts';
 import type { DoctorJobs } from './doctor-jobs.ts';
+import { lookedTogether } from './looked-together.ts';
 import { loadFindings } from './measured-load.ts';
 import { measuredWays } from './measured-pairs.ts';
 import { reachFindings } from './reach-findings.ts';
@@ -35,8 +36,9 @@ async function underLoad(
 ): Promise<Pick<Examined, 'findings' | 'ways'>> {
   const hosts = read.map(({ name }) => name);
   if (hosts.length < 2 && !full) return { findings: [], ways: [] };
+  const together = hosts.length < 2 ? [] : await lookedTogether(jobs, read);
   const ways = hosts.length < 2 ? [] : await measuredWays(jobs, hosts);
   const load = full ? await loadFindings(jobs, read) : [];
   const counted = await countersOf(jobs, hosts);
-  return { findings: [...pairFindings(ways), ...load, ...growthFindings(read, counted)], ways };
+  return { findings: [...together, ...pairFindings(ways), ...load, ...growthFindings(read, counted)], ways };
 }

@@ -7,6 +7,8 @@ const SLOW_START_MS = 3000;
 /** Several hosts on one machine share its processors: slow is what is far slower than the others, too. */
 const TIMES_OTHERS = 3;
 const CLOCK_MS = 2000;
+/** Worth knowing where lines of several hosts are put in order by their time. */
+const CLOCK_NOTE_MS = 50;
 
 /** Hosts that started slowly; whether they always do, a second start shows. */
 export function slowStarters(asked: readonly AskedHost[]): string[] {
@@ -26,7 +28,7 @@ export function withSecondStart(asked: readonly AskedHost[], again: readonly Ask
 export function reachFindings(asked: readonly AskedHost[]): Finding[] {
   const times = asked.flatMap(({ startMs }) => startMs ?? []).toSorted((one, other) => one - other);
   const usual = times[times.length >> 1] ?? 0;
-  return asked.flatMap((host) => [...reached(host, usual, asked.length), ...clock(host)]);
+  return asked.flatMap((host) => [...reached(host, usual, asked.length), ...droppedLogins(host), ...clock(host)]);
 }
 
 function reached({ name, failure, startMs }: AskedHost, usualMs: number, hosts: number): Finding[] {
@@ -45,11 +47,29 @@ function reached({ name, failure, startMs }: AskedHost, usualMs: number, hosts: 
   ];
 }
 
+function droppedLogins({ name, read, dropped }: AskedHost): Finding[] {
+  if (read === null) return [];
+  const common = { check: 'login.dropped', host: name, subject: '' };
+  if (dropped === 0) return [{ ...common, answer: 'ok', message: '', remedy: null }];
+  const message = `its sshd dropped ${dropped === 1 ? 'a connection' : `${dropped} connections`} before the login`;
+  return [{ ...common, answer: 'warn', message, remedy: 'raise MaxStartups in its sshd_config (as root)' }];
+}
+
 function clock({ name, read, clockAheadMs }: AskedHost): Finding[] {
   if (read === null) return [];
   const common = { check: 'time.offset', host: name, subject: '' };
-  if (Math.abs(clockAheadMs) <= CLOCK_MS) return [{ ...common, answer: 'ok', message: '', remedy: null }];
-  const seconds = (Math.abs(clockAheadMs) / 1000).toFixed(1);
-  const message = `its clock is ${seconds} s ${clockAheadMs > 0 ? 'ahead of' : 'behind'} this host's`;
-  return [{ ...common, answer: 'warn', message, remedy: 'see timedatectl or chronyc tracking, there and here' }];
+  if (Math.abs(clockAheadMs) <= CLOCK_NOTE_MS) return [{ ...common, answer: 'ok', message: '', remedy: null }];
+  const isFar = Math.abs(clockAheadMs) > CLOCK_MS;
+  const distance = isFar
+    ? `${(Math.abs(clockAheadMs) / 1000).toFixed(1)} s`
+    : `at least ${Math.abs(clockAheadMs).toFixed(0)} ms`;
+  const message = `its clock is ${distance} ${clockAheadMs > 0 ? 'ahead of' : 'behind'} this host's`;
+  return [
+    {
+      ...common,
+      answer: isFar ? 'warn' : 'note',
+      message,
+      remedy: 'see timedatectl or chronyc tracking, there and here',
+    },
+  ];
 }

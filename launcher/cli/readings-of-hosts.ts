@@ -9,7 +9,7 @@ import type { Failure } from '../model/failure.ts';
 import type { JobResult, Reporter } from '../model/types.ts';
 import { Limiter } from '../remote/shell/limiter.ts';
 import { failureText } from '../report/failure-text.ts';
-import type { DoctorJobs } from './doctor-jobs.ts';
+import type { DoctorJobs, RunOptions } from './doctor-jobs.ts';
 
 /** Hosts that are asked at once. */
 const AT_ONCE = 32;
@@ -29,6 +29,8 @@ export interface AskedHost {
   readonly startMs: number | null;
   /** By which its clock is ahead of ours at least; negative: behind. 0: not by more than the answer took. */
   readonly clockAheadMs: number;
+  /** Connections that its sshd dropped before the login, and that were made again. */
+  readonly dropped: number;
 }
 
 /** `words`: options of `ncclrun doctor --readings`. */
@@ -63,6 +65,18 @@ export async function readingsTogether(
   });
 }
 
+/** What the process of each host printed as JSON, all of them at the same time; null: nothing. */
+export async function answersTogether(
+  jobs: DoctorJobs,
+  hosts: readonly string[],
+  words: readonly string[],
+  options: RunOptions,
+): Promise<{ readonly name: string; readonly answer: unknown }[]> {
+  const answers = new Answers();
+  await jobs.run(hosts, commandOf(words), answers, options);
+  return hosts.map((name) => ({ name, answer: jsonOf(answers.of(name).text()) }));
+}
+
 /** What may have grown under load; a host that does not answer is left out. */
 export async function countersOf(jobs: DoctorJobs, hosts: readonly string[]): Promise<CountedHost[]> {
   const limiter = new Limiter(AT_ONCE);
@@ -80,11 +94,11 @@ function askedHost(name: string, answer: Answer, failures: readonly Failure[]): 
   const answered = answer.answeredAt ?? Date.now();
   const parsed = v.safeParse(hostReadings, jsonOf(answer.text()));
   const startMs = answer.startedAt === null ? null : answer.startedAt - asked;
-  if (!parsed.success)
-    return { name, read: null, failure: failureIn(failures, answer.said()), startMs, clockAheadMs: 0 };
+  const common = { name, startMs, dropped: answer.dropped };
+  if (!parsed.success) return { ...common, read: null, failure: failureIn(failures, answer.said()), clockAheadMs: 0 };
   const { now } = parsed.output.clock;
   const clockAheadMs = now > answered ? now - answered : Math.min(0, now - asked);
-  return { name, read: { name, readings: parsed.output }, failure: null, startMs, clockAheadMs };
+  return { ...common, read: { name, readings: parsed.output }, failure: null, clockAheadMs };
 }
 
 function jsonOf(text: string): unknown {
@@ -109,6 +123,8 @@ class Answer implements Reporter {
   readonly #chunks: Uint8Array[] = [];
   readonly #errors: Uint8Array[] = [];
   readonly asked: number;
+  #attempts = 1;
+  #wasStaged = false;
   startedAt: number | null = null;
   answeredAt: number | null = null;
   ended: JobResult | null = null;
@@ -128,6 +144,14 @@ class Answer implements Reporter {
 
   event(event: JobEvent): void {
     if (event.type === 'host-up') this.startedAt ??= Date.now();
+    if (event.type === 'host-staging') this.#wasStaged = true;
+    const attempt = event.type === 'host-step' ? /^connecting, attempt (\d+)$/u.exec(event.step)?.[1] : undefined;
+    if (attempt !== undefined) this.#attempts = Number(attempt);
+  }
+
+  /** A host whose copy of ncclrun is damaged is connected to once more for another: no fault of its sshd. */
+  get dropped(): number {
+    return this.#wasStaged ? 0 : this.#attempts - 1;
   }
 
   async output({ stream, bytes }: OutputChunk): Promise<void> {
@@ -153,7 +177,8 @@ class Answers implements Reporter {
   }
 
   event(event: JobEvent): void {
-    if (event.type === 'host-up') this.of(event.host).event(event);
+    if (event.type === 'host-up' || event.type === 'host-staging' || event.type === 'host-step')
+      this.of(event.host).event(event);
   }
 
   output(chunk: OutputChunk): Promise<void> {

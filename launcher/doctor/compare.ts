@@ -12,10 +12,21 @@ export interface Change {
   readonly message: string;
 }
 
+/** Two readings of one host. */
+interface Twice {
+  readonly host: string;
+  readonly earlier: HostReadings;
+  readonly later: HostReadings;
+}
+
 type Run = Pick<KeptRun, 'hosts' | 'findings' | 'ways' | 'readings'>;
 
 /** Of the rate before. */
 const SLOWER = 0.7;
+/** Parts of a second per second: no crystal that works is off by more. */
+const MAX_DRIFT = 1e-4;
+/** Hosts of one run are read within this time of each other. */
+const READ_WITHIN_MS = 10_000;
 /** Ends that had no processor for so much of the time tell little. */
 const MAX_WAITED = 0.3;
 
@@ -32,6 +43,7 @@ export function changesBetween(before: Run, now: Run): Change[] {
     ...readings.flatMap(({ host, earlier, later }) => counterChanges(host, earlier, later)),
     ...slowerWays(before.ways, now.ways),
     ...readings.flatMap(({ host, earlier, later }) => factChanges(host, earlier, later)),
+    ...clockChanges(readings),
     ...goneFindings(before.findings.filter(ofBoth), now.findings.filter(ofBoth)),
   ];
 }
@@ -123,5 +135,21 @@ function factChanges(host: string, earlier: HostReadings, later: HostReadings): 
   return [...new Set([...before.keys(), ...now.keys()])].flatMap((name) => {
     const [was, is] = [before.get(name) ?? 'none', now.get(name) ?? 'none'];
     return was === is ? [] : [{ kind: 'changed' as const, host, message: `${name}: ${is}, it was ${was}` }];
+  });
+}
+
+/** Hosts whose monotonic clock runs at another speed than those of most. Their readings are not simultaneous, so only days show that. */
+function clockChanges(readings: readonly Twice[]): Change[] {
+  const passed = readings.flatMap(({ host, earlier, later }) => {
+    const [was, is] = [earlier.clock.monotonic, later.clock.monotonic];
+    return was === null || is === null || earlier.system.bootId !== later.system.bootId ? [] : [{ host, ms: is - was }];
+  });
+  const usual = passed.map(({ ms }) => ms).toSorted((one, other) => one - other)[passed.length >> 1] ?? 0;
+  if (passed.length < 3) return [];
+  return passed.flatMap(({ host, ms }): Change[] => {
+    const off = ms - usual;
+    if (Math.abs(off) <= 2 * READ_WITHIN_MS + MAX_DRIFT * usual) return [];
+    const message = `its monotonic clock runs ${Math.round((Math.abs(off) / usual) * 1e6)} ppm ${off > 0 ? 'faster' : 'slower'} than those of the others`;
+    return [{ kind: 'changed', host, message }];
   });
 }

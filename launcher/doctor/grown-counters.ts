@@ -37,6 +37,8 @@ export function grownCounters(before: HostCounters, after: HostCounters): GrownC
     const by = (now ?? 0) - (then ?? 0);
     if (by > 0 && then !== null && then !== undefined) grown.push({ subject, name, by });
   };
+  add('main memory', 'corrected errors', before.memory.correctedErrors, after.memory.correctedErrors);
+  add('main memory', 'uncorrected errors', before.memory.uncorrectedErrors, after.memory.uncorrectedErrors);
   for (const now of after.interfaces) {
     const then = before.interfaces.find(({ name }) => name === now.name);
     add(now.name, 'errors', then && then.receiveErrors + then.sendErrors, now.receiveErrors + now.sendErrors);

@@ -1,11 +1,14 @@
 /** What has grown while our own load ran: the readings before and after. Errors that come under load count more than those of years. */
 import type { HostCounters } from '../../control/readings.ts';
+import { markComplaints, waitComplaints } from './growth-congestion.ts';
 import { discards, linkErrors, losses } from './grown-counters.ts';
 import { fail, note, warn, type Complaint, type CountedHost, type Finding, type ReadHost } from './finding.ts';
 
 const MANY = 100;
 const MIN_SLOWED_SECONDS = 0.1;
 const MAX_REPLAYS = 10;
+
+type Port = HostCounters['infiniband'][number];
 
 interface Pair {
   readonly host: string;
@@ -19,8 +22,11 @@ export function growthFindings(before: readonly ReadHost[], after: readonly Coun
     return earlier === undefined ? [] : [{ host: name, before: earlier.readings, after: counters }];
   });
   return [
+    ...ofEach('memory.growing-errors', pairs, memoryErrors),
     ...ofEach('network.errors', pairs, interfaceErrors),
     ...ofEach('infiniband.growing-errors', pairs, portErrors),
+    ...ofEach('infiniband.congestion', pairs, (pair) => ofPorts(pair, 'InfiniBand', waitComplaints)),
+    ...ofEach('roce.congestion', pairs, (pair) => ofPorts(pair, 'Ethernet', markComplaints)),
     ...ofEach('pci.growing-errors', pairs, pciErrors),
     ...ofEach('gpu.growing-errors', pairs, gpuErrors),
     ...ofEach('nvlink.growing-errors', pairs, nvlinkErrors),
@@ -35,6 +41,16 @@ function ofEach(check: string, pairs: readonly Pair[], of: (pair: Pair) => reado
       return [{ check, answer: 'ok', host: pair.host, subject: '', message: '', remedy: null } as const];
     return complaints.map(({ subject = '', ...rest }) => ({ check, host: pair.host, subject, ...rest }));
   });
+}
+
+function memoryErrors({ before, after }: Pair): Complaint[] | null {
+  const [then, now] = [before.memory, after.memory];
+  if (now.correctedErrors === null || now.uncorrectedErrors === null) return null;
+  const uncorrected = now.uncorrectedErrors - (then.uncorrectedErrors ?? now.uncorrectedErrors);
+  const corrected = now.correctedErrors - (then.correctedErrors ?? now.correctedErrors);
+  const remedy = 'replace the module that ras-mc-ctl --errors names (as root)';
+  if (uncorrected > 0) return [fail(`main memory had ${uncorrected} uncorrected errors under load`, remedy)];
+  return corrected > 0 ? [warn(`main memory corrected ${corrected} errors under load`, remedy)] : [];
 }
 
 function interfaceErrors({ before, after }: Pair): Complaint[] {
@@ -103,6 +119,19 @@ function portErrors({ before, after }: Pair): Complaint[] | null {
           ]
         : []),
     ];
+  });
+}
+
+function ofPorts(
+  { before, after }: Pair,
+  layer: string,
+  of: (then: Port, now: Port) => readonly Complaint[],
+): Complaint[] | null {
+  const ports = after.infiniband.filter(({ linkLayer }) => linkLayer === layer);
+  if (ports.length === 0) return null;
+  return ports.flatMap((now) => {
+    const then = before.infiniband.find(({ card, port }) => card === now.card && port === now.port);
+    return then === undefined ? [] : of(then, now);
   });
 }
 

@@ -16,6 +16,7 @@ import {
   perfPath,
 } from '../../worker/agent/installation.ts';
 import type { HostCounters, HostReadings } from '../../control/readings.ts';
+import { machineOf, type TogetherAnswer, type TogetherOrder } from '../../control/together.ts';
 import type { FoundVerbs } from '../../control/messages/nic.ts';
 import { hostFacts, type HostFacts } from '../../worker/agent/host-facts.ts';
 import type { TuningListener } from '../../worker/agent/tuning.ts';
@@ -90,16 +91,25 @@ export async function localVerbs(): Promise<FoundVerbs> {
   return foundVerbs(loadNative());
 }
 
-/** What `ncclrun doctor` reads on this host, which takes a little longer than `watchMs`. */
-export async function localReadings(version: string, watchMs: number): Promise<HostReadings> {
+/** What `ncclrun doctor` reads on this host, which takes a little longer than `watchMs`; `data`: files whose reading is measured. */
+export async function localReadings(version: string, watchMs: number, data: string | null): Promise<HostReadings> {
   const { collectReadings } = await import('../../worker/readings/collect.ts');
-  return await collectReadings({ version, watchMs });
+  return await collectReadings({ version, watchMs, data });
 }
 
 /** Those of its readings that may grow under load. */
 export async function localCounters(): Promise<HostCounters> {
   const { collectCounters } = await import('../../worker/readings/collect.ts');
   return await collectCounters();
+}
+
+/** This host's part of what doctor has all hosts find out at once. */
+export async function localTogether(order: TogetherOrder): Promise<TogetherAnswer> {
+  const [{ lookTogether }, { readSystem }] = await Promise.all([
+    import('../../worker/readings/together.ts'),
+    import('../../worker/readings/system.ts'),
+  ]);
+  return await lookTogether(order, { machine: machineOf(readSystem('/')), directory: process.cwd() });
 }
 
 /** How the program ended, and what it printed, that looks for this machine's network plugin: plugins are strangers' code, which runs in a process of its own. */

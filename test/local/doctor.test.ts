@@ -1,10 +1,16 @@
 /** `ncclrun doctor` on this machine, on recorded readings, and on command lines that are wrong. */
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import * as v from 'valibot';
+import { afterAll, beforeAll, describe, expect, it, test, vi } from 'vitest';
+import { hostReadings } from '../../control/readings.ts';
+import { machineOf, TOGETHER_VARIABLE } from '../../control/together.ts';
 import { allChecks } from '../../launcher/doctor/checks/all.ts';
+import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { wellHost } from '../rig/readings.ts';
 
@@ -31,6 +37,37 @@ describe('this machine', () => {
     expect(judged.stdout).toContain('files.hang  here');
   });
 });
+
+it('data that --data names is read, and what is not there is a failure with a remedy', async () => {
+  await writeFile(join(directory, 'data'), Buffer.alloc(2 ** 21));
+  const { stdout } = await Command.run(['doctor', '--quick', '-v', '--data', 'data'], { directory });
+  expect(stdout).toMatch(/^ok {6}files\.data /mu);
+  const missing = await Command.run(['doctor', '--quick', '--data', '/no/such/data']);
+  expect(missing.stdout).toMatch(
+    /^fail {4}files\.data {2}\S+ \/no\/such\/data: it cannot be read: there is no file that can be read\n +next: /mu,
+  );
+  expect(missing.status).toBe(1);
+});
+
+it('the file that other hosts look for is removed when its process is ended', async () => {
+  const here = await mkdtemp(join(directory, 'together-'));
+  const { stdout } = await Command.run(['doctor', '--readings', '--quick']);
+  const { system } = v.parse(hostReadings, JSON.parse(stdout));
+  const hosts = [
+    { name: 'a', machine: machineOf(system), addresses: [] },
+    { name: 'b', machine: 'another', addresses: ['127.0.0.1'] },
+  ];
+  const order = JSON.stringify({ sign: '0123456789abcdef', port: 19_321, hosts });
+  const child = spawn(join(repository, 'bin/ncclrun'), ['doctor', '--readings=together'], {
+    cwd: here,
+    env: { ...process.env, [TOGETHER_VARIABLE]: order },
+  });
+  const ended = once(child, 'exit');
+  await vi.waitFor(async () => expect(await readdir(here)).toEqual(['.ncclrun-doctor-0123456789abcdef']), 20_000);
+  child.kill('SIGTERM');
+  await ended;
+  expect(await readdir(here)).toEqual([]);
+}, 60_000);
 
 it('doctor compares with kept runs and with a file', async () => {
   const environment = { XDG_CACHE_HOME: directory };
@@ -92,6 +129,7 @@ test.each([
   [['doctor', '--warnings', 'no'], 2, '--warnings is "no"'],
   [['doctor', '--from', '/no/such/file'], 2, '--from /no/such/file cannot be read'],
   [['doctor', '--from', '/dev/null'], 2, '--from /dev/null has no readings'],
+  [['doctor', '--readings=together'], 2, '--readings=together needs an order in NCCLRUN_DOCTOR_ORDER'],
   [['doctor', '--passive', '--quick', '--since', '/no/such/file'], 2, '--since /no/such/file cannot be read'],
   [['doctor', '--passive', '--quick', '--since', '/dev/null'], 2, '--since /dev/null is no run of doctor'],
   [['doctor', '--from', '/dev/null', '--html', '/no/such/directory/page'], 2, '--from /dev/null has no readings'],

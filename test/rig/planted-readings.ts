@@ -11,7 +11,7 @@ function gpuWith(changes: Partial<GpuReading>): Partial<HostReadings> {
   return { gpus: { ...gpus, devices } };
 }
 
-const part = <Name extends keyof HostReadings>(
+export const part = <Name extends keyof HostReadings>(
   name: Name,
   changes: Partial<HostReadings[Name]>,
 ): Partial<HostReadings> => wellHost({ [name]: { ...Object(wellHost()[name]), ...changes } });
@@ -31,15 +31,17 @@ export const withXid = (changes: Partial<HostReadings['kernelLog']['xids'][numbe
   return { kernelLog: { readable: true, xids: [xid] } };
 };
 
-type Row = readonly [
+export type PlantedRow = readonly [
   what: string,
   changes: Partial<HostReadings>,
   check: string,
   answer: Finding['answer'],
   message: RegExp,
+  /** What the others have, too. */
+  others?: Partial<HostReadings>,
 ];
 
-export const plantedReadings: readonly Row[] = [
+export const plantedReadings: readonly PlantedRow[] = [
   [
     'another version',
     { version: '0.9.0' },
@@ -442,6 +444,7 @@ export const plantedReadings: readonly Row[] = [
         visibleGpus: null,
         engineProblem: null,
         library: null,
+        libraryVersion: null,
       },
     },
     'environment.forced',
@@ -450,7 +453,7 @@ export const plantedReadings: readonly Row[] = [
   ],
   [
     'hidden GPUs',
-    { environment: { nccl: [], visibleGpus: '0,1', engineProblem: null, library: null } },
+    { environment: { nccl: [], visibleGpus: '0,1', engineProblem: null, library: null, libraryVersion: null } },
     'environment.visible-gpus',
     'warn',
     /shows 2 GPUs of 4/u,
@@ -478,7 +481,15 @@ export const plantedReadings: readonly Row[] = [
   ],
   [
     'another NCCL',
-    { environment: { nccl: [], visibleGpus: null, engineProblem: null, library: '/opt/libnccl.so.2' } },
+    {
+      environment: {
+        nccl: [],
+        visibleGpus: null,
+        engineProblem: null,
+        library: '/opt/libnccl.so.2',
+        libraryVersion: null,
+      },
+    },
     'environment.library',
     'note',
     /\/opt\/libnccl\.so\.2/u,

@@ -4,15 +4,22 @@ import type { HostReadings } from '../../control/readings.ts';
 import { allChecks } from '../../launcher/doctor/checks/all.ts';
 import type { Finding } from '../../launcher/doctor/finding.ts';
 import { runChecks } from '../../launcher/doctor/run-checks.ts';
+import { inDomain, plantedDetails, withCards, withData, withRoce } from '../rig/planted-details.ts';
 import { plantedReadings, withDirectory, withXid } from '../rig/planted-readings.ts';
 import { wellGpu, wellHost } from '../rig/readings.ts';
 
 /** Beside two others that are well. */
-function besideOthers(readings: HostReadings): Finding[] {
+function besideOthers(readings: HostReadings, others: Partial<HostReadings> = {}): Finding[] {
   const machine = (machineName: string) => ({ ...readings.system, machineName });
   const hosts = [
-    { name: 'h1', readings: wellHost({ system: { ...wellHost().system, machineName: 'h1' } }) },
-    { name: 'h2', readings: wellHost({ system: { ...wellHost().system, machineName: 'h2' } }) },
+    {
+      name: 'h1',
+      readings: wellHost({ ...others, system: { ...(others.system ?? wellHost().system), machineName: 'h1' } }),
+    },
+    {
+      name: 'h2',
+      readings: wellHost({ ...others, system: { ...(others.system ?? wellHost().system), machineName: 'h2' } }),
+    },
     { name: 'h3', readings: { ...readings, system: machine('h3') } },
   ];
   return runChecks(allChecks, hosts).filter(({ answer }) => answer !== 'ok');
@@ -34,13 +41,27 @@ const stealing = (machineName: string, stolen: number, overSeconds = 1) => ({
 const xidsOf = (changes: Partial<HostReadings>) =>
   besideOthers(wellHost(changes)).flatMap(({ check, message }) => (check === 'gpu.xid' ? [message] : []));
 
+const rows = [...plantedReadings, ...plantedDetails].map((row) => [row[0], row] as const);
+
 describe('the checks of doctor', () => {
   it('hosts that are well have no complaint', () => {
     expect(besideOthers(wellHost())).toEqual([]);
   });
 
-  test.each(plantedReadings)('doctor names %s', (_what, changes, check, answer, message) => {
-    const found = besideOthers(wellHost(changes)).filter(
+  test.each([
+    ['RoCE', withRoce()],
+    ['RoCE of which no tool tells', withRoce({ trust: null, pausing: null, notifying: null, reacting: null })],
+    ['RoCE without flow control', withRoce({ pausing: [], paused: [], notifying: [], reacting: [] })],
+    ['a fabric over several hosts', inDomain()],
+    ['cards near GPUs', withCards()],
+    ['data', withData(1000)],
+    ['a container', { system: { ...wellHost().system, container: true } }],
+  ] as const)('hosts that are well with %s have no complaint', (_what, changes) => {
+    expect(besideOthers(wellHost(changes), changes).map(({ check, message }) => [check, message])).toEqual([]);
+  });
+
+  test.each(rows)('doctor names %s', (_what, [, changes, check, answer, message, others]) => {
+    const found = besideOthers(wellHost(changes), others).filter(
       (finding) => finding.check === check && finding.answer === answer,
     );
     expect(found.map((finding) => finding.message)).toContainEqual(expect.stringMatching(message));
@@ -49,7 +70,7 @@ describe('the checks of doctor', () => {
   });
 
   it('every check has a row here, but for what hosts have in common', () => {
-    const named = new Set(plantedReadings.map(([, , check]) => check));
+    const named = new Set(rows.map(([, [, , check]]) => check));
     expect(allChecks.map(({ id }) => id).filter((id) => !named.has(id))).toEqual(['name.unique']);
   });
 
@@ -64,7 +85,7 @@ describe('the checks of doctor', () => {
     expect(three.filter(({ check }) => check === 'gpu.firmware')).toHaveLength(3);
     const two = besideOthers(wellHost({ gpus: { ...gpus, onBus: 2, devices: unlike.slice(1) } }));
     expect(two.filter(({ check }) => check === 'gpu.firmware')).toEqual([]);
-    const none = { nccl: [], visibleGpus: '', engineProblem: null, library: null };
+    const none = { nccl: [], visibleGpus: '', engineProblem: null, library: null, libraryVersion: null };
     const one = besideOthers(wellHost({ gpus: { ...gpus, onBus: 1, devices: [wellGpu()] }, environment: none }));
     expect(one.map(({ message }) => message)).toContain('CUDA_VISIBLE_DEVICES= shows 0 GPUs of 1');
   });

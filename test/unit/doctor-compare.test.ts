@@ -45,6 +45,16 @@ const way = (rate: number | null, waited = 0) => [
   { from: 'a', to: 'b', rail: 0, rate, latencyUs: 1, lost: 0, waited, error: null },
 ];
 
+/** Three hosts whose monotonic clocks show these milliseconds. */
+const clocked = (times: readonly [number, number, number]) => ({
+  hosts: ['a', 'b', 'c'],
+  findings: [],
+  ways: [],
+  readings: Object.fromEntries(
+    times.map((monotonic, index) => ['abc'.charAt(index), wellHost({ clock: { ...wellHost().clock, monotonic } })]),
+  ),
+});
+
 const between = (then: MeasuredWay[], now: MeasuredWay[]) =>
   texts(changesBetween(run([], wellHost(), then), run([], wellHost(), now)));
 
@@ -109,6 +119,15 @@ describe('the changes', () => {
     expect(between(way(10), way(3, 0.4))).toEqual([]);
     expect(between(way(10), way(null))).toEqual([]);
     expect(between([], way(1))).toEqual([]);
+  });
+
+  it('a monotonic clock that runs at another speed is listed once days have passed', () => {
+    const day = 86_400_000;
+    const after = (days: number, offMs: number) =>
+      texts(changesBetween(clocked([0, 5, 10]), clocked([days * day, days * day + 5, days * day + offMs])));
+    expect(after(1, 28_000)).toEqual([]);
+    expect(after(1, 30_000)).toEqual(['changed c: its monotonic clock runs 347 ppm faster than those of the others']);
+    expect(after(1, -30_000)).toEqual(['changed c: its monotonic clock runs 347 ppm slower than those of the others']);
   });
 
   it('people read each change in a line', () => {

@@ -18,7 +18,7 @@ function gpu(changes: Partial<GpuReading>): Partial<HostReadings> {
 
 it('counters that stand still are well', () => {
   expect(grown({})).toEqual([]);
-  expect(growthFindings([{ name: 'a', readings: wellHost() }], [{ name: 'a', counters: wellHost() }]).length).toBe(5);
+  expect(growthFindings([{ name: 'a', readings: wellHost() }], [{ name: 'a', counters: wellHost() }]).length).toBe(7);
 });
 
 const rows: readonly (readonly [
@@ -28,6 +28,20 @@ const rows: readonly (readonly [
   answer: string,
   message: string,
 ])[] = [
+  [
+    'corrected errors of main memory',
+    { memory: { ...wellHost().memory, correctedErrors: 2 } },
+    'memory.growing-errors',
+    'warn',
+    'main memory corrected 2 errors under load',
+  ],
+  [
+    'uncorrected errors of main memory',
+    { memory: { ...wellHost().memory, correctedErrors: 2, uncorrectedErrors: 1 } },
+    'memory.growing-errors',
+    'fail',
+    'main memory had 1 uncorrected errors under load',
+  ],
   [
     'errors of a card',
     { interfaces: [wellInterface({ receiveErrors: 1 })] },
@@ -76,6 +90,44 @@ const rows: readonly (readonly [
     'infiniband.growing-errors',
     'warn',
     'packets were lost under load: out_of_sequence by 4',
+  ],
+  [
+    'a port that waits to send',
+    {
+      infiniband: [
+        wellPort({
+          counters: { symbol_error: 0, link_downed: 1, port_xmit_wait: 2 ** 20, port_xmit_data: 3 * 2 ** 20 },
+        }),
+      ],
+    },
+    'infiniband.congestion',
+    'note',
+    'it waited 25 % of the time to send under load',
+  ],
+  [
+    'marks that nobody reports',
+    {
+      infiniband: [
+        wellPort({
+          linkLayer: 'Ethernet',
+          counters: { symbol_error: 0, link_downed: 1, np_ecn_marked_roce_packets: 9 },
+        }),
+      ],
+    },
+    'roce.congestion',
+    'warn',
+    'it reported none of 9 packets under load that switches had marked for congestion',
+  ],
+  [
+    'reports that nobody follows',
+    {
+      infiniband: [
+        wellPort({ linkLayer: 'Ethernet', counters: { symbol_error: 0, link_downed: 1, rp_cnp_ignored: 4 } }),
+      ],
+    },
+    'roce.congestion',
+    'warn',
+    'it ignored 4 reports of congestion under load',
   ],
   [
     'dropped packets of a port',

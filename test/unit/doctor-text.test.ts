@@ -60,17 +60,21 @@ test.each([
   });
 });
 
-const asked = (name: string, startMs: number | null, clockAheadMs = 0) => ({
+const asked = (name: string, startMs: number | null, clockAheadMs = 0, dropped = 0) => ({
   name,
   read: startMs === null ? null : { name, readings: wellHost() },
   failure: startMs === null ? { message: 'no route', remedy: 'see ssh -v' } : null,
   startMs,
   clockAheadMs,
+  dropped,
 });
 
 const slowOf = (times: readonly number[]) =>
   reachFindings(times.map((time, index) => asked(`h${index}`, time))).filter(({ answer }) => answer === 'warn');
 const clockOf = (ms: number) => reachFindings([asked('a', 100, ms)]).find(({ check }) => check === 'time.offset');
+
+const droppedOf = (dropped: number) =>
+  reachFindings([asked('a', 100, 0, dropped)]).find(({ check }) => check === 'login.dropped');
 
 describe('reaching hosts', () => {
   it('a host that does not answer fails with the reason', () => {
@@ -99,6 +103,20 @@ describe('reaching hosts', () => {
   it('doctor warns of a clock that is off by more than two seconds, either way', () => {
     expect(clockOf(2001)).toMatchObject({ answer: 'warn', message: "its clock is 2.0 s ahead of this host's" });
     expect(clockOf(-2500)).toMatchObject({ answer: 'warn', message: "its clock is 2.5 s behind this host's" });
-    expect(clockOf(2000)).toMatchObject({ answer: 'ok' });
+    expect(clockOf(2000)).toMatchObject({
+      answer: 'note',
+      message: "its clock is at least 2000 ms ahead of this host's",
+    });
+    expect(clockOf(50)).toMatchObject({ answer: 'ok' });
+  });
+
+  it('doctor warns of an sshd that dropped connections before the login', () => {
+    expect(droppedOf(0)).toMatchObject({ answer: 'ok' });
+    expect(droppedOf(1)).toMatchObject({
+      answer: 'warn',
+      message: 'its sshd dropped a connection before the login',
+      remedy: 'raise MaxStartups in its sshd_config (as root)',
+    });
+    expect(droppedOf(2)).toMatchObject({ message: 'its sshd dropped 2 connections before the login' });
   });
 });

@@ -158,6 +158,7 @@ describe('the readings of a host', () => {
       availableBytes: 2 ** 19,
       swapUsedBytes: 48 * 1024,
       numaNodeBytes: [2 ** 20],
+      hugePageBytes: null,
       uncorrectedErrors: 3,
       correctedErrors: 7,
     });
@@ -181,6 +182,7 @@ describe('the readings of a host', () => {
     expect(readCgroup(root)).toEqual({
       cores: 1.5,
       memoryBytes: null,
+      memoryUsedBytes: null,
       tasks: null,
       tasksNow: null,
       throttledPeriods: 12,
@@ -265,6 +267,7 @@ describe('the readings of a host', () => {
     expect(readInfiniband(root)).toEqual([
       {
         card: 'mlx5_0',
+        address: null,
         port: 1,
         state: 'ACTIVE',
         physicalState: 'LinkUp',
@@ -275,6 +278,7 @@ describe('the readings of a host', () => {
         lid: 31,
         subnetManagerLid: 0,
         roceAddress: null,
+        roceIndices: [],
         counters: { symbol_error: 3, out_of_sequence: 4 },
       },
     ]);
@@ -342,6 +346,7 @@ describe('the readings of a host', () => {
       ],
       visibleGpus: '0',
       library: '/a/libnccl.so.2',
+      libraryVersion: null,
     });
   });
 });

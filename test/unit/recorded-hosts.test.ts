@@ -1,5 +1,5 @@
 /** What doctor says of recorded machines: nothing of them as they were, and of each planted fault its name and a remedy. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, test, vi } from 'vitest';
@@ -7,7 +7,9 @@ import type { HostReadings } from '../../control/readings.ts';
 import { gpuChecks } from '../../launcher/doctor/checks/gpu.ts';
 import { gpuHealthChecks } from '../../launcher/doctor/checks/gpu-health.ts';
 import { networkChecks } from '../../launcher/doctor/checks/network.ts';
+import { layoutChecks } from '../../launcher/doctor/checks/layout.ts';
 import { pathChecks } from '../../launcher/doctor/checks/paths.ts';
+import { roceChecks } from '../../launcher/doctor/checks/roce.ts';
 import type { Finding } from '../../launcher/doctor/finding.ts';
 import { growthFindings } from '../../launcher/doctor/growth.ts';
 import { runChecks } from '../../launcher/doctor/run-checks.ts';
@@ -24,7 +26,7 @@ afterEach(() => {
   rmSync(root, { recursive: true });
 });
 
-const checks = [...networkChecks, ...pathChecks, ...gpuChecks, ...gpuHealthChecks];
+const checks = [...networkChecks, ...roceChecks, ...layoutChecks, ...pathChecks, ...gpuChecks, ...gpuHealthChecks];
 
 const read = (): Promise<HostReadings> => collectReadings({ version: '1', watchMs: 1, root });
 
@@ -64,6 +66,7 @@ describe('two H200 of a virtual machine', () => {
       computeMode: 'Default',
       migEnabled: false,
       fabric: 'Completed',
+      domain: null,
       temperature: expect.any(Number),
       temperatureMargin: expect.any(Number),
       powerLimitWatts: 700,
@@ -336,6 +339,46 @@ describe('a GPU and a card below one bridge', () => {
         expect.objectContaining({ check, answer, message: expect.stringMatching(message), remedy: expect.any(String) }),
       );
   });
+
+  /** The same card with Ethernet, and NVIDIA's tool for its flow control. */
+  function plantRoce(files: Readonly<Record<string, string>>, trust: string): void {
+    plant({
+      [`${port}/link_layer`]: 'Ethernet',
+      [`${port}/gid_attrs/types/3`]: 'RoCE v2',
+      [`${port}/gid_attrs/ndevs/3`]: 'eth2',
+      [`${port}/gids/3`]: '0000:0000:0000:0000:0000:ffff:0a00:0001',
+      'sys/class/net/eth2/mtu': '9000',
+      'sys/class/net/eth2/ecn/roce_np/enable/3': '1',
+      'sys/class/net/eth2/ecn/roce_rp/enable/3': '1',
+      'bin/mlnx_qos': `#!/bin/sh\nprintf 'Priority trust state: ${trust}\\n\\tenabled 0 0 0 1 0 0 0 0\\n'`,
+      ...files,
+    });
+    chmodSync(join(root, 'bin/mlnx_qos'), 0o755);
+  }
+
+  test.each([
+    ['trust in VLAN tags', {}, 'pcp', 'roce.flow-control', /takes priorities from VLAN tags/u],
+    [
+      'ECN that is half on',
+      { 'sys/class/net/eth2/ecn/roce_rp/enable/3': '0' },
+      'dscp',
+      'roce.flow-control',
+      /nobody slows down/u,
+    ],
+    ['small packets', { 'sys/class/net/eth2/mtu': '1500' }, 'dscp', 'roce.packet-size', /MTU of eth2 is 1500/u],
+  ] as const)(
+    'doctor names %s of a RoCE card, and nothing of one that is well',
+    async (_what, files, trust, check, message) => {
+      plantRoce({}, 'dscp');
+      expect(await findings()).toEqual([]);
+      rmSync(root, { recursive: true });
+      mkdirSync(root);
+      plantRoce(files, trust);
+      expect(await findings()).toEqual([
+        expect.objectContaining({ check, answer: 'warn', message: expect.stringMatching(message) }),
+      ]);
+    },
+  );
 
   it('symbol errors that grow under load are a failure of their port', async () => {
     plant({});

@@ -1,8 +1,13 @@
 /** Variables of the login that change what NCCL does, and which NCCL programs find first. */
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import type { HostReadings } from '../../control/readings.ts';
 import { readText } from '../topology/system-files.ts';
+
+/** Where packages of distributions and of NVIDIA put it. */
+const systemLibraries = ['x86_64-linux-gnu', 'aarch64-linux-gnu', '']
+  .map((directory) => join('usr/lib', directory, 'libnccl.so.2'))
+  .concat('usr/lib64/libnccl.so.2');
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -21,10 +26,12 @@ export function readEnvironment(
       source: isAbsolute(file) ? file : `/${file}`,
     })),
   );
+  const library = libraryOf(variables);
   return {
     nccl: [...own, ...written],
     visibleGpus: variables['CUDA_VISIBLE_DEVICES'] ?? null,
-    library: libraryOf(variables),
+    library,
+    libraryVersion: versionOf(library === null ? systemLibraries.map((path) => join(root, path)) : [library]),
   };
 }
 
@@ -38,4 +45,15 @@ function libraryOf(variables: Variables): string | null {
   if (preloaded !== undefined) return preloaded;
   const directories = (variables['LD_LIBRARY_PATH'] ?? '').split(':').filter(isAbsolute);
   return directories.map((directory) => join(directory, 'libnccl.so.2')).find(existsSync) ?? null;
+}
+
+/** libnccl.so.2 is a link to libnccl.so.2.27.3. */
+function versionOf(paths: readonly string[]): string | null {
+  const found = paths.find(existsSync);
+  if (found === undefined) return null;
+  try {
+    return /libnccl\.so\.(\d+\.\d+(?:\.\d+)?)$/u.exec(realpathSync(found))?.[1] ?? null;
+  } catch {
+    return null;
+  }
 }

@@ -59,6 +59,7 @@ function gpuOf(index: number, busId: string, gpu: string): XmlGpu {
     computeMode: word(gpu, 'compute_mode'),
     migEnabled: flag(inner(gpu, 'mig_mode'), 'current_mig'),
     fabric: fabricOf(inner(gpu, 'fabric')),
+    domain: domainOf(inner(gpu, 'fabric')),
     temperature: number(gpu, 'gpu_temp'),
     temperatureMargin: signed(gpu, 'gpu_temp_tlimit'),
     powerLimitWatts: number(power, 'current_power_limit') ?? number(power, 'power_limit'),
@@ -135,6 +136,13 @@ function fabricOf(fabric: string): string | null {
   const [state, status] = [word(fabric, 'state'), word(fabric, 'status')];
   if (state === null) return null;
   return status === null || /^success$/iu.test(status) ? state : `${state}: ${status}`;
+}
+
+/** A fabric within one host has an identifier of zeros. */
+function domainOf(fabric: string): GpuReading['domain'] {
+  const cluster = word(fabric, 'clusterUuid') ?? '';
+  if (/^[0-]*$/u.test(cluster)) return null;
+  return { cluster, clique: word(fabric, 'cliqueId') ?? '' };
 }
 
 function processesOf(text: string): GpuReading['processes'] {

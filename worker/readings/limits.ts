@@ -1,6 +1,9 @@
 /** Limits of a process that starts here as a rank does, of its control group, and settings of the kernel. */
+import { existsSync } from 'node:fs';
+import { dirname, isAbsolute, join } from 'node:path';
 import type { HostReadings } from '../../control/readings.ts';
 import { listDirectory, readText } from '../topology/system-files.ts';
+import { isContainer } from './system.ts';
 import { numberIn, numberOf } from './whole-numbers.ts';
 
 export function readLimits(root: string): HostReadings['limits'] {
@@ -19,7 +22,7 @@ export function readLimits(root: string): HostReadings['limits'] {
 }
 
 /** The nearest group that sets a limit counts, as the kernel sees it from within: its own directory, or the root of the container. */
-export function readCgroup(root: string): HostReadings['cgroup'] {
+export function readCgroup(root: string): Omit<HostReadings['cgroup'], 'throttledMeanwhile'> {
   const own = readText(root, 'proc/self/cgroup').split('\n');
   const at = (controller: string): string[] => {
     const place = own.map((line) => /^\d+:([^:]*):(.*)$/u.exec(line)).find((match) => match?.[1] === controller)?.[2];
@@ -39,6 +42,9 @@ export function readCgroup(root: string): HostReadings['cgroup'] {
     cores: cores === null || over === null ? null : cores / over,
     // Version 1 writes a number near 2^63 where there is none.
     memoryBytes: memoryBytes === null || memoryBytes > 2 ** 60 ? null : memoryBytes,
+    memoryUsedBytes: numberOf(
+      /^(?:anon|total_rss) (\d+)$/mu.exec(`${first('', 'memory.stat')}\n${first('memory', 'memory.stat')}`)?.[1],
+    ),
     tasks: numberOf(first('', 'pids.max')) ?? numberOf(first('pids', 'pids.max')),
     tasksNow: numberOf(first('', 'pids.current')) ?? numberOf(first('pids', 'pids.current')),
     throttledPeriods: numberOf(
@@ -58,8 +64,33 @@ export function readKernelSettings(root: string): HostReadings['kernelSettings']
     numaBalancing: numberIn(root, 'proc/sys/kernel/numa_balancing'),
     hugePages,
     removesIpc: removesIpc(root),
-    reversePathFilter: numberIn(root, 'proc/sys/net/ipv4/conf/all/rp_filter'),
-    arpIgnore: numberIn(root, 'proc/sys/net/ipv4/conf/all/arp_ignore'),
+    ...coreFiles(root),
+    reversePathFilter: ofCards(root, 'rp_filter', Math.max),
+    arpIgnore: ofCards(root, 'arp_ignore', Math.min),
+  };
+}
+
+/** The kernel takes the greater of an interface's own value and that of all; of several network cards `of` chooses. */
+function ofCards(root: string, name: string, of: (...values: readonly number[]) => number): number | null {
+  const all = numberIn(root, `proc/sys/net/ipv4/conf/all/${name}`);
+  if (all === null) return null;
+  const cards = listDirectory(root, 'proc/sys/net/ipv4/conf').filter(
+    (card) => listDirectory(root, `sys/class/net/${card}/device`).length > 0,
+  );
+  const values = cards.map((card) => Math.max(all, numberIn(root, `proc/sys/net/ipv4/conf/${card}/${name}`) ?? all));
+  return values.length === 0 ? all : of(...values);
+}
+
+/** `|/usr/lib/systemd/systemd-coredump %P …`, `/var/cores/core.%p`, `core` in the working directory. */
+function coreFiles(root: string): Pick<HostReadings['kernelSettings'], 'corePattern' | 'corePlaceExists'> {
+  const pattern = readText(root, 'proc/sys/kernel/core_pattern');
+  if (isContainer(root)) return { corePattern: null, corePlaceExists: null };
+  const [path = ''] = pattern.replace(/^\|\s*/u, '').split(/\s/u);
+  const place = pattern.startsWith('|') ? path : dirname(path);
+  const isFixed = isAbsolute(path) && !place.includes('%');
+  return {
+    corePattern: pattern === '' ? null : pattern.slice(0, 200),
+    corePlaceExists: pattern === '' ? null : !isFixed || existsSync(join(root, place)),
   };
 }
 

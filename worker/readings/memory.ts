@@ -17,6 +17,7 @@ export function readMemory(root: string): Omit<HostReadings['memory'], 'swappedP
     numaNodeBytes: listDirectory(root, 'sys/devices/system/node')
       .filter((name) => /^node[0-9]+$/u.test(name))
       .map((node) => nodeBytes(readText(root, `sys/devices/system/node/${node}/meminfo`))),
+    hugePageBytes: hugePageBytes(root),
     uncorrectedErrors: errors(root, 'ue_count'),
     correctedErrors: errors(root, 'ce_count'),
   };
@@ -25,6 +26,17 @@ export function readMemory(root: string): Omit<HostReadings['memory'], 'swappedP
 /** `Node 0 MemTotal:  131 kB` */
 function nodeBytes(text: string): number {
   return Number(/MemTotal:\s+([0-9]+)/u.exec(text)?.[1] ?? 0) * 1024;
+}
+
+/** Of all sizes: `hugepages-2048kB`. Null: the kernel has none. */
+function hugePageBytes(root: string): number | null {
+  const directory = 'sys/kernel/mm/hugepages';
+  const sizes = listDirectory(root, directory).flatMap((name) => {
+    const kilobytes = /^hugepages-(\d+)kB$/u.exec(name)?.[1];
+    const pages = numberIn(root, `${directory}/${name}/nr_hugepages`);
+    return kilobytes === undefined || pages === null ? [] : [Number(kilobytes) * 1024 * pages];
+  });
+  return sizes.length === 0 ? null : sizes.reduce((sum, bytes) => sum + bytes, 0);
 }
 
 /** Of all memory controllers; null: the kernel watches none. */

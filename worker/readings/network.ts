@@ -1,7 +1,7 @@
 /** Network interfaces, InfiniBand and RoCE ports, as the kernel has them. */
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, realpathSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import * as v from 'valibot';
 import type { HostReadings, InterfaceReading } from '../../control/readings.ts';
 import { listDirectory, readText } from '../topology/system-files.ts';
@@ -111,7 +111,7 @@ export function readVerbsDevices(root: string): HostReadings['verbsDevices'] {
   return { present: names.length, usable: usable.length };
 }
 
-function mayOpen(path: string): boolean {
+export function mayOpen(path: string): boolean {
   try {
     accessSync(path, constants.R_OK | constants.W_OK);
     return true;
@@ -154,6 +154,8 @@ function portOf(root: string, card: string, port: string): HostReadings['infinib
   };
   // "4: ACTIVE"
   const state = (file: string): string => readText(root, `${path}/${file}`).replace(/^\d+: /u, '');
+  const isEthernet = readText(root, `${path}/link_layer`) === 'Ethernet';
+  const indices = isEthernet ? roceIndices(root, path) : [];
   const gigabits = numberIn(root, `${path}/rate`);
   const lid = (file: string): number | null => {
     const found = Number.parseInt(readText(root, `${path}/${file}`), 16);
@@ -161,6 +163,7 @@ function portOf(root: string, card: string, port: string): HostReadings['infinib
   };
   return {
     card,
+    address: addressOf(root, device),
     port: Number(port),
     state: state('state'),
     physicalState: state('phys_state'),
@@ -170,7 +173,8 @@ function portOf(root: string, card: string, port: string): HostReadings['infinib
     board: text(`${device}/board_id`),
     lid: lid('lid'),
     subnetManagerLid: lid('sm_lid'),
-    roceAddress: readText(root, `${path}/link_layer`) === 'Ethernet' ? hasRoceAddress(root, path) : null,
+    roceAddress: isEthernet ? indices.length > 0 : null,
+    roceIndices: indices,
     counters: Object.fromEntries(
       ['counters', 'hw_counters'].flatMap((group) =>
         listDirectory(root, `${path}/${group}`).flatMap((name) => {
@@ -182,11 +186,24 @@ function portOf(root: string, card: string, port: string): HostReadings['infinib
   };
 }
 
-/** An address whose kind is RoCE v2 and that is an IPv4 address, or one of IPv6 that is not only the link's. */
-function hasRoceAddress(root: string, port: string): boolean {
-  return listDirectory(root, `${port}/gid_attrs/types`).some((index) => {
-    const address = readText(root, `${port}/gids/${index}`);
-    const isOfLink = address.startsWith('fe80:') || /^[0:]*$/u.test(address);
-    return readText(root, `${port}/gid_attrs/types/${index}`) === 'RoCE v2' && !isOfLink;
-  });
+/** Places of addresses whose kind is RoCE v2 and that are an IPv4 address, or one of IPv6 that is not only the link's. */
+function roceIndices(root: string, port: string): number[] {
+  return listDirectory(root, `${port}/gid_attrs/types`)
+    .filter((index) => {
+      const address = readText(root, `${port}/gids/${index}`);
+      const isOfLink = address.startsWith('fe80:') || /^[0:]*$/u.test(address);
+      return readText(root, `${port}/gid_attrs/types/${index}`) === 'RoCE v2' && !isOfLink;
+    })
+    .map(Number)
+    .toSorted((one, other) => one - other);
+}
+
+/** `device` of a card is a link to its directory on the PCI bus. */
+function addressOf(root: string, card: string): string | null {
+  try {
+    const name = basename(realpathSync(join(root, card, 'device')));
+    return /^[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/u.test(name) ? name : null;
+  } catch {
+    return null;
+  }
 }

@@ -29,13 +29,24 @@ export function configOf(root: string, device: string): Buffer | null {
 
 /** Bytes; null: the device is none of PCI Express. */
 export function readRequestIn(config: Buffer): number | null {
+  const control = deviceControlIn(config);
+  return control === null ? null : 128 << ((control >> 12) & 7);
+}
+
+/** Bytes; null: the device is none of PCI Express. */
+export function payloadIn(config: Buffer): number | null {
+  const control = deviceControlIn(config);
+  return control === null ? null : 128 << ((control >> 5) & 7);
+}
+
+function deviceControlIn(config: Buffer): number | null {
   let at = config[FIRST_CAPABILITY] ?? 0;
   for (
     let seen = 0;
     at >= STANDARD_BYTES && at + DEVICE_CONTROL + 2 <= config.length && seen < MAX_CAPABILITIES;
     seen++
   ) {
-    if (config[at] === PCI_EXPRESS) return 128 << ((config.readUInt16LE(at + DEVICE_CONTROL) >> 12) & 7);
+    if (config[at] === PCI_EXPRESS) return config.readUInt16LE(at + DEVICE_CONTROL);
     at = config[at + 1] ?? 0;
   }
   return null;

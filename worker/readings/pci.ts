@@ -3,7 +3,7 @@ import { realpathSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { HostReadings } from '../../control/readings.ts';
 import { listDirectory, readText } from '../topology/system-files.ts';
-import { configOf, readRequestIn, redirectsIn } from './pci-config.ts';
+import { configOf, payloadIn, readRequestIn, redirectsIn } from './pci-config.ts';
 import { numberIn, numberOf } from './whole-numbers.ts';
 
 type PciReading = HostReadings['pci'][number];
@@ -92,6 +92,8 @@ function deviceOf(root: string, path: string, address: string, kind: PciReading[
     maximumSpeed: numberIn(root, `${path}/max_link_speed`),
     bottleneck: bottleneckAbove(root, address, lanes === null || speed === null ? null : lanes * speed),
     readRequestBytes: config === null ? null : readRequestIn(config),
+    payloadBytes: config === null ? null : payloadIn(config),
+    bridges: bridgesAbove(root, address),
     correctableErrors: errors('aer_dev_correctable'),
     nonfatalErrors: errors('aer_dev_nonfatal'),
     fatalErrors: errors('aer_dev_fatal'),

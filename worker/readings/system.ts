@@ -10,6 +10,7 @@ export function readSystem(root: string): HostReadings['system'] {
     kernel: readText(root, 'proc/sys/kernel/osrelease'),
     distribution: /^PRETTY_NAME="?([^"\n]*)"?$/mu.exec(readText(root, 'etc/os-release'))?.[1] ?? '',
     node: process.version,
+    libc: libcOf(),
     virtual: flags === undefined ? null : /\bhypervisor\b/u.test(flags),
     container: isContainer(root),
     bootId: readText(root, 'proc/sys/kernel/random/boot_id'),
@@ -17,8 +18,17 @@ export function readSystem(root: string): HostReadings['system'] {
   };
 }
 
+/** By Node's own report, since the file of the library lies elsewhere on each distribution. */
+function libcOf(): string | null {
+  const report: unknown = process.report.getReport();
+  if (typeof report !== 'object' || report === null || !('header' in report)) return null;
+  const { header } = report;
+  if (typeof header !== 'object' || header === null || !('glibcVersionRuntime' in header)) return null;
+  return typeof header.glibcVersionRuntime === 'string' ? header.glibcVersionRuntime : null;
+}
+
 /** Docker, Podman and systemd-nspawn leave a mark; Kubernetes a variable. */
-function isContainer(root: string): boolean {
+export function isContainer(root: string): boolean {
   const marks = ['.dockerenv', 'run/.containerenv', 'run/systemd/container'];
   const inRoot = [...listDirectory(root, ''), ...listDirectory(root, 'run').map((name) => `run/${name}`)];
   return (

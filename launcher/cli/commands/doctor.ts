@@ -1,9 +1,10 @@
 /** `ncclrun doctor`: looks at hosts, and at the network between them, and says what is wrong and what to do. It changes nothing. */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import * as v from 'valibot';
 import { messageOf } from '../../../control/message-of.ts';
 import { hostReadings } from '../../../control/readings.ts';
+import { TOGETHER_VARIABLE, togetherOrder, type TogetherOrder } from '../../../control/together.ts';
 import { allocateHosts } from '../../allocation/allocate.ts';
 import { allChecks } from '../../doctor/checks/all.ts';
 import type { ReadHost } from '../../doctor/finding.ts';
@@ -12,7 +13,7 @@ import { runChecks } from '../../doctor/run-checks.ts';
 import { doctorPage, type Page } from '../../doctor/page.ts';
 import { changesText, findingsText, summaryText } from '../../doctor/text.ts';
 import { documentOf, statusOf, type Examined } from '../../doctor/verdict.ts';
-import { installationRoot, installedVersion, localCounters, localReadings } from '../../local/host.ts';
+import { installationRoot, installedVersion, localCounters, localReadings, localTogether } from '../../local/host.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { ourLine } from '../../report/summary.ts';
@@ -46,8 +47,7 @@ export async function doctor(argv: readonly string[]): Promise<number> {
   const streams = standardStreams();
   const what = settings.text('readings');
   if (what !== null) {
-    const read = what === 'counters' ? localCounters() : localReadings(installedVersion(), watchMs(settings));
-    await streams.stdout.print(`${JSON.stringify(await read)}\n`);
+    await streams.stdout.print(`${JSON.stringify(await readHere(what, settings))}\n`);
     return 0;
   }
   await reportRefusals(files);
@@ -92,6 +92,29 @@ function writePage(path: string, page: Page): void {
   }
 }
 
+/** Throws a FailureError (usage). */
+function readHere(what: string, settings: Settings<Names>): Promise<object> {
+  if (what === 'counters') return localCounters();
+  if (what === 'together') return localTogether(orderHere());
+  return localReadings(installedVersion(), watchMs(settings), dataOf(settings));
+}
+
+/** Throws a FailureError (usage). */
+function orderHere(): TogetherOrder {
+  try {
+    return v.parse(togetherOrder, JSON.parse(process.env[TOGETHER_VARIABLE] ?? ''));
+  } catch {
+    const remedy = 'run ncclrun doctor -H HOST,HOST: it starts such processes by itself';
+    throw usageError(`--readings=together needs an order in ${TOGETHER_VARIABLE}`, remedy);
+  }
+}
+
+/** Of this host's working directory, but looked for on each host. */
+function dataOf(settings: Settings<Names>): string | null {
+  const path = settings.text('data');
+  return path === null ? null : resolve(path);
+}
+
 function watchMs(settings: Settings<Names>): number {
   return settings.flag('quick') ? WATCH_MS.quick : WATCH_MS.usual;
 }
@@ -110,7 +133,8 @@ async function examined(settings: Settings<Names>): Promise<Examined> {
   }
   const { hosts } = allocateHosts(allocationRequest(settings));
   const jobs = doctorJobs(jobRequest(settings, []));
-  const words = settings.flag('quick') ? ['--quick'] : [];
+  const data = dataOf(settings);
+  const words = [...(settings.flag('quick') ? ['--quick'] : []), ...(data === null ? [] : ['--data', data])];
   const names = hosts.map(({ name }) => name);
   return await examine(jobs, await readingsWithSecondStart(jobs, names, words), depthOf(settings));
 }

@@ -13,6 +13,14 @@ const slowing: Readonly<Record<string, RegExp>> = {
   CUDA_LAUNCH_BLOCKING: /^[^0]/u,
 };
 
+/** PyTorch 2.4 calls functions that came with it. */
+const OLDEST_LIBRARY = [2, 19] as const;
+
+function isOlder(version: string, [major, minor]: readonly [number, number]): boolean {
+  const [ownMajor = 0, ownMinor = 0] = version.split('.').map(Number);
+  return ownMajor < major || (ownMajor === major && ownMinor < minor);
+}
+
 export const environmentChecks: readonly Check[] = [
   {
     id: 'environment.forced',
@@ -100,14 +108,22 @@ export const environmentChecks: readonly Check[] = [
   {
     id: 'environment.library',
     about: 'which libnccl.so.2 programs find first',
-    ofHost: ({ environment: { library } }) =>
-      library === null
-        ? []
-        : [
-            note(
-              `programs find ${library} before their own`,
-              'see LD_LIBRARY_PATH and LD_PRELOAD; --engine decides for a job',
-            ),
-          ],
+    ofHost: ({ environment: { library, libraryVersion } }) => {
+      if (library === null) return [];
+      const isOld = libraryVersion !== null && isOlder(libraryVersion, OLDEST_LIBRARY);
+      const version = isOld ? ` (${libraryVersion}, older than PyTorch 2.4 and later want)` : '';
+      return [
+        note(
+          `programs find ${library}${version} before their own`,
+          'see LD_LIBRARY_PATH and LD_PRELOAD; --engine decides for a job',
+        ),
+      ];
+    },
+    alike: {
+      what: 'libnccl.so.2 of version',
+      value: ({ environment: { libraryVersion } }) => libraryVersion,
+      answer: 'note',
+      remedy: 'install the same version everywhere: programs without an NCCL of their own load it',
+    },
   },
 ];

@@ -1,12 +1,23 @@
 /** Directories that jobs use, and file systems that do not answer. */
 import { binarySize } from '../../../control/size-text.ts';
-import { fail, warn, type Check } from '../finding.ts';
+import type { HostReadings } from '../../../control/readings.ts';
+import { fail, unknown, warn, type Check } from '../finding.ts';
 
 const MIN_FREE_PART = 0.02;
 const MIN_FREE = 2 ** 30;
 const MIN_FREE_FILES = 1000;
 /** What ncclrun writes there itself. */
 const MIN_CACHE = 200 * 2 ** 20;
+
+/** Of the median. */
+const SLOW_READING = 0.5;
+/** Less says more of how files are opened than of how they are read. */
+const MIN_READ = 2 ** 20;
+
+/** Bytes per second; null: nothing was read that could be compared. */
+function readingRate({ data }: HostReadings): number | null {
+  return data === null || data.problem !== null || data.bytes < MIN_READ ? null : data.bytes / data.seconds;
+}
 
 export const fileChecks: readonly Check[] = [
   {
@@ -66,5 +77,32 @@ export const fileChecks: readonly Check[] = [
             : 'start from another directory';
         return [fail(`${use} lies on a file system that runs no programs (noexec)`, remedy, path)];
       }),
+  },
+  {
+    id: 'files.data',
+    about: '(`--data`) how fast 256 MiB of the data are read',
+    ofHost: (readings, hosts) => {
+      const { data } = readings;
+      if (data === null) return null;
+      const { path, problem, bytes } = data;
+      if (problem !== null) {
+        const isSlow = problem.includes('has not ended');
+        const message = isSlow ? `${binarySize(bytes)} were read, then ${problem}` : `it cannot be read: ${problem}`;
+        return [fail(message, `see its file server, and ls -l ${path} there`, path)];
+      }
+      const own = readingRate(readings);
+      if (own === null)
+        return [unknown(`${binarySize(bytes)} are too little to measure`, 'name larger files with --data', path)];
+      const rates = hosts.flatMap((host) => readingRate(host.readings) ?? []).toSorted((one, other) => one - other);
+      const usual = rates[rates.length >> 1] ?? own;
+      if (own >= SLOW_READING * usual) return [];
+      return [
+        warn(
+          `${(own / 1e6).toPrecision(3)} MB/s are read (median of all: ${(usual / 1e6).toPrecision(3)} MB/s)`,
+          `see the network to its file server, and the options of its mount: findmnt -T ${path}`,
+          path,
+        ),
+      ];
+    },
   },
 ];

@@ -44,11 +44,13 @@ export const hostChecks: readonly Check[] = [
   },
   {
     id: 'os.same',
-    about: 'kernel and distribution',
+    about: 'kernel, distribution and glibc',
     alike: {
       what: 'system',
-      value: ({ system: { distribution, kernel } }) =>
-        [distribution, kernel].filter((text) => text !== '').join(', kernel '),
+      value: ({ system: { distribution, kernel, libc } }) =>
+        [distribution, libc === null ? '' : `glibc ${libc}`, kernel === '' ? '' : `kernel ${kernel}`]
+          .filter((text) => text !== '')
+          .join(', '),
       answer: 'note',
       remedy: 'updates that have reached some hosts only explain much',
     },
