@@ -230,7 +230,7 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     summary: 'show the batches of this machine, or the tasks of one',
     about:
       'Shows the batches that were submitted on this machine; of one batch its tasks, where they run, and what those wait for that do not.',
-    examples: ['ncclrun jobs', 'ncclrun jobs sweep-1 --watch', 'ncclrun jobs sweep-1/train --failed'],
+    examples: ['ncclrun jobs', 'ncclrun jobs sweep-1/train --failed'],
   },
   cancel: {
     line: { command: 'cancel', options: plainOptions, words: 'words' },
@@ -247,7 +247,7 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     usage: 'ncclrun hold BATCH[/TASK]',
     summary: 'keep waiting tasks of a batch from starting',
     about: 'Keeps tasks of a batch that wait from starting, until ncclrun release.',
-    examples: ['ncclrun hold sweep-1/train'],
+    examples: ['ncclrun hold sweep-1/train', 'ncclrun hold sweep-1/train[3-5]'],
   },
   release: {
     line: { command: 'release', options: releaseOptions, words: 'words' },

@@ -53,7 +53,7 @@ export class PlainReporter implements Reporter {
   #ranks = 1;
   #reported: Failure | null = null;
   #isStagingReported = false;
-  readonly #liveText = new LiveText();
+  #liveText: LiveText | null = null;
   readonly #live: Live | null;
   #paint: Paint | null = null;
 
@@ -91,7 +91,7 @@ export class PlainReporter implements Reporter {
   }
 
   event(event: JobEvent): void {
-    this.#liveText.event(event);
+    this.#liveText?.event(event);
     if (this.#options.verbose) this.#printLine(verboseText(event));
     switch (event.type) {
       case 'job-started':
@@ -233,8 +233,10 @@ export class PlainReporter implements Reporter {
 
   #startLive(): Live {
     const { streams } = this.#options;
+    const text = new LiveText();
+    this.#liveText = text;
     return new Live({
-      text: this.#liveText,
+      text,
       stderr: streams.stderr,
       stdout: isTerminal(1) ? streams.stdout : null,
       columns: () => streams.columns(),

@@ -33,7 +33,9 @@ describe('help', () => {
       '',
       'usage: ncc',
     ]);
-    for (const name of commandNames) expect(help).toContain(`  ncclrun ${name} `);
+    const all = await output(['help', 'all']);
+    for (const name of commandNames) expect(all).toContain(`  ncclrun ${name} `);
+    expect(help).toContain('  ncclrun batch ');
     expect(await output(['help'])).toBe(help);
     expect(await output(['-h'])).toBe(help);
   });

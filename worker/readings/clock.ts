@@ -6,7 +6,7 @@ import { runTool } from './run-tool.ts';
 const TRIES = 5;
 
 /** Milliseconds by which the clock is ahead of the monotonic one. */
-export interface ClockDistance {
+interface ClockDistance {
   readonly ms: number;
   /** Of which it may be wrong. */
   readonly withinMs: number;
