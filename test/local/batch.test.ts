@@ -14,14 +14,21 @@ afterEach(() => rig[Symbol.asyncDispose]());
 
 /** A batch file with these jobs, in YAML. */
 const batchOf = (...jobs: readonly string[]) =>
-  ['version: 1', 'name: test', 'defaults: { output: "%x.%a.%r.out" }', 'jobs:', ...jobs].join('\n');
+  [
+    'version: 1',
+    'name: test',
+    `defaults: { output: "%x.%a.%r.out", working_dir: ${rig.directory} }`,
+    'jobs:',
+    ...jobs,
+  ].join('\n');
 /** A job that runs until the file `go` is there. */
 const waitingJob = (name: string, more = '') =>
   `  - { name: ${name}, command: '${LEDGER}; until test -e ${rig.directory}/go; do sleep 0.05; done', working_dir: ${rig.directory}${more} }`;
 const quickJob = (name: string, more = '') =>
   `  - { name: ${name}, command: '${LEDGER}', working_dir: ${rig.directory}${more} }`;
 const go = () => writeFileSync(join(rig.directory, 'go'), '');
-const started = (...words: readonly string[]) => Command.start(words, { environment: rig.environment });
+const started = (...words: readonly string[]) =>
+  Command.start(words, { environment: rig.environment, directory: rig.directory });
 
 describe('a batch', () => {
   it('runs each task once, after what it depends on, and says what became of them', async () => {

@@ -41,7 +41,10 @@ export class BatchRig implements AsyncDisposable {
     words: readonly string[],
     environment: NodeJS.ProcessEnv = {},
   ): Promise<{ status: number | null; stdout: string; stderr: string }> {
-    return await Command.run(words, { environment: { ...this.environment, ...environment } });
+    return await Command.run(words, {
+      environment: { ...this.environment, ...environment },
+      directory: this.directory,
+    });
   }
 
   /** Lines of the ledger, in alphabetical order. */
