@@ -11,6 +11,7 @@ import { hasEnded } from './model/states.ts';
 import { attemptPlan } from './run/attempt-plans.ts';
 import type { BatchEvent } from './run/batch-event.ts';
 import { Launchers } from './run/launchers.ts';
+import { refuseMisfit } from './run/refuse-misfit.ts';
 import { Scheduler } from './run/scheduler.ts';
 import { selectTasks } from './run/select.ts';
 import { batchStatusOf } from './run/status-of.ts';
@@ -133,8 +134,11 @@ export class Session {
         return this.#done(this.#scheduler.hold(this.#selected(request.tasks), false));
       case 'rerun':
         return this.#done(this.#scheduler.rerun(this.#selected(request.tasks)));
-      case 'submit':
-        return this.#done(this.#scheduler.add(this.#options.jobOf(request.job, this.#store.spec)));
+      case 'submit': {
+        const job = this.#options.jobOf(request.job, this.#store.spec);
+        refuseMisfit(job, this.#options.hosts);
+        return this.#done(this.#scheduler.add(job));
+      }
       case 'release-host':
         return this.#done(this.#scheduler.releaseHost(request.host) ? 1 : 0);
       default:

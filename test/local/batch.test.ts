@@ -240,6 +240,15 @@ describe('mistakes', () => {
     expect(existsSync(join(rig.directory, 'ncclrun/batch/test-1'))).toBe(false);
   });
 
+  it('a job that does not fit the hosts is refused before it waits for ever', async () => {
+    const { status, stderr } = await rig.run(['batch', rig.file(batchOf(quickJob('wide', ', ntasks: 9')))]);
+    expect({ status, stderr }).toEqual({
+      status: 2,
+      stderr: expect.stringContaining('the job wide can never run on these hosts: '),
+    });
+    expect(existsSync(join(rig.directory, 'ncclrun/batch/test-1'))).toBe(false);
+  });
+
   it('a mistake in the name of a task is answered with which there are', async () => {
     await rig.run(['batch', rig.file(batchOf(quickJob('train', ', array: 0-3')))]);
     expect((await rig.run(['cancel', 'test-1/trian'])).stderr).toContain('did you mean train?');

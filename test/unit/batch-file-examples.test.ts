@@ -78,5 +78,5 @@ it('no other option of ncclrun is refused', () => {
   const others = runCommandLine.options.filter(({ name }) => !undoing.includes(name)).flatMap(({ flags }) => flags);
   expect(others.filter((flag) => remedyForOption(flag) !== null)).toEqual([]);
   const known = decidedByBatch.flatMap(({ flags }) => flags);
-  expect(known.filter((flag) => findByFlag(flag, runCommandLine) === null)).toEqual(['--detach']);
+  expect(known.filter((flag) => findByFlag(flag, runCommandLine) === null)).toEqual([]);
 });

@@ -25,7 +25,6 @@ export const decidedByBatch: readonly Decided[] = [
   { flags: ['--resource-manager'], remedy: 'ncclrun batch --resource-manager NAME decides it for all jobs' },
   { flags: ['--simulate-hosts'], remedy: 'leave it out: the batch chooses the hosts' },
   { flags: ['--explain', '--dry-run'], remedy: 'ncclrun batch --check FILE starts nothing' },
-  { flags: ['--detach'], remedy: 'ncclrun batch --detach FILE starts all jobs in the background' },
   { flags: ['--version', '-V', '--help', '-h'], remedy: 'leave it out: it starts no job' },
 ];
 

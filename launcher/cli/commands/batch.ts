@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Session, openStore, readHosts, submitBatch, writeHosts } from '../../batch/session.ts';
 import { foundBatch, newBatchDirectory, stateRoot, type BatchDirectory } from '../../batch/state/directory.ts';
 import type { Store } from '../../batch/store/store.ts';
+import { refuseMisfit } from '../../batch/run/refuse-misfit.ts';
 import { taskName } from '../../batch/run/task-name.ts';
 import type { BatchStatus } from '../../batch/serve/request.ts';
 import { eventText } from '../../batch/text/event-text.ts';
@@ -68,6 +69,7 @@ async function begin(file: string, settings: BatchSettings): Promise<number> {
   const request = allocationRequest(settings);
   const { hosts } = allocateHosts(request);
   const capacities = capacitiesOf(hosts);
+  for (const job of spec.jobs) refuseMisfit(job, capacities);
   if (settings.flag('schedule')) {
     await streams.stdout.print(predictedSchedule(spec, capacities, Date.now(), streams.columns()));
     return 0;
