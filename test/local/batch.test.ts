@@ -48,6 +48,8 @@ describe('a batch', () => {
     expect(stdout).toMatch(/^bad +failed +2 .*exited with status 3$/mu);
     expect(stdout).toMatch(/^never +skipped +bad did not succeed$/mu);
     expect(stderr).toContain('bad: attempt 1 failed: rank 0 on localhost');
+    expect(stderr).toContain('ncclrun logs test-1/bad prints what bad has said');
+    expect((await rig.run(['logs', 'test-1'])).stderr).toContain('test-1 is a batch');
     const json = await rig.run(['jobs', 'test-1', '--json']);
     expect(JSON.parse(json.stdout)).toMatchObject({ id: 'test-1', scheduler: null, tasks: { length: 7 } });
   });

@@ -32,19 +32,19 @@ function isMeant(index: number | null, indexes: string | undefined): boolean {
   });
 }
 
-function nothingFound({ jobs, name: batch }: BatchSpec, word: string, name: string): Error {
+function nothingFound({ jobs }: BatchSpec, word: string, name: string): Error {
   const job = jobs.find((one) => one.name === name);
   if (job !== undefined) {
     const last = job.array?.tasks.at(-1)?.index;
     return usageError(
-      `${batch} has no task "${word}"`,
+      `the batch has no task "${word}"`,
       last === undefined ? `${name} is no array: write ${name}` : `${name} has tasks up to ${name}[${last}]`,
     );
   }
   const names = jobs.map((one) => one.name);
   const meant = nearest(name, names);
   return usageError(
-    `${batch} has no job "${name}"`,
+    `the batch has no job "${name}"`,
     meant === null ? `its jobs are ${names.slice(0, 8).join(', ')}` : `did you mean ${meant}?`,
   );
 }

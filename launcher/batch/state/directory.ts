@@ -1,5 +1,5 @@
 /** Where batches are kept on this machine: one directory for each, and the user's alone. */
-import { mkdirSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { homeDirectory } from '../../../control/home-directory.ts';
 import { ownUser } from '../../../control/own-user.ts';
@@ -46,11 +46,24 @@ interface Root {
 /** Makes it where it is not there. Throws a FailureError (usage) where there is no place for batches. */
 export function stateRoot(environment: Readonly<Record<string, string | undefined>>): Root {
   const wanted = wantedRoot(environment);
-  const local = join('/var/tmp', `ncclrun-${ownUser()}`, 'batch');
+  const local = localRoot();
   if (wanted === null) return made(local, null);
   const { path, keeping } = makeAndLook(wanted);
   if (keeping.kind !== 'shared') return made(path, passingNotice(path, keeping));
   return made(local, `${path} is on ${keeping.name}, which no database may be on: batches are kept in ${local}`);
+}
+
+/** Where they are if there are any: nothing is made. Throws a FailureError (usage) where others could have put what is there. */
+export function existingRoot(environment: Readonly<Record<string, string | undefined>>): string {
+  const wanted = wantedRoot(environment);
+  const isUsed = wanted !== null && existsSync(wanted) && keepingOf(wanted).kind !== 'shared';
+  const path = isUsed ? wanted : localRoot();
+  if (existsSync(path)) refuseUntrusted(path);
+  return path;
+}
+
+function localRoot(): string {
+  return join('/var/tmp', `ncclrun-${ownUser()}`, 'batch');
 }
 
 /** A directory with the next free id: `name-1`, `name-2` … Throws as node:fs does. */
@@ -72,8 +85,9 @@ export function newBatchDirectory(root: string, name: string, id: string | null)
   }
 }
 
-/** In alphabetical order. */
+/** In alphabetical order; none where nothing was ever kept. */
 export function batchIds(root: string): string[] {
+  if (!existsSync(root)) return [];
   return readdirSync(root, { withFileTypes: true })
     .flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
     .toSorted();
@@ -113,13 +127,18 @@ function makeAndLook(path: string): { readonly path: string; readonly keeping: K
 
 function made(path: string, notice: string | null): Root {
   makeAndLook(path);
+  refuseUntrusted(path);
+  return { path, notice };
+}
+
+/** What is kept there is obeyed: processes are ended, and programs begun. */
+function refuseUntrusted(path: string): void {
   const why = untrustedPath(path, ownUser());
   if (why !== null)
     throw usageError(
       `batches cannot be kept in ${path}: ${why}`,
       'make it and the directories above it yours alone, or set XDG_STATE_HOME',
     );
-  return { path, notice };
 }
 
 function passingNotice(path: string, keeping: Keeping): string | null {

@@ -7,8 +7,8 @@ import {
   type BatchDirectory,
   batchIds,
   BatchDirectory as Directory,
+  existingRoot,
   foundBatch,
-  stateRoot,
 } from '../../batch/state/directory.ts';
 import { submittedJob } from './read-file.ts';
 import { usageError } from '../../model/usage-error.ts';
@@ -18,7 +18,7 @@ const ATTEMPTS = 40;
 const BETWEEN_MS = 50;
 
 export function allBatches(environment: NodeJS.ProcessEnv): BatchDirectory[] {
-  const { path } = stateRoot(environment);
+  const path = existingRoot(environment);
   return batchIds(path).map((id) => new Directory(path, id));
 }
 
@@ -28,7 +28,16 @@ export function namedBatch(
   environment: NodeJS.ProcessEnv,
 ): { readonly directory: BatchDirectory; readonly tasks: string } {
   const [id = '', ...tasks] = word.split('/');
-  return { directory: foundBatch(stateRoot(environment).path, id), tasks: tasks.join('/') };
+  return { directory: foundBatch(existingRoot(environment), id), tasks: tasks.join('/') };
+}
+
+/** Throws a FailureError (usage) for a word that names a batch where one of its tasks is meant. */
+export function refuseBatch(word: string, environment: NodeJS.ProcessEnv): void {
+  if (!allBatches(environment).some(({ id }) => id === word)) return;
+  throw usageError(
+    `${word} is a batch`,
+    `write one of its tasks, as ncclrun jobs ${word} lists them: ncclrun logs ${word}/TASK`,
+  );
 }
 
 /** Rejects with a FailureError (usage) for what is refused. */

@@ -127,6 +127,9 @@ async function schedule(
   signals.close();
   const status = session.close();
   await printEnd(status, settings.flag('batch-json'));
+  const failed = status.tasks.find(({ state }) => state === 'failed' || state === 'timed-out' || state === 'lost');
+  if (failed !== undefined)
+    await say(`ncclrun logs ${directory.id}/${failed.name} prints what ${failed.name} has said`);
   if (status.endedAt === null) await say(`ncclrun batch --resume ${directory.id} goes on with it`);
   else if (spec.notify !== null) {
     const { notify } = await import('../batch/notify.ts');

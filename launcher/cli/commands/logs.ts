@@ -1,5 +1,5 @@
 /** `ncclrun logs JOB`: the last output of a running job, or that of a batch's task. */
-import { namedJob } from '../../jobs/find.ts';
+import { namedJob, runningJobs } from '../../jobs/find.ts';
 import { follow, OF_ENDED_JOBS } from '../../jobs/follow.ts';
 import { commandTable } from '../command-table.ts';
 import { followedRanks } from '../followed-ranks.ts';
@@ -13,6 +13,11 @@ export async function logs(argv: readonly string[]): Promise<number> {
   if (words.length === 1 && word.includes('/')) {
     const { printTaskOutput } = await import('../batch/task-output.ts');
     return await printTaskOutput(word, settings.flag('follow'));
+  }
+  const isRunningJob = runningJobs().some(({ jobId, pid }) => jobId.startsWith(word) || String(pid) === word);
+  if (words.length === 1 && !isRunningJob) {
+    const { refuseBatch } = await import('../batch/batches.ts');
+    refuseBatch(word, process.env);
   }
   const job = namedJob('logs', words, OF_ENDED_JOBS);
   const ranks = followedRanks(settings.text('rank'), job);
