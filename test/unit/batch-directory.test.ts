@@ -43,6 +43,8 @@ it('a batch is called after its file, with the next free number, or as the user 
   expect(newBatchDirectory(path, 'sweep', null).id).toBe('sweep-3');
   expect(newBatchDirectory(path, 'sweep', 'mine').id).toBe('mine');
   expect(() => newBatchDirectory(path, 'sweep', 'mine')).toThrow('there is a batch mine already');
+  for (const id of ['../x', 'a/b', '', '.', '-x', 'a b'])
+    expect(() => newBatchDirectory(path, 'sweep', id)).toThrow('cannot be the name of a batch');
   expect(batchIds(path)).toEqual(['mine', 'sweep-2', 'sweep-3']);
   expect(() => foundBatch(path, 'sweeb-3')).toThrow('there is no batch "sweeb-3"');
   expect(foundBatch(path, 'mine').database).toBe(join(path, 'mine/batch.db'));

@@ -37,6 +37,9 @@ export class BatchDirectory {
   }
 }
 
+/** It names a directory, and has a task behind it in `sweep-1/train[3]`. */
+const ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/u;
+
 interface Root {
   readonly path: string;
   /** What the user should know of the place. */
@@ -69,6 +72,11 @@ function localRoot(): string {
 /** A directory with the next free id: `name-1`, `name-2` … Throws as node:fs does. */
 export function newBatchDirectory(root: string, name: string, id: string | null): BatchDirectory {
   if (id !== null) {
+    if (!ID.test(id))
+      throw usageError(
+        `"${id}" cannot be the name of a batch`,
+        'write letters, digits, - and _, 63 at most, such as --id sweep-july',
+      );
     const directory = new BatchDirectory(root, id);
     if (makeOnce(directory.path)) return directory;
     throw usageError(
