@@ -280,10 +280,10 @@ describeIf(noGroff, 'the manual page', () => {
   });
 });
 
-/** The files of ours that were read, by V8's own account. */
-async function bundlesOf(argv: readonly string[]): Promise<string[]> {
+/** The files of ours that were read, by V8's own account. `run`: ncclrun, which writes it in Node's own end with this environment. */
+async function bundlesOf(run: (environment: NodeJS.ProcessEnv) => unknown): Promise<string[]> {
   const coverage = mkdtempSync(join(directory, 'coverage-'));
-  await output(argv, { NODE_V8_COVERAGE: coverage, NCCLRUN_DEBUG: '1' }); // Node writes it in its own end
+  await run({ NODE_V8_COVERAGE: coverage, NCCLRUN_DEBUG: '1' });
   const schema = v.object({ result: v.array(v.object({ url: v.string() })) });
   const scripts = readdirSync(coverage).flatMap(
     (file) => v.parse(schema, JSON.parse(readFileSync(join(coverage, file), 'utf8'))).result,
@@ -291,31 +291,44 @@ async function bundlesOf(argv: readonly string[]): Promise<string[]> {
   return scripts.map(({ url }) => basename(url)).filter((name) => name.endsWith('.bundle.cjs'));
 }
 
+/** After so long a job reads the parts that it may need later. */
+function readAfterMs(): number {
+  const source = readFileSync(join(import.meta.dirname, '../../scripts/parts.mjs'), 'utf8');
+  return Number(/READ_AFTER_MS = (?<ms>[0-9]+);/u.exec(source)?.groups?.['ms']);
+}
+
 describe('the modules that the launcher loads at the start', () => {
   it('a job loads no package and no Node module that it does not need', async () => {
-    expect(await bundlesOf(['-n', '2', '/bin/true'])).toEqual(['main.bundle.cjs']);
-
     const probe = join(directory, 'probe.cjs');
     const listed = join(directory, 'modules');
+    // A slow start would read the parts that a job may need later.
     writeFileSync(
       probe,
-      `process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(listed)}, process.moduleLoadList.join('\\n')));`,
+      `process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(listed)}, process.moduleLoadList.join('\\n')));
+      const { setTimeout: real } = globalThis;
+      globalThis.setTimeout = (run, delay, ...rest) => real(run, delay === ${readAfterMs()} ? 60_000 : delay, ...rest);`,
     );
     const main = join(import.meta.dirname, '../../dist/bundle/main.cjs');
-    execFileSync(process.execPath, [`--require=${probe}`, main, '-n', '2', '/bin/true'], { stdio: 'ignore' });
+    const words = [`--require=${probe}`, main, '-n', '2', '/bin/true'];
+    const read = await bundlesOf((changes) =>
+      execFileSync(process.execPath, words, { stdio: 'ignore', env: { ...process.env, ...changes } }),
+    );
+    expect(read).toEqual(['main.bundle.cjs']);
     const modules = readFileSync(listed, 'utf8').split('\n');
     const heavy = ['child_process', 'net', 'tty', 'http', 'crypto', 'worker_threads', 'readline'];
     expect(modules.filter((name) => heavy.some((word) => name === `NativeModule ${word}`))).toEqual([]);
   });
 
   it('a command that starts no job loads its part and yargs', async () => {
-    expect((await bundlesOf(['man'])).toSorted()).toEqual(
+    expect((await bundlesOf((changes) => output(['man'], changes))).toSorted()).toEqual(
       ['main', 'commands', 'several', 'yargs'].map((name) => `${name}.bundle.cjs`).toSorted(),
     );
   });
 
   it('a job that goes on has loaded what it may need, should the installation be replaced meanwhile', async () => {
     const needed = ['hosts', 'planning', 'remote', 'report', 'verdicts'].map((name) => `${name}.bundle.cjs`);
-    expect(await bundlesOf(['-n', '1', 'sleep', '0.7'])).toEqual(expect.arrayContaining(needed));
+    expect(await bundlesOf((changes) => output(['-n', '1', 'sleep', '0.7'], changes))).toEqual(
+      expect.arrayContaining(needed),
+    );
   });
 });
