@@ -8,7 +8,7 @@ import { noCompiler } from '../rig/gpu-programs.ts';
 import { buildDieAt, killedAt } from '../rig/killed-batch.ts';
 
 /** All points take minutes. */
-const step = process.env['NCCLRUN_TEST_LONG'] === '1' ? 1 : 11;
+const step = process.env['NCCLRUN_TEST_LONG'] === '1' ? 1 : 19;
 
 describeIf(noCompiler, 'a scheduler that is killed', () => {
   it('loses no task and runs none twice, wherever that happens', async () => {
