@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock, Countdown } from '../../../control/clock.ts';
+import { endOfFailure } from '../attempt/ending.ts';
 import { isAlive, type ProcessIdentity } from '../attempt/process-identity.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { errorCode } from '../attempt/error-code.ts';
@@ -166,15 +167,7 @@ class OwnAttempt {
   /** Its launcher did not come so far as to decide anything. */
   failedToBegin(why: string, output: string): void {
     this.#records.voidUnlessStarted();
-    this.#handler.ended({
-      schemaVersion: 1,
-      outcome: 'interruption',
-      exitCode: 125,
-      reason: 'system',
-      outOfMemory: false,
-      sentence: `its launcher did not start (${why}; what it printed is in ${output})`,
-      badHosts: [],
-      endedAt: Date.now(),
-    });
+    const message = `its launcher did not start (${why}; what it printed is in ${output})`;
+    this.#handler.ended(endOfFailure({ type: 'system', message, remedy: null }, Date.now()));
   }
 }

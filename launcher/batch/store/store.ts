@@ -28,7 +28,7 @@ interface NewBatch {
 
 export class Store {
   readonly #database: DatabaseSync;
-  readonly #tasks: Task[] = [];
+  #tasks: Task[] = [];
   #batch: BatchRow | null = null;
   #spec: BatchSpec | null = null;
   readonly #update: StatementSync;
@@ -40,11 +40,7 @@ export class Store {
       `UPDATE task SET state = ?, attempt = ?, errors = ?, interruptions = ?, host_deaths = ?, queued_at = ?, not_before = ?,
        started_at = ?, ended_at = ?, exit_code = ?, message = ?, cancel_asked = ? WHERE task = ? AND state = ? AND attempt = ?`,
     );
-    const row = database.prepare('SELECT id, file, spec, generation, created_at, ended_at FROM batch').get();
-    if (row === undefined) return;
-    this.#batch = v.parse(batchRow, row);
-    this.#readSpec();
-    this.#tasks.push(...v.parse(taskRows, database.prepare('SELECT * FROM task ORDER BY task').all()));
+    this.#read();
   }
 
   /** Null before `submit`. */
@@ -75,7 +71,7 @@ export class Store {
         .run(id, file, JSON.stringify(spec), createdAt);
       this.#insertJobs(spec, 0, createdAt);
     });
-    this.#reload();
+    this.#read();
   }
 
   /** Another scheduler goes on with it. Returns its generation. */
@@ -83,7 +79,7 @@ export class Store {
     transaction(this.#database, () => {
       this.#database.prepare('UPDATE batch SET generation = generation + 1, ended_at = NULL').run();
     });
-    this.#reload();
+    this.#read();
     return this.#batch?.generation ?? 0;
   }
 
@@ -94,7 +90,7 @@ export class Store {
       this.#database.prepare('UPDATE batch SET spec = ?').run(JSON.stringify(spec));
       this.#insertJobs(spec, this.spec.jobs.length, now);
     });
-    this.#reload();
+    this.#read();
     return this.#tasks.slice(before).map(({ id }) => id);
   }
 
@@ -238,17 +234,13 @@ export class Store {
       throw new Error(`task ${before.id} is not ${before.state} in attempt ${before.attempt} any more`);
   }
 
-  #reload(): void {
+  /** From the disk, where there is a batch. */
+  #read(): void {
     const row = this.#database.prepare('SELECT id, file, spec, generation, created_at, ended_at FROM batch').get();
+    if (row === undefined) return;
     this.#batch = v.parse(batchRow, row);
-    this.#readSpec();
-    this.#tasks.splice(0, this.#tasks.length);
-    for (const task of v.parse(taskRows, this.#database.prepare('SELECT * FROM task ORDER BY task').all()))
-      this.#tasks.push(task);
-  }
-
-  #readSpec(): void {
-    const spec: BatchSpec | null = this.#batch === null ? null : JSON.parse(this.#batch.spec);
+    const spec: BatchSpec = JSON.parse(this.#batch.spec);
     this.#spec = spec;
+    this.#tasks = v.parse(taskRows, this.#database.prepare('SELECT * FROM task ORDER BY task').all());
   }
 }

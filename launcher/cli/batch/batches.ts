@@ -1,5 +1,5 @@
 /** Batches by their ids, and what is asked of them: of their scheduler, or, where none runs, of what is on the disk. */
-import { steadyClock } from '../../../control/clock.ts';
+import { pause } from './pause.ts';
 import { openStoreIfFree, readHosts, Session } from '../../batch/session.ts';
 import { askScheduler } from '../../batch/serve/ask.ts';
 import type { BatchAnswer, BatchRequest, BatchStatus } from '../../batch/serve/request.ts';
@@ -45,7 +45,7 @@ export async function askBatch(directory: BatchDirectory, request: BatchRequest)
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const answer = (await askScheduler(directory.note, request)) ?? answerFromDisk(directory, request);
     if (answer !== null) return answer;
-    await new Promise<void>((resolve) => void steadyClock.after(BETWEEN_MS, resolve));
+    await pause(BETWEEN_MS);
   }
   throw usageError(
     `the scheduler of batch ${directory.id} does not answer`,

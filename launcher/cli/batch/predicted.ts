@@ -51,7 +51,8 @@ export function predictedSchedule(
       return perhapsReady.flatMap((id) => waitingOf(at(id)));
     },
   });
-  const left = tasks.filter(({ state, id }) => !hasEnded(state) && !found.some((one) => one.id === names[id]));
+  const foundNames = new Set(found.map(({ id }) => id));
+  const left = tasks.filter(({ state, id }) => !hasEnded(state) && !foundNames.has(names[id] ?? ''));
   const never = left.map(
     ({ id, state }) =>
       `${names[id] ?? id} does not start: ${state === 'held' ? 'it is held' : 'what it waits for does not happen'}\n`,
@@ -66,11 +67,11 @@ export function predictedSchedule(
 }
 
 function timesText({ startAt, endAt }: ForecastTask, now: number): [string, string] {
-  const seconds = (time: number | null) => (time === null ? '' : durationText((time - now) / 1000));
+  const seconds = (time: number | null) => (time === null ? '' : elapsedText((time - now) / 1000));
   return [seconds(startAt), seconds(endAt)];
 }
 
-function durationText(seconds: number): string {
+function elapsedText(seconds: number): string {
   const whole = Math.round(seconds);
   const [hours, minutes] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60)];
   return [hours, minutes, whole % 60].map((part) => String(part).padStart(2, '0')).join(':');

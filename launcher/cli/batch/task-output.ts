@@ -1,6 +1,6 @@
 /** `ncclrun logs BATCH/TASK`: what a task has printed, and prints. */
 import { type FileHandle, open } from 'node:fs/promises';
-import { steadyClock } from '../../../control/clock.ts';
+import { pause } from './pause.ts';
 import type { TaskStatus } from '../../batch/serve/request.ts';
 import { hasEnded } from '../../batch/model/states.ts';
 import { errorCode } from '../../batch/attempt/error-code.ts';
@@ -25,7 +25,7 @@ export async function printTaskOutput(word: string, follows: boolean): Promise<n
     if (task.output !== null) await reader.printNew(task.output);
     if (!follows) return 0;
     if (isOver) return task.exitCode ?? 1;
-    await new Promise<void>((resolve) => void steadyClock.after(LOOK_MS, resolve));
+    await pause(LOOK_MS);
     task = await taskCalled(word);
   }
 }

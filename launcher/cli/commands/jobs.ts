@@ -1,5 +1,5 @@
 /** `ncclrun jobs [BATCH[/TASK]]`: batches and their tasks. */
-import { steadyClock } from '../../../control/clock.ts';
+import { pause } from '../batch/pause.ts';
 import type { BatchStatus } from '../../batch/serve/request.ts';
 import { batchesText, batchText } from '../../batch/text/status-table.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
@@ -23,7 +23,7 @@ export async function jobs(argv: readonly string[]): Promise<number> {
     const { text, goesOn } = await shown(words[0] ?? null, settings);
     await streams.stdout.print(settings.flag('watch') && streams.stdoutIsTerminal() ? `${CLEAR}${text}` : text);
     if (!settings.flag('watch') || !goesOn) return 0;
-    await new Promise<void>((resolve) => void steadyClock.after(WATCH_MS, resolve));
+    await pause(WATCH_MS);
   }
 }
 
