@@ -46,7 +46,7 @@ class Warden {
     const bool exited = reaped_ && WIFEXITED(status_);
     const bool agentSilent = silenced || (exited && WEXITSTATUS(status_) == int(Outcome::silence));
     if (agentSilent && isParent(ward_.agent)) kill(ward_.agent, SIGKILL);  // a stopped one would stay for ever
-    if (!exited) endStoppedAgent(ward_.agent, leaseMs_);
+    if (!exited || leaseMs_ > 0) endStoppedAgent(ward_.agent, leaseMs_);
     exitAlike();
   }
 

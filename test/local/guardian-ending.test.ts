@@ -1,8 +1,12 @@
 /** The end of a host's ranks when something stands in its way: processes that cannot be ended, directories that are slow to remove, two faults at once. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Duplex } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { encodeFrame, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import { describeIf } from '../rig/capability.ts';
 import { repository } from '../rig/cluster.ts';
@@ -218,6 +222,21 @@ describe('two simultaneous faults', () => {
     await until('nothing left', () => left() === 0 && !alive(ward), GONE_MS);
     await guardian.closed();
     expect(guardian.stderr).toContain('no sign of life from the guardian');
+  });
+});
+
+describe('an agent that is stopped while the job ends', () => {
+  it('the warden kills it, also where the guardian has ended by itself', async () => {
+    const words = ['-c', '"$@" & echo; wait', 'sh', GUARDIAN, '', String(LEASE_MS), 'agent'];
+    const agent = spawn('sh', words, { stdio: ['ignore', 'pipe', 'inherit', 'pipe'] });
+    onTestFinished(() => void agent.kill('SIGKILL'));
+    const [, output, , socket] = agent.stdio;
+    if (output === null || !(socket instanceof Duplex)) throw new Error('the agent has no socket');
+    await once(output, 'data');
+    const ended = once(agent, 'exit');
+    agent.kill('SIGSTOP');
+    socket.write(encodeFrame(makeFrame(FrameKind.end)));
+    expect(await ended).toEqual([null, 'SIGKILL']);
   });
 });
 

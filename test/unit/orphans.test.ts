@@ -48,7 +48,7 @@ describe('orphans of a job', () => {
 
   test('children that were there before stay, and those that came since are killed', async () => {
     const before = await sleeper(null);
-    expect(childrenNow().has(before.pid ?? -1)).toBe(true);
+    expect(childrenNow('/guardian').has(before.pid ?? -1)).toBe(true);
     const keep = allChildren();
     const since = await sleeper(null);
     const ended = once(since, 'exit');
@@ -89,6 +89,18 @@ describe('orphans of a job', () => {
     await once(guardian, 'spawn');
     expect((await killOrphans(job(), keep, '/guardian')).survivors).toEqual([]);
     expect(await ended).toEqual([0, null]);
+  });
+
+  test('a stopped guardian that was orphaned before the ranks start is killed like a later one', async () => {
+    const others = allChildren();
+    const guardian = spawn('/bin/sleep', ['30'], { argv0: '/guardian', stdio: 'ignore' });
+    const ended = once(guardian, 'exit');
+    await once(guardian, 'spawn');
+    await until('the guardian runs', () => processEntry(guardian.pid ?? -1)?.argv[0] === '/guardian');
+    guardian.kill('SIGSTOP');
+    const keep = new Set([...others, ...childrenNow('/guardian')]);
+    expect(await killOrphans(job(), keep, '/guardian')).toEqual({ killed: 1, survivors: [] });
+    expect(await ended).toEqual([null, 'SIGKILL']);
   });
 
   test('a process whose first thread has ended is killed, also if one other thread is left', async () => {

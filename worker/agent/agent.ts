@@ -316,7 +316,7 @@ export class Agent {
     if (this.#bootstrap === null) this.#openBootstrap(placement);
     this.#reach?.close();
     this.#state = { name: 'running' };
-    this.#ownChildren = childrenNow();
+    this.#ownChildren = childrenNow(this.#options.guardianPath);
     const { spawnOrder, unreadable, notice } = prepareRanks({
       order: this.#order,
       placement,

@@ -18,9 +18,13 @@ interface Swept {
   readonly survivors: readonly string[];
 }
 
-/** The children of this process now: those that are not orphans. Node makes them on its main thread. */
-export function childrenNow(): ReadonlySet<number> {
-  return new Set(childrenOfThread(process.pid, String(process.pid)));
+/**
+ * The children of this process now: those that are not orphans. Node makes them on its main thread. A guardian whose warden has been killed
+ * already is an orphan, so whoever runs `guardianPath` is left out.
+ */
+export function childrenNow(guardianPath: string): ReadonlySet<number> {
+  const children = childrenOfThread(process.pid, String(process.pid));
+  return new Set(children.filter((pid) => !runs(pid, guardianPath)));
 }
 
 /**
