@@ -8,6 +8,7 @@ import { type Figure, type Judged, judge, line } from './figure.ts';
 import { batch } from './figures/batch.ts';
 import { collectives, collectivesBetweenHosts } from './figures/collectives.ts';
 import { collnet } from './figures/collnet.ts';
+import { connectMany } from './figures/connect_many.ts';
 import { crossing } from './figures/crossing.ts';
 import { idleAgents } from './figures/idle_agents.ts';
 import { launchLocal } from './figures/launch_local.ts';
@@ -17,6 +18,7 @@ import { launchSsh2 } from './figures/launch_ssh2.ts';
 import { nonblocking } from './figures/nonblocking.ts';
 import { output } from './figures/output.ts';
 import { recorder } from './figures/recorder.ts';
+import { rest } from './figures/rest.ts';
 import { restart } from './figures/restart.ts';
 import { send } from './figures/send.ts';
 import { simulatedAgents } from './figures/simulated_agents.ts';
@@ -35,6 +37,8 @@ const figures: readonly Figure[] = [
   launchMany,
   batch,
   wired,
+  connectMany,
+  rest,
   idleAgents,
   simulatedAgents,
   restart,

@@ -25,6 +25,7 @@
 #include "agent/config.h"
 #include "agent/messages.h"
 #include "base/descriptor.h"
+#include "communicator/debug_report.h"
 #include "communicator/gpu_location.h"
 #include "communicator/registrations.h"
 #include "communicator/user_operators.h"
@@ -191,6 +192,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool sentLeave_ = false;        // the agent has been notified; used by the control thread only
   bool wasReady_ = false;         // guarded by mutex_
   bool callerRunsBarrier_ = false;
+  SetupTimes setupTimes_;  // written by one thread after the other
 
   GpuLocation gpuLocation_;
   Descriptor listener_;

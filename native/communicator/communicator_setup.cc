@@ -106,6 +106,7 @@ Status Communicator::shrink(Communicator& parent, LeftOut leftOut, const CommSet
 
 void Communicator::start(bool callerRunsBarrier) {
   callerRunsBarrier_ = callerRunsBarrier;
+  setupTimes_.begun = setupTimes_.planned = nowNanoseconds();
   takeRoundNumber();
   if (!usesAgent_) {
     transition(State::joining, State::connecting);
@@ -170,6 +171,7 @@ bool Communicator::adoptMembership(const Answer& answer) {
 }
 
 void Communicator::onPlan(Answer answer) {
+  setupTimes_.planned = nowNanoseconds();
   if (!excluded()) AgentClient::get().telemetry().arrived();
   if (!answer.status.ok()) {
     {
@@ -244,7 +246,7 @@ Status Communicator::openPlan(Answer& answer) {
 }
 
 void Communicator::becomeReady(State from) {
-  logReady(context(), *dataPath_);
+  logReady(context(), *dataPath_, setupTimes_);
   if (rank() == 0) logNetwork(context(), planBytes());
   Telemetry(telemetry_.get()).rested();  // first: from then on operations write it
   {
@@ -261,6 +263,7 @@ bool Communicator::stepConnecting() {
     if (Status broken = dataPath_->asyncError(); !broken.ok()) status = std::move(broken);
   }
   if (status.code == ncclInProgress) return false;
+  setupTimes_.connected = nowNanoseconds();
   if (!status.ok()) {
     failWith({status.code, context() + ": " + status.sentence}, true);
   } else if (usesAgent_) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/debug.h"
 #include "base/variables.h"
 #include "datapath/nic_list.h"
@@ -73,12 +74,18 @@ void logCollnet(const std::string& who) {
 
 }  // namespace
 
-void logReady(const std::string& who, const DataPath& path) {
+void logReady(const std::string& who, const DataPath& path, const SetupTimes& times) {
   if (!debugs(DebugLevel::info)) return;
   ncclrunCommInfo info{};
   path.info(info);
-  logInfo(formatSentence("%s: ready: %u ranks on %u hosts, %u on this one", who.c_str(), info.size, info.hosts,
-                         info.localSize));
+  const uint64_t now = nowNanoseconds();
+  const auto milliseconds = [](uint64_t from, uint64_t to) { return static_cast<double>(to - from) * 1e-6; };
+  logInfo(
+      formatSentence("%s: ready: %u ranks on %u hosts, %u on this one, after %.1f ms: plan %.1f, connections %.1f, "
+                     "barrier %.1f",
+                     who.c_str(), info.size, info.hosts, info.localSize, milliseconds(times.begun, now),
+                     milliseconds(times.begun, times.planned), milliseconds(times.planned, times.connected),
+                     milliseconds(times.connected, now)));
   logConnections(who, path);
   logVariants(who, path);
   if (info.hosts > 1) logCollnet(who);

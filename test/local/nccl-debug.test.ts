@@ -64,7 +64,10 @@ describeIf(noCompiler, "NCCL's environment variables", () => {
     for (const rank of [0, 1]) {
       expect(stderr).toContain(`NCCL INFO rank ${rank} of 2 is on the host device, because NCCLRUN_DEVICE=host`);
       expect(stderr).toMatch(
-        new RegExp(`NCCL INFO rank ${rank} of 2 on \\S+: ready: 2 ranks on 1 hosts, 2 on this one`),
+        new RegExp(
+          `NCCL INFO rank ${rank} of 2 on \\S+: ready: 2 ranks on 1 hosts, 2 on this one, ` +
+            String.raw`after [\d.]+ ms: plan [\d.]+, connections [\d.]+, barrier [\d.]+`,
+        ),
       );
       expect(stderr).toMatch(
         new RegExp(`rank ${rank} of 2 on \\S+: channel 0: ring to rank ${1 - rank} by shared memory`),
