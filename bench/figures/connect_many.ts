@@ -22,6 +22,12 @@ export const connectMany: Figure = {
       const told = [...`${stdout}${stderr}`.matchAll(/: ready: .* connections ([\d.]+)/g)].map(([, ms]) => Number(ms));
       taken.push(status === 0 && told.length === HOSTS ? Math.max(...told) : null);
     }
-    yield { what: `${HOSTS} × 1`, unit: 'ms', ours: median(taken), peers: {}, goal: { kind: 'at-most', bound: BOUND_MS } };
+    yield {
+      what: `${HOSTS} × 1`,
+      unit: 'ms',
+      ours: median(taken),
+      peers: {},
+      goal: { kind: 'at-most', bound: BOUND_MS },
+    };
   },
 };
