@@ -42,7 +42,7 @@ const comparisons: readonly Comparison[] = [
     what: '8 B',
     unit: 'µs',
     own: 'ours',
-    peers: ['raw', 'perftest'],
+    peers: ['raw', 'advertised', 'perftest'],
     goals: [ratio(1.3, 'raw'), ratio(2.5, 'perftest')],
   },
   transfer(65_536, '64 KiB'),

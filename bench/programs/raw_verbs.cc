@@ -1,5 +1,6 @@
-// What verbs alone do between two processes that both poll: half the time of a round trip of writes with immediate, and
-// the bandwidth of writes. The engine's backend is measured against it.
+// What verbs alone do between two processes that both poll: half the time of a round trip of writes with immediate,
+// without and with a peer that advertises its room for each message, and the bandwidth of writes. The engine's backend
+// is measured against it.
 //
 //   raw_verbs LIBRARY DEVICE DEVICE      both processes here
 //   raw_verbs LIBRARY DEVICE PORT        waits for the other one, at a TCP port
@@ -14,6 +15,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "verbs/client/client.h"
@@ -24,6 +26,8 @@ namespace {
 
 constexpr size_t kBytes = 4u << 20;
 constexpr uint32_t kWindow = 16;  // writes on their way
+constexpr size_t kRoom = kBytes / 2;  // where in its memory the peer says how many messages it has made room for
+constexpr uint32_t kRoomBytes = 16;
 using Clock = std::chrono::steady_clock;
 
 void check(bool isFine, const char* what) {
@@ -65,26 +69,43 @@ struct Side {
     check(own.want() == 0, "ibv_post_recv");
   }
   void write(int opcode, uint32_t bytes) { check(own.post(opcode, peer, bytes) == 0, "ibv_post_send"); }
+  // Tells the peer how many messages have room, by a write into its memory.
+  void advertise(uint64_t messages) {
+    const size_t offset = isFirst ? kRoom : kRoom + kRoomBytes;
+    std::memcpy(own.data.data() + offset, &messages, sizeof messages);
+    check(own.post(kWrite, peer, kRoomBytes, kSignaled, 7, 42, offset) == 0, "ibv_post_send");
+  }
+  void awaitRoom(uint64_t messages) {
+    const size_t offset = isFirst ? kRoom + kRoomBytes : kRoom;
+    while (*reinterpret_cast<const volatile uint64_t*>(own.data.data() + offset) < messages) poll();
+  }
 };
 
 double microseconds(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-void pingPong(Side& side, uint32_t bytes, int rounds) {
+// `advertises`: a message is not written before the peer has said that it has room for it, as the engine's protocol has
+// it; each side says so once its own message is on the way.
+void pingPong(Side& side, uint32_t bytes, int rounds, bool advertises) {
   std::vector<double> times;
-  for (int round = 0; round < rounds; ++round) {
+  uint64_t message = 1;
+  if (advertises) side.advertise(message), side.reap(1);
+  for (int round = 0; round < rounds; ++round, ++message) {
     const auto start = Clock::now();
     if (!side.isFirst) side.take();
+    if (advertises) side.awaitRoom(message);
     side.write(kWriteImmediate, bytes);
     if (side.isFirst) side.take();
-    side.reap(1);  // of its own write
+    if (advertises) side.advertise(message + 1);
+    side.reap(advertises ? 2 : 1);  // of its own writes
     times.push_back(microseconds(start) / 2);
   }
+  side.meet();
   if (!side.isFirst) return;
   std::sort(times.begin(), times.end());
-  std::printf("%8u B  one way %8.2f us (least %.2f, 90%% below %.2f)\n", bytes, times[times.size() / 2], times[0],
-              times[times.size() * 9 / 10]);
+  std::printf("%8u B  %s %8.2f us (least %.2f, 90%% below %.2f)\n", bytes, advertises ? "advertised" : "one way",
+              times[times.size() / 2], times[0], times[times.size() * 9 / 10]);
 }
 
 void bandwidth(Side& side, uint32_t bytes, uint32_t count) {
@@ -118,8 +139,9 @@ void run(const char* path, const char* device, int channel, bool isFirst) {
   const char* const given = std::getenv("RAW_VERBS_ROUNDS");
   const int rounds = given == nullptr ? 1000 : std::max(std::atoi(given), 1);
   for (const uint32_t bytes : {8u, 4096u, 65536u, 1u << 20}) {
-    pingPong(side, bytes, bytes < 65536 ? rounds : rounds / 10 + 1);
+    pingPong(side, bytes, bytes < 65536 ? rounds : rounds / 10 + 1, false);
   }
+  pingPong(side, 8, rounds, true);
   for (const uint32_t bytes : {65536u, 1u << 20}) bandwidth(side, bytes, static_cast<uint32_t>(rounds / 5 + 1));
 }
 

@@ -1,6 +1,6 @@
-/* What a rank uses of a processor while there is nothing to do: `rest idle` between operations, `rest waiting` inside an
- * all_reduce that rank 0 is late for. Every rank but 0 prints its share of a core, in percent, over a few seconds that
- * begin 0.2 s after it has come to rest. */
+/* What a rank uses of a processor while there is nothing to do: `rest idle` between operations, `rest waiting` inside
+ * an all_reduce that rank 0 is late for. Every rank but 0 prints its share of a core, in percent, over a few seconds
+ * that begin 0.2 s after it has come to rest. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,15 +21,15 @@ static double used_ms(void) {
   return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
 }
 
-static void *measure(void *share) {
+static void* measure(void* share) {
   sleep_ms(SETTLING_MS);
   const double before = used_ms();
   sleep_ms(WINDOW_MS);
-  *(double *)share = (used_ms() - before) / WINDOW_MS * 100;
+  *(double*)share = (used_ms() - before) / WINDOW_MS * 100;
   return NULL;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const int waits = argc > 1 && strcmp(argv[1], "waiting") == 0;
   ncclUniqueId id;
   ncclComm_t world;

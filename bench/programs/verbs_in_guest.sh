@@ -31,6 +31,7 @@ ours() {
 raw() {
   RAW_VERBS_ROUNDS=$pings "$raw" libibverbs.so.1 rxa rxb | sed -n \
     -e 's/^ *8 B  one way *\([0-9.]*\).*/raw latency-8 \1/p' \
+    -e 's/^ *8 B  advertised *\([0-9.]*\).*/advertised latency-8 \1/p' \
     -e 's/^ *\([0-9]*\) B *\([0-9.]*\) MB.*/raw bandwidth-\1 \2/p'
 }
 
