@@ -14,6 +14,7 @@ Napi::Value functionOf(Napi::Env env, const char* name, napi_callback callback) 
 Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
 #define EXPORT(name) exports.Set(#name, Napi::Function::New<name>(env, #name))
   EXPORT(setChildSubreaper);
+  EXPORT(endAfter);
   EXPORT(freePorts);
   EXPORT(tcpUserTimeout);
   EXPORT(tcpEnd);

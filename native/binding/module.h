@@ -6,6 +6,7 @@ namespace ncclrun::binding {
 
 // process.cc
 Napi::Value setChildSubreaper(const Napi::CallbackInfo& call);
+Napi::Value endAfter(const Napi::CallbackInfo& call);
 Napi::Value freePorts(const Napi::CallbackInfo& call);
 Napi::Value tcpUserTimeout(const Napi::CallbackInfo& call);
 Napi::Value tcpEnd(const Napi::CallbackInfo& call);

@@ -5,8 +5,10 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,6 +28,24 @@ Napi::Value setChildSubreaper(const Napi::CallbackInfo& call) {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {
     throw systemError(call.Env(), errno, "cannot become the reaper of orphans (PR_SET_CHILD_SUBREAPER)");
   }
+  return call.Env().Undefined();
+}
+
+// By the system calls themselves: the C library's functions for timers have another version in older systems.
+Napi::Value endAfter(const Napi::CallbackInfo& call) {
+  const auto milliseconds = integerArgument<uint32_t>(call[0], "milliseconds");
+  static const auto timer = [] {
+    sigevent event = {};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGKILL;
+    int id = -1;
+    return syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &id) == 0 ? id : -1;
+  }();
+  // Where the system refuses timers, a stopped process stays.
+  itimerspec time = {};
+  time.it_value.tv_sec = milliseconds / 1000;
+  time.it_value.tv_nsec = long(milliseconds % 1000) * 1'000'000;
+  if (timer >= 0) syscall(SYS_timer_settime, timer, 0, &time, nullptr);
   return call.Env().Undefined();
 }
 

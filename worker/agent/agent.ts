@@ -44,6 +44,7 @@ import { agentHello, interfaceWishes } from './hello.ts';
 import { findInterfaces, INTERFACE_REMEDY } from '../topology/interfaces.ts';
 import { AgentTopology } from './host-topology.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
+import { endIfStopped } from './own-end.ts';
 import { MemoryKills } from './memory-kills.ts';
 import { forgetOuterPmi, MpiPrograms } from './mpi-programs.ts';
 import { preloadProblem } from './preload.ts';
@@ -109,8 +110,8 @@ export class Agent {
     for (const message of [takeDistrust(), ...ignored]) if (message !== null) this.#report({ type: 'notice', message });
     this.#link.flush(); // the rest is done while it travels
     const report = (one: AgentReport): void => this.#report(one);
-    this.#topology = new AgentTopology(options.native, (message) => report({ type: 'notice', message }));
-    this.#gpus = new RankGpuWatch({ native: options.native, order: this.#order, report });
+    this.#topology = new AgentTopology(native, (message) => report({ type: 'notice', message }));
+    this.#gpus = new RankGpuWatch({ native, order: this.#order, report });
     this.#runtimeDirectory = makeRuntimeDirectory(this.#order.jobId);
     const { leaseMs, heartbeatMs } = this.#order;
     this.#keeper = {
@@ -134,12 +135,8 @@ export class Agent {
     const problem = this.#order.preload ? preloadProblem() : null;
     if (problem !== null) this.#report({ type: 'refusal', ...problem });
     const heartbeat = makeFrame(FrameKind.heartbeat, { subject: ALL_RANKS });
-    this.#guardianLease = new Lease({
-      heartbeatMs,
-      leaseMs,
-      sendHeartbeat: () => this.#guardian.send(heartbeat),
-      onSilent: () => this.#guardian.kill(),
-    });
+    const sendHeartbeat = (): void => this.#guardian.send(heartbeat);
+    this.#guardianLease = new Lease({ heartbeatMs, leaseMs, sendHeartbeat, onSilent: () => this.#guardian.kill() });
   }
 
   /** Processes a frame of the launcher. @throws ProtocolError for an unexpected one */
@@ -239,7 +236,6 @@ export class Agent {
     const { native, order } = this.#options;
     const sendUp = (frame: Frame): void => this.#link.send(frame);
     try {
-      const socketPath = this.#socketPath;
       const machine: OwnMachine = (device) => this.#topology.machine(device);
       const tables = findTables(
         { ...process.env, ...placement.programs[0]?.environment },
@@ -256,6 +252,7 @@ export class Agent {
         const where = this.#hangs?.positionsIn(left);
         if (where !== undefined) this.#report({ type: 'left-behind', left, where });
       };
+      const socketPath = this.#socketPath;
       const facts = { native, order, placement, socketPath, sendUp, machine, tables, onDiffer, onLeft };
       this.#bootstrap = this.#options.openBootstrap(facts);
     } catch (error) {
@@ -460,6 +457,7 @@ export class Agent {
   #ended(): NodeJS.Timeout {
     const goodbye = setTimeout(() => this.#guardian.kill(), GOODBYE_MS);
     this.#state = { name: 'ended', goodbye };
+    endIfStopped(this.#options.native, this.#keeper.leaseMs);
     this.#link.send(makeFrame(FrameKind.ended));
     this.#link.flush(); // the launcher waits for nothing else
     this.#guardianLease.stop();

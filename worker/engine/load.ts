@@ -8,6 +8,7 @@ import { traced } from './trace.ts';
 /** In the order of native.ts and native/binding/module.cc. */
 const FUNCTIONS: readonly (keyof Native)[] = [
   'setChildSubreaper',
+  'endAfter',
   'freePorts',
   'tcpUserTimeout',
   'tcpEnd',

@@ -176,6 +176,8 @@ export interface Native {
   // process.cc
   /** Makes this process the reaper of orphaned descendants (PR_SET_CHILD_SUBREAPER). */
   setChildSubreaper(): void;
+  /** Kills this process, stopped or not, after so many milliseconds, of which the last call counts; 0: not any more. */
+  endAfter(milliseconds: number): void;
   /** `count` different TCP ports from `first` to `last` (0: of those that the system chooses) that are free now on every address. */
   freePorts(count: number, first: number, last: number): readonly number[];
   /**

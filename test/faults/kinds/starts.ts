@@ -7,17 +7,17 @@ import { repository } from '../../rig/cluster.ts';
 import { killHard } from '../../rig/faults.ts';
 import { limitProcesses, processLimitUnavailable } from '../../rig/process-limit.ts';
 import { descendants, type ProcessEntry } from '../../rig/processes.ts';
-import { hostLost, notJoined, type JobSetup, type Kind, type Scene } from '../kind.ts';
+import { type FaultClass, hostLost, notJoined, type JobSetup, type Kind, type Scene } from '../kind.ts';
 
 const bundle = join(repository, 'dist/bundle/agent.cjs');
 const cache = join(userInfo().homedir, '.cache');
 const killed = { status: 137, reason: null, names: 'nobody' } as const;
 
 /** The host's Node runs a program of ours in the place of its agent. */
-function insteadOfAgent(name: string, program: string): Kind {
+function insteadOfAgent(name: string, program: string, faultClass: FaultClass = 'ends'): Kind {
   return {
     name,
-    class: 'ends',
+    class: faultClass,
     verdicts: { connecting: notJoined },
     async prepare({ host, directory }) {
       const file = join(directory, 'agent.cjs');
@@ -98,7 +98,8 @@ const noProcesses: Kind = {
 export const startKinds: readonly Kind[] = [
   insteadOfAgent('agent-stopped-at-start', 'process.kill(process.pid, "SIGSTOP")'),
   insteadOfAgent('agent-waits-at-start', 'setTimeout(() => {}, 1e6)'),
-  insteadOfAgent('agent-loops-at-start', 'for (;;);'),
+  // The watchdog gives it seconds of processor time, which the hosts of this machine share.
+  insteadOfAgent('agent-loops-at-start', 'for (;;);', 'is reported'),
   ...(processLimitUnavailable() === null ? [noProcesses] : []),
   {
     name: 'local-ssh-stopped',
