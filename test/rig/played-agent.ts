@@ -46,6 +46,7 @@ export function playedAgent({
   let listener: ((event: LocalServerEvent) => void) | null = null;
   const server: LocalServer = Object.create(null);
   const native: Native = Object.assign(Object.create(null), {
+    endAfter: () => undefined,
     freePorts: () => [4001, 4002],
     childStart(words: readonly string[], onEvent: (event: LocalServerEvent) => void): LocalServer {
       guardian.push(`start for ${words[3]}, lease ${words[2]}`);

@@ -36,5 +36,5 @@ it('the message says that a file is built for another machine', () => {
 it('the message lists the functions that an addon of another version lacks', () => {
   const old = { version: () => '0.0.1', setChildSubreaper: () => undefined };
   const message = loadError([import.meta.filename], () => old);
-  expect(message).toMatch(/it is another version's, without freePorts, .*commClose/);
+  expect(message).toMatch(/it is another version's, without endAfter, .*commClose/);
 });
