@@ -35,7 +35,7 @@ describeIf(clusterUnavailable(), 'devices of the stand-in on two hosts', () => {
   it('processes of two hosts write to each other’s memory', async () => {
     const [first, second] = await run(4711, '');
     expect(second).toEqual({ status: 'fulfilled', value: '' });
-    expect(first.status === 'fulfilled' ? first.value : first.reason).toMatch(/^( +\d+ B .*\n){6}$/);
+    expect(first.status === 'fulfilled' ? first.value : first.reason).toMatch(/^( +\d+ B .*\n){7}$/);
   });
 
   it('a line of control for one host cuts it off: its peer has no answer in time', async () => {

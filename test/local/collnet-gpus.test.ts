@@ -5,7 +5,7 @@
 import { beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
 import { Command } from '../rig/command.ts';
-import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
+import { GRAPH_BYTES, gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
 import { parseResult } from '../rig/result.ts';
 import {
@@ -68,7 +68,7 @@ describeIf(noCompiler, 'a network that reduces for GPUs', () => {
   ])('every type and operator is exact with slots %s, %i ranks on %i hosts (%s)', (_, ranks, hosts, double, wishes) =>
     runMatrix(ranks, ['-n', String(ranks), '--simulate-hosts', String(hosts), '--tag-output=none'], {
       seed: ranks,
-      part: sampleSize(20, 40),
+      part: sampleSize(20, 80),
       environment: environment(double, wishes),
     }),
   );
@@ -142,7 +142,7 @@ describeIf(noCompiler, 'a network that reduces for GPUs', () => {
 
   const programs = gpuPrograms();
   it.each([
-    ['graphs 4 10 262144', 'graphs: 4 ranks, 10 replays, up to 262144 bytes: right'],
+    [`graphs 4 10 ${GRAPH_BYTES}`, `graphs: 4 ranks, 10 replays, up to ${GRAPH_BYTES} bytes: right`],
     ['abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on'],
     ['leave 3', 'leave: 3 ranks: who needed it was told, and nobody else'],
     ['slots 2 3 2', 'slots: 2 ranks, 3 communicators, 2 aborts: right'],

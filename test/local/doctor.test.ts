@@ -69,17 +69,24 @@ it('the file that other hosts look for is removed when its process is ended', as
   expect(await readdir(here)).toEqual([]);
 }, 60_000);
 
-it('doctor compares with kept runs and with a file', async () => {
+it('doctor compares with the run before, which it has kept', async () => {
   const environment = { XDG_CACHE_HOME: directory };
   const none = await Command.run(['doctor', '--quick', '--since', 'last'], { environment });
   expect(none.stderr).toBe('ncclrun: no earlier run on these hosts is kept to compare with\n');
   const { stdout: document } = await Command.run(['doctor', '--quick', '--json'], { environment });
-  const file = join(directory, 'earlier.json');
-  await writeFile(file, document);
   const kept = await Command.run(['doctor', '--quick', '--since', 'last', '--json'], { environment });
-  expect(JSON.parse(kept.stdout)).toMatchObject({ since: { takenAt: JSON.parse(document).takenAt, changes: [] } });
-  const { stdout } = await Command.run(['doctor', '--quick', '--baseline', file], { environment });
-  expect(stdout).toMatch(/^since \d{4}-\d\d-\d\d \d\d:\d\d UTC: nothing has changed$/mu);
+  expect(JSON.parse(kept.stdout)).toMatchObject({ since: { takenAt: JSON.parse(document).takenAt } });
+});
+
+it('doctor compares with a file, and says what has changed or that nothing has', async () => {
+  const well = await recorded('well', {});
+  const file = join(directory, 'earlier.json');
+  await writeFile(file, (await Command.run(['doctor', '--from', well, '--json'])).stdout);
+  const same = await Command.run(['doctor', '--from', well, '--baseline', file]);
+  expect(same.stdout).toMatch(/^since \d{4}-\d\d-\d\d \d\d:\d\d UTC: nothing has changed$/mu);
+  const worse = await recorded('well', { memory: { ...wellHost({}).memory, availableBytes: 1 << 20 } });
+  const other = await Command.run(['doctor', '--from', worse, '--baseline', file]);
+  expect(other.stdout).toMatch(/^since \d{4}-\d\d-\d\d \d\d:\d\d UTC:(?! nothing)/mu);
 });
 
 it('a page for a browser is written, which may load nothing and run nothing', async () => {

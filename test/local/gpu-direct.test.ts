@@ -11,13 +11,13 @@ import type { Element } from '../../control/topology/element.ts';
 import { writeXml } from '../../control/topology/write-xml.ts';
 import { describeIf } from '../rig/capability.ts';
 import { Command } from '../rig/command.ts';
-import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
+import { GRAPH_BYTES, gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
 import { nativeTests } from '../rig/native-tests.ts';
 import { buildGpuDirect, buildStandIn, gpuDirectEnvironment, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 import { sampleSize } from '../rig/whole.ts';
 
-const PART = sampleSize(20, 40);
+const PART = sampleSize(20, 80);
 
 function environment(double: string, wishes: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
   return { ...process.env, ...standInEnvironment, ...ownKernels, ...gpuDirectEnvironment(double), ...wishes };
@@ -171,7 +171,7 @@ describeIf(noCompiler, 'GPUDirect between hosts', () => {
 
   const programs = gpuPrograms();
   it.each([
-    ['graphs 3 10 262144', 'graphs: 3 ranks, 10 replays, up to 262144 bytes: right'],
+    [`graphs 3 10 ${GRAPH_BYTES}`, `graphs: 3 ranks, 10 replays, up to ${GRAPH_BYTES} bytes: right`],
     ['abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on'],
     ['leave 2', 'leave: 2 ranks: who needed it was told, and nobody else'],
     ['slots 2 3 2', 'slots: 2 ranks, 3 communicators, 2 aborts: right'],

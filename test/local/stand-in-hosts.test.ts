@@ -1,7 +1,7 @@
 /** The programs of test/gpu/native with a stand-in for NVIDIA's driver, their ranks on hosts that the network connects. */
 import { beforeAll, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
-import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
+import { GRAPH_BYTES, gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { buildStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 import { inFull } from '../rig/whole.ts';
 
@@ -15,7 +15,7 @@ describeIf(noCompiler, 'GPU test programs on several hosts', () => {
     ['two_streams 3 20 64 messages', 'two_streams: 3 ranks, 20 rounds of messages: right'],
     ['group_streams 4 4 1048576', 'group_streams: 4 ranks, 4 rounds: right'],
     ['many 4 500 16', 'many: 4 ranks, 500 operations in groups of 16: right'],
-    ['graphs 3 10 262144', 'graphs: 3 ranks, 10 replays, up to 262144 bytes: right'],
+    [`graphs 3 10 ${GRAPH_BYTES}`, `graphs: 3 ranks, 10 replays, up to ${GRAPH_BYTES} bytes: right`],
     ['kept_graphs 3 5 40000', 'kept_graphs: 3 ranks, 5 replays: right'],
     ['calls 3 order', 'calls: 3 ranks, order: right'],
     ['calls 3 steady', 'calls: 3 ranks, steady: right'],

@@ -1,7 +1,7 @@
 /** The programs of test/gpu/native on a stand-in for NVIDIA's driver: all of the engine but the kernels' own code. */
 import { beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
-import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
+import { GRAPH_BYTES, gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { buildStandIn, copiesAlways, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 import { inFull } from '../rig/whole.ts';
 
@@ -20,10 +20,10 @@ describeIf(noCompiler, 'GPU test programs on the stand-in driver', () => {
     ['unlike_groups 4 1048576', 'unlike_groups: 4 ranks, up to 1048576 bytes: right'],
     ['many 4 500 16', 'many: 4 ranks, 500 operations in groups of 16: right'],
     ['one_way 4 20 4096', 'one_way: 4 ranks, 20 rounds, up to 4096 elements: right'],
-    ['graphs 3 20 262144', 'graphs: 3 ranks, 20 replays, up to 262144 bytes: right'],
+    [`graphs 3 20 ${GRAPH_BYTES}`, `graphs: 3 ranks, 20 replays, up to ${GRAPH_BYTES} bytes: right`],
     ['replays 2 50', 'replays: 2 ranks, 50 replays: recorded'],
     ['replays 4 20', 'replays: 4 ranks, 20 replays: recorded'],
-    ['graphs 1 20 262144', 'graphs: 1 ranks, 20 replays, up to 262144 bytes: right'],
+    [`graphs 1 20 ${GRAPH_BYTES}`, `graphs: 1 ranks, 20 replays, up to ${GRAPH_BYTES} bytes: right`],
     // On GPUs of 132 multiprocessors, of which each launch wants 64.
     ['opposite 2 8 1 2000000', 'opposite: 2 ranks, 8 communicators, 1 rounds: right'],
     ['options 4', 'options: 4 ranks: right'],
@@ -51,7 +51,7 @@ describeIf(noCompiler, 'GPU test programs on the stand-in driver', () => {
     ['two_streams 3 60 64 messages', 'two_streams: 3 ranks, 60 rounds of messages: right'],
     ['group_streams 4 10 1048576', 'group_streams: 4 ranks, 10 rounds: right'],
     ['unlike_groups 4 1048576', 'unlike_groups: 4 ranks, up to 1048576 bytes: right'],
-    ['graphs 3 20 262144', 'graphs: 3 ranks, 20 replays, up to 262144 bytes: right'],
+    [`graphs 3 20 ${GRAPH_BYTES}`, `graphs: 3 ranks, 20 replays, up to ${GRAPH_BYTES} bytes: right`],
     ['memory 4 6', 'memory: 4 ranks, 6 communicators: right'],
     ['one_thread 4 100000', 'one_thread: 4 ranks, 100000 bytes each: right'],
     ['left_over 3 5 40000', 'left_over: 3 ranks, 5 rounds: right'],

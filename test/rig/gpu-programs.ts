@@ -7,8 +7,12 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import { repository } from './cluster.ts';
 import { Command } from './command.ts';
 import { withoutDifferences } from './differences.ts';
+import { sampleSize } from './whole.ts';
 
 const execFileAsync = promisify(execFile);
+
+/** Up to so many bytes have the operations that `graphs` captures: the stand-in's processors compute them. */
+export const GRAPH_BYTES = sampleSize(262_144, 65_536);
 
 /** null: they can be compiled. */
 export const noCompiler = spawnSync('cc', ['--version']).error === undefined ? null : 'there is no cc';
