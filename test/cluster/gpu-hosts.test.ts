@@ -32,7 +32,7 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
       return runMatrix(ranks, ['-H', hosts, '--tag-output=none', ...exported], {
         cluster,
         seed: ranks,
-        part: sampleSize(20, 80),
+        part: sampleSize(20, 40),
       });
     },
   );
@@ -40,7 +40,7 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
   it.each(['h1:1,h2:1', 'h1:2,h2:1,h3:1'])('collectives by GPUDirect on GPUs of %s give exact results', (hosts) => {
     const ranks = hosts.match(/:\d/g)?.reduce((sum, slots) => sum + Number(slots.slice(1)), 0) ?? 0;
     const words = ['-H', hosts, '--tag-output=none', ...exported, ...direct];
-    return runMatrix(ranks, words, { cluster, seed: ranks, part: sampleSize(20, 80) });
+    return runMatrix(ranks, words, { cluster, seed: ranks, part: sampleSize(20, 40) });
   });
 
   it.each(['h1:2,h2:2', 'h1:2,h2:1,h3:1'])(
@@ -48,7 +48,7 @@ describeIf(clusterUnavailable(), 'GPUs of several hosts', () => {
     (hosts) => {
       const ranks = hosts.match(/:\d/g)?.reduce((sum, slots) => sum + Number(slots.slice(1)), 0) ?? 0;
       const words = ['-H', hosts, '--tag-output=none', ...exported, ...direct, '-x', 'NCCL_COLLNET_ENABLE=1'];
-      return runMatrix(ranks, words, { cluster, seed: ranks, part: sampleSize(20, 80) });
+      return runMatrix(ranks, words, { cluster, seed: ranks, part: sampleSize(20, 40) });
     },
   );
 

@@ -69,14 +69,14 @@ describeIf(clusterUnavailable(), 'RoCE between hosts', () => {
     runMatrix(4, [...TWO_EACH, '--tag-output=none', ...exportsOf(variables)], {
       cluster: verbs.cluster,
       seed: 5,
-      part: sampleSize(20, 80),
+      part: sampleSize(20, 40),
     }),
   );
 
   it.each(['h1:1,h2:1', 'h1:2,h2:2'])('collectives on GPUs of %s give exact results', async (hosts) => {
     const words = ['-H', hosts, '--tag-output=none', ...exportsOf({ ...standInEnvironment, ...ownKernels })];
     const ranks = hosts === 'h1:1,h2:1' ? 2 : 4;
-    await runMatrix(ranks, words, { cluster: verbs.cluster, seed: ranks, part: sampleSize(20, 80) });
+    await runMatrix(ranks, words, { cluster: verbs.cluster, seed: ranks, part: sampleSize(20, 40) });
     const { stderr } = await run(...words, '-x', 'NCCL_DEBUG=INFO', join(nativeTests, 'matrix'), '1', '400');
     expect(stderr).toMatch(/NICs: h1 uses mlx5_0 .*, mlx5_1 /u);
     expect(stderr).toMatch(/GPU of rank 0 on host h1, NIC mlx5_1: /u);

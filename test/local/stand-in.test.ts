@@ -9,7 +9,7 @@ import { sample, sampleSize } from '../rig/whole.ts';
 
 const environment = { ...process.env, ...standInEnvironment, ...ownKernels };
 /** Of the matrix, as in ../long/kernels.test.ts. */
-const PART = sampleSize(5, 20);
+const PART = sampleSize(5, 10);
 /** Some ranks come too late. */
 const COPIES = { ...copiesAlways, NCCLRUN_COPY_TIMEOUT_US: '20000' };
 

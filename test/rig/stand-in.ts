@@ -23,10 +23,10 @@ export function buildStandIn(): void {
   buildNativeTests('stand_in_driver');
 }
 
-/** With the kernels' own code. */
-export function buildStandInKernels(): void {
+/** With the kernels' own code: of all types, or of these modules alone (native/cuda/kernels). */
+export function buildStandInKernels(modules: readonly string[] | null = null): void {
   buildNativeTests('stand_in_driver');
-  buildNativeTests('stand_in_kernels');
+  for (const target of modules?.map((name) => `kernels_${name}`) ?? ['stand_in_kernels']) buildNativeTests(target);
 }
 
 export const standInEnvironment: Readonly<Record<string, string>> = {

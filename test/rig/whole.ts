@@ -2,7 +2,7 @@
  * What of the suites .ci/run leaves to .ci/full, so that a change can be tried in minutes: of many cases of one kind all but a sample, and
  * cases that take tens of seconds each.
  */
-const isWhole = process.env['NCCLRUN_TEST_LONG'] === '1';
+export const isWhole = process.env['NCCLRUN_TEST_LONG'] === '1';
 
 /** Every `of`th case; all in .ci/full. */
 export function sample<Case>(cases: readonly Case[], of: number): Case[] {
