@@ -117,7 +117,8 @@ function memberOf(
 ): Member {
   const before = earlier?.processes.find(({ jobRank }) => jobRank === process.jobRank);
   const passedMs = answer.atMs - (earlier?.atMs ?? answer.atMs);
-  const cpuShare = before === undefined || passedMs <= 0 ? null : (process.cpuMs - before.cpuMs) / passedMs;
+  const usedMs = before === undefined || process.state === 'gone' ? null : process.cpuMs - before.cpuMs;
+  const cpuShare = usedMs === null || passedMs <= 0 ? null : usedMs / passedMs;
   const heldUp = before === undefined ? 0 : Math.max(0, (process.throttled ?? 0) - (before.throttled ?? 0));
   const isFrozen = FROZEN.has(process.state) && before?.state === process.state;
   return { ...process, host, cpuShare, heldUp, isFrozen, places: [] };

@@ -41,6 +41,7 @@ interface Reported {
 
 type State =
   | { readonly name: 'quiet' }
+  | { readonly name: 'closed' }
   | { readonly name: 'asking'; readonly inquiry: Inquiry; readonly timeout: NodeJS.Timeout }
   | { readonly name: 'between'; readonly first: Reading; readonly timeout: NodeJS.Timeout };
 
@@ -70,8 +71,14 @@ export class HangJudge {
     if (asked.every((one) => answers.has(one))) this.#read(this.#state.inquiry);
   }
 
+  /** Ranks are told to end: who is found to wait from now on waits for one that has ended. */
   close(): void {
-    if (this.#state.name !== 'quiet') clearTimeout(this.#state.timeout);
+    this.#rest();
+    this.#state = { name: 'closed' };
+  }
+
+  #rest(): void {
+    if ('timeout' in this.#state) clearTimeout(this.#state.timeout);
     this.#state = { name: 'quiet' };
   }
 
@@ -89,7 +96,7 @@ export class HangJudge {
 
   /** All have answered, or time is up. */
   #read({ answers, asked, first }: Inquiry): void {
-    this.close();
+    this.#rest();
     const reading = { answers, asked };
     if (first !== null) return this.#judge(first, reading);
     const inspect = blamedRanks(reading).slice(0, MAX_INSPECTED);

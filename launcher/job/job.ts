@@ -428,6 +428,7 @@ export class Job {
       kill?.cancel();
       return;
     }
+    this.#parts.hangs.close();
     const earlier = this.#state.name === 'stopping' ? this.#state : null;
     // Who asks again, or for less, does not give the ranks more time.
     if (earlier !== null && earlier.kill !== null) kill?.cancel();

@@ -62,6 +62,20 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 describe('a hang', () => {
+  it('nothing is asked and judged once ranks are told to end', () => {
+    const { judge: one, found, asked, answer } = judge();
+    one.stalled();
+    for (const host of ['h0', 'h1']) answer(host);
+    vi.advanceTimersByTime(250);
+    answer('h0');
+    const queries = asked.length;
+    one.close();
+    answer('h1');
+    one.stalled();
+    vi.advanceTimersByTime(5000);
+    expect([found, asked.length]).toEqual([[], queries]);
+  });
+
   it('the launcher asks all hosts, and again 250 ms later', () => {
     const { judge: one, found, asked, answer } = judge();
     one.stalled();

@@ -134,6 +134,16 @@ describe('the process of a blamed rank', () => {
     expect(short(job)).toEqual(['stuck-outside', '1', 'likely']);
   });
 
+  it('of a process that is gone nobody knows what it uses of a processor', () => {
+    const gone: PlantedJob = {
+      comms: [{ id: aa, ranks: four, changes: { 2: ended(16) } }],
+      processes: { 2: { state: 'gone' } },
+    };
+    const { evidence } = one(gone).verdict;
+    expect(evidence.map(({ kind }) => kind)).toContain('process-state');
+    expect(evidence.map(({ kind }) => kind)).not.toContain('cpu-share');
+  });
+
   it('uninterruptible sleep is named with the call, the file and the wait channel', () => {
     const sleep = { call: 'read', file: '/nfs/x', channel: 'folio_wait_bit_common' };
     const processes = { 2: { state: 'uninterruptible', sleep } } as const;
