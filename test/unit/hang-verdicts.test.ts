@@ -134,7 +134,7 @@ describe('the process of a blamed rank', () => {
     expect(short(job)).toEqual(['stuck-outside', '1', 'likely']);
   });
 
-  it('of a process that is gone nobody knows what it uses of a processor', () => {
+  it('a process that is gone has no share of a processor in the evidence', () => {
     const gone: PlantedJob = {
       comms: [{ id: aa, ranks: four, changes: { 2: ended(16) } }],
       processes: { 2: { state: 'gone' } },
