@@ -62,7 +62,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 describe('a hang', () => {
-  it('the launcher asks and judges nothing once ranks are told to end', () => {
+  it('the launcher asks and judges nothing once it ends the ranks', () => {
     const { judge: one, found, asked, answer } = judge();
     one.stalled();
     for (const host of ['h0', 'h1']) answer(host);
