@@ -99,7 +99,8 @@ int main(int argc, char** argv) {
   const char* runtimeDirectory = argc > 1 ? argv[1] : "";
   const uint32_t leaseMs = argc > 2 ? static_cast<uint32_t>(strtoul(argv[2], nullptr, 10)) : 0;
   const bool endsAgent = argc > 3 && strcmp(argv[3], "agent") == 0;
-  const ncclrun::guardian::Ward ward = {.runtimeDirectory = runtimeDirectory, .agent = endsAgent ? getppid() : 0};
+  const ncclrun::guardian::Ward ward = {
+      .runtimeDirectory = runtimeDirectory, .agent = endsAgent ? getppid() : 0, .leaseMs = leaseMs};
   const int warden = ncclrun::guardian::becomeGuardianOfWarden(ward, signals, argv[0]);
   if (signals < 0) signals = pipeForChildren();
   if (signals < 0) {

@@ -37,7 +37,7 @@ bool isStopped(pid_t pid) {
 class Warden {
  public:
   Warden(const Ward& ward, pid_t guardian, int link, int signals)
-      : ward_(ward), guardian_(guardian), link_(link), signals_(signals) {}
+      : ward_(ward), guardian_(guardian), link_(link), signals_(signals), leaseMs_(ward.leaseMs) {}
 
   [[noreturn]] void run() {
     const bool silenced = !awaitEnd();
@@ -122,7 +122,7 @@ class Warden {
   pid_t guardian_;
   int link_;
   int signals_;
-  uint32_t leaseMs_ = 0;  // the guardian must be heard of again within it; 0: whenever it likes
+  uint32_t leaseMs_;  // the guardian must be heard of again within it; 0: whenever it likes
   int status_ = 0;
   bool reaped_ = false;
 };

@@ -15,6 +15,7 @@ namespace ncclrun::guardian {
 struct Ward {
   const char* runtimeDirectory;  // removed with the guardian; empty: none
   pid_t agent;                   // ended when it is silent for longer than the lease; 0: it is not ours to end
+  uint32_t leaseMs;              // until the guardian has said another one; 0: none
 };
 
 // Ends the agent if somebody has stopped it (SIGSTOP) and it stays so for longer than the lease; waits no longer than

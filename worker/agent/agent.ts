@@ -455,7 +455,8 @@ export class Agent {
 
   /** No rank nor anything that descends from one is left on this host; the guardian leaves when we let go of it. */
   #ended(): NodeJS.Timeout {
-    const goodbye = setTimeout(() => this.#guardian.kill(), GOODBYE_MS);
+    // A stopped guardian is first for its warden to end; without it nobody could.
+    const goodbye = setTimeout(() => this.#guardian.kill(), this.#keeper.leaseMs + GOODBYE_MS);
     this.#state = { name: 'ended', goodbye };
     endIfStopped(this.#options.native, this.#keeper.leaseMs);
     this.#link.send(makeFrame(FrameKind.ended));
