@@ -33,6 +33,13 @@ export async function rounds(
   return taken;
 }
 
+/** The median of `samples` measurements of ours alone. */
+export async function medianOf(samples: number, measure: Contestant['measure']): Promise<number | null> {
+  const taken: (number | null)[] = [];
+  for (let sample = 0; sample < samples; sample++) taken.push(await measure());
+  return median(taken);
+}
+
 /** The middle value; failures (null) count as infinitely slow. */
 export function median(values: readonly (number | null)[]): number | null {
   const sorted = values.map((value) => value ?? Infinity).toSorted((a, b) => a - b);

@@ -1,7 +1,7 @@
 import { clusterUnavailable } from '../../test/rig/capability.ts';
 import { Cluster } from '../../test/rig/cluster.ts';
 import type { Figure } from '../figure.ts';
-import { median, runCommand } from '../measure.ts';
+import { medianOf, runCommand } from '../measure.ts';
 import { launchOver } from './over_ssh.ts';
 
 const HOSTS = 64;
@@ -16,16 +16,15 @@ export const connectMany: Figure = {
     const program = await programs.initBarrier();
     await using cluster = await Cluster.start(HOSTS);
     const words = [...launchOver('auto', cluster, 1), '-x', 'NCCL_DEBUG=INFO', program];
-    const taken: (number | null)[] = [];
-    for (let sample = 0; sample < samples; sample++) {
+    const ours = await medianOf(samples, async () => {
       const { status, stdout, stderr } = await runCommand(words, { cluster });
       const told = [...`${stdout}${stderr}`.matchAll(/: ready: .* connections ([\d.]+)/g)].map(([, ms]) => Number(ms));
-      taken.push(status === 0 && told.length === HOSTS ? Math.max(...told) : null);
-    }
+      return status === 0 && told.length === HOSTS ? Math.max(...told) : null;
+    });
     yield {
       what: `${HOSTS} × 1`,
       unit: 'ms',
-      ours: median(taken),
+      ours,
       peers: {},
       goal: { kind: 'at-most', bound: BOUND_MS },
     };

@@ -2,7 +2,7 @@ import { clusterUnavailable } from '../../test/rig/capability.ts';
 import { Cluster } from '../../test/rig/cluster.ts';
 import { Command } from '../../test/rig/command.ts';
 import type { Figure } from '../figure.ts';
-import { median } from '../measure.ts';
+import { medianOf } from '../measure.ts';
 
 /** At most of a core, in percent, and where the ranks are. */
 const bounds = { idle: 0.5, waiting: 3 } as const;
@@ -18,15 +18,14 @@ export const rest: Figure = {
     await using cluster = await Cluster.start(2);
     for (const [place, words] of Object.entries(places)) {
       for (const [state, bound] of Object.entries(bounds)) {
-        const taken: (number | null)[] = [];
-        for (let sample = 0; sample < samples; sample++) {
+        const ours = await medianOf(samples, async () => {
           const { status, stdout } = await Command.run(['--rsh', 'openssh', ...words, program, state], { cluster });
-          taken.push(status === 0 ? Number(/(\d+\.\d+)$/m.exec(stdout)?.[1]) : null);
-        }
+          return status === 0 ? Number(/(\d+\.\d+)$/m.exec(stdout)?.[1]) : null;
+        });
         yield {
           what: `${state}, ${place}`,
           unit: '%',
-          ours: median(taken),
+          ours,
           peers: {},
           goal: { kind: 'at-most', bound },
         };

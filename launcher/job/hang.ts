@@ -71,7 +71,7 @@ export class HangJudge {
     if (asked.every((one) => answers.has(one))) this.#read(this.#state.inquiry);
   }
 
-  /** Ranks are told to end: who is found to wait from now on waits for one that has ended. */
+  /** The launcher ends the ranks: whoever waits from now on waits for one that has ended. */
   close(): void {
     this.#rest();
     this.#state = { name: 'closed' };

@@ -10,7 +10,7 @@ const LEASE_MS = 500;
 async function started(script: string) {
   const program = `
     import { loadNative } from ${module('engine/load.ts')};
-    import { endIfStopped, isWatched } from ${module('agent/own-end.ts')};
+    import { endIfStopped, stayIfStopped } from ${module('agent/own-end.ts')};
     const native = loadNative();
     ${script};
     setInterval(() => undefined, 1000);
@@ -35,7 +35,7 @@ test('an agent that has ended its ranks is killed when it is stopped, and not wh
 });
 
 test('an agent that has a guardian again, or no lease, is not killed', async () => {
-  const watched = await started(`endIfStopped(native, 0); endIfStopped(native, ${LEASE_MS}); isWatched(native)`);
+  const watched = await started(`endIfStopped(native, 0); endIfStopped(native, ${LEASE_MS}); stayIfStopped(native)`);
   const other = await started(`endIfStopped(native, ${LEASE_MS})`);
   const ended = once(other, 'exit');
   watched.kill('SIGSTOP');

@@ -5,7 +5,7 @@ import type { AgentReport } from '../../control/messages/link.ts';
 import { loadNative } from '../engine/load.ts';
 import { Agent } from './agent.ts';
 import type { AgentOptions } from './agent-state.ts';
-import { isWatched } from './own-end.ts';
+import { stayIfStopped } from './own-end.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 /** Null after a refusal: its report is sent, the link closed. */
@@ -14,7 +14,7 @@ export function beginAgent(options: Omit<AgentOptions, 'native'>): Agent | null 
     const native = loadNative();
     // Should the guardian be killed, its orphans come to us and can be found.
     native.setChildSubreaper();
-    isWatched(native);
+    stayIfStopped(native);
     return new Agent({ ...options, native });
   } catch (error) {
     const message = messageOf(error);

@@ -17,7 +17,7 @@ export function endIfStopped(native: Pick<Native, 'endAfter'>, leaseMs: number):
 }
 
 /** A guardian watches this process again. */
-export function isWatched(native: Pick<Native, 'endAfter'>): void {
+export function stayIfStopped(native: Pick<Native, 'endAfter'>): void {
   if (renewal === null) return;
   clearInterval(renewal);
   renewal = null;

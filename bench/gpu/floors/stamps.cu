@@ -12,13 +12,7 @@
 #include <utility>
 #include <vector>
 
-#define MUST(call)                                                                                  \
-  do {                                                                                              \
-    if (const auto status = (call); status != cudaSuccess) {                                        \
-      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(status));          \
-      std::exit(1);                                                                                 \
-    }                                                                                               \
-  } while (0)
+#include "must.cuh"
 
 namespace {
 

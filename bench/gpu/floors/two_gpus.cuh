@@ -9,14 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
-#define MUST(call)                                                                      \
-  do {                                                                                  \
-    const auto result_ = (call);                                                        \
-    if (int(result_) != 0) {                                                            \
-      std::printf("%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, int(result_));    \
-      std::exit(1);                                                                     \
-    }                                                                                   \
-  } while (0)
+#include "must.cuh"
 
 inline constexpr size_t kBuffer = 400ull << 20, kWords = 1 << 20;
 inline constexpr int kOperations = 20, kRounds = 9, kWarmUps = 2;
