@@ -155,6 +155,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void reportFailure(const Status& status, FailureScope scope);
   std::string context();  // rank and host, for messages
 
+  struct Leave {
+    LeaveHow how;
+    std::string reason;
+  };
+
   // A requested split whose membership is not known yet.
   struct Split {
     const char* function;
@@ -187,6 +192,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Status status_;                 // reason of State::failed or aborted; guarded by mutex_
   std::string hostName_;          // guarded by mutex_
   bool joined_ = false;           // the agent knows that this rank joins; guarded by mutex_
+  std::optional<Leave> unsent_;   // this rank left before it joined; guarded by mutex_
   bool failureReported_ = false;  // guarded by mutex_
   Status differing_;              // error of finalize() if the ranks' calls differ; guarded by mutex_
   bool sentLeave_ = false;        // the agent has been notified; used by the control thread only

@@ -181,12 +181,15 @@ void Communicator::reportFailure(const Status& status, FailureScope scope) {
       encodeLeave(membership_, alone ? LeaveHow::brokenAlone : LeaveHow::differed, status.sentence, kJoinRound));
 }
 
-// Notifies the agent that this rank leaves: once, and only if the agent knows that this rank joins. Waits up to
+// Notifies the agent that this rank leaves: once, and as soon as the agent knows that this rank joins. Waits up to
 // kLeaveTimeout until the frame is sent, because the process may end next.
 void Communicator::sendLeave(LeaveHow how, const std::string& reason) {
   {
     std::lock_guard lock(mutex_);
-    if (!joined_) return;
+    if (!joined_) {
+      unsent_ = Leave{how, reason};
+      return;
+    }
     joined_ = false;
   }
   const bool splitting = !hasMembership();

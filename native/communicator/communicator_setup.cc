@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "agent/control_thread.h"
 #include "agent/peer_info.h"
@@ -120,7 +121,7 @@ void Communicator::start(bool callerRunsBarrier) {
 }
 
 void Communicator::onWelcome(const Status& status, const WelcomeMessage& welcome) {
-  if (state() != State::joining) return;
+  if (state() != State::joining && state() != State::aborted) return;
   if (!status.ok()) return failWith({status.code, context() + ": " + status.sentence}, false);
   uint16_t port = 0;
   if (welcome.hostCount > 1) {
@@ -130,12 +131,16 @@ void Communicator::onWelcome(const Status& status, const WelcomeMessage& welcome
     }
     listener_.reset(listener);
   }
+  // A rank that left before also joins, and leaves at once: the agent cannot notify the ranks that wait for a rank that
+  // it does not know, and those that have not joined yet would wait without end.
+  std::optional<Leave> unsent;
   {
     std::lock_guard lock(mutex_);
-    if (state() != State::joining) return;
+    if (state() != State::joining && state() != State::aborted) return;
     hostName_ = welcome.hostName;
     membership_.epoch = welcome.epoch;
     joined_ = true;
+    unsent = std::exchange(unsent_, std::nullopt);
   }
   if (gpu_.has_value() && !excluded()) gpuLocation_ = GpuLocation(gpu_->device);
   if (!excluded()) AgentClient::get().expectSlot();
@@ -147,6 +152,7 @@ void Communicator::onWelcome(const Status& status, const WelcomeMessage& welcome
   AgentClient::get().request(split_ ? FrameKind::split : FrameKind::join, question,
                              excluded() ? FrameKind::table : FrameKind::plan, excluded() ? 0 : 2,
                              [self = shared_from_this()](Answer answer) { self->onPlan(std::move(answer)); });
+  if (unsent) sendLeave(unsent->how, unsent->reason);
 }
 
 // Takes a split's membership from the plan. Returns false if the plan cannot be read or the user has aborted.

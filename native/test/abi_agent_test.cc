@@ -164,6 +164,22 @@ void abortWhileWaiting() {
   EXPECT(leave.kind == kLeave && leave.payload.substr(136, 4) == u32(1));
 }
 
+// The other ranks wait for this one, and may come only later.
+void abortBeforeTheWelcome() {
+  ScriptedAgent agent;
+  Joining joining;
+  agent.accept();
+  const AgentFrame hello = agent.read();
+  EXPECT_RESULT(ncclCommAbort(joining.comm), ncclSuccess, "");
+  joining.expect(ncclInvalidUsage, "called ncclCommAbort");
+  close(agent.welcome(hello));
+  const AgentFrame join = agent.read();
+  EXPECT(join.kind == kJoin && join.payload.substr(0, 128) == bytesOf(joining.id));
+  const AgentFrame leave = agent.read();
+  EXPECT(leave.kind == kLeave && leave.payload.substr(0, 128) == bytesOf(joining.id));
+  EXPECT(leave.payload.substr(136, 4) == u32(1));  // aborted
+}
+
 void abortedByAgent() {
   ScriptedAgent agent;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -362,6 +378,7 @@ int main() {
   });
   ok &= scenario("the engine rejects a memfd without a plan", noPlanInThePlan);
   ok &= scenario("an abort ends the wait for the agent", abortWhileWaiting);
+  ok &= scenario("the agent learns of an abort that comes before its welcome", abortBeforeTheWelcome);
   ok &= scenario("an abort by the agent ends the init", abortedByAgent);
   ok &= scenario("the agent receives the telemetry page, and a forked child gets an error", telemetryAndThreads);
   ok &= scenario("the engine writes who it is into its flight recorder", flightRecorder);

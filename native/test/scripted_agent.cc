@@ -89,7 +89,10 @@ void ScriptedAgent::disconnect() {
 
 int ScriptedAgent::greet(uint32_t hostCount) {
   accept();
-  const AgentFrame hello = read();
+  return welcome(read(), hostCount);
+}
+
+int ScriptedAgent::welcome(const AgentFrame& hello, uint32_t hostCount) {
   EXPECT(hello.kind == 0x50);
   const int page = memoryOf(NCCLRUN_TELEMETRY_BYTES);
   const int recorder = memoryOf(NCCLRUN_RECORDER_BYTES);

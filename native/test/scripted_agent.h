@@ -36,6 +36,8 @@ class ScriptedAgent {
 
   // Accepts, reads the hello and welcomes; returns the descriptor of the telemetry page.
   int greet(uint32_t hostCount = 1);
+  // Answers the hello; returns the same.
+  int welcome(const AgentFrame& hello, uint32_t hostCount = 1);
 
  private:
   std::string path_;

@@ -69,20 +69,20 @@ it('the time of --timeout counts from the first start', async () => {
     '--max-restarts',
     '1000',
     '--timeout',
-    '1',
+    '3',
     ...sh('sleep 0.1; exit 1'),
   ]);
   expect(result).toMatchObject({ reason: 'timeout', exitCode: 124 });
-  expect(result.restarts).toBeGreaterThan(2);
-  expect(outcome.stderr).toContain('did not end within 1 s');
+  expect(result.restarts).toBeGreaterThan(0); // no attempt alone lasts that long
+  expect(outcome.stderr).toContain('did not end within 3 s');
 });
 
 it('a --timeout that expires while an attempt ends still applies', async () => {
   const deaf = 'trap "" TERM; [ $RANK = 1 ] && exit 1; while :; do sleep 0.05; done';
-  const options = ['-n', '2', '--max-restarts', '1000', '--timeout', '0.5', '--grace', '1.5'];
+  const options = ['-n', '2', '--max-restarts', '1000', '--timeout', '1.5', '--grace', '3'];
   const { outcome, ...result } = await Command.result([...options, ...sh(deaf)]);
   expect(result).toMatchObject({ reason: 'timeout', exitCode: 124, restarts: 0 });
-  expect(outcome.stderr).toMatch(/rank 1 .* exited with status 1\n[^]*did not end within 0.5 s/);
+  expect(outcome.stderr).toMatch(/rank 1 .* exited with status 1\n[^]*did not end within 1.5 s/);
 });
 
 it('the output of an attempt ends with a newline', async () => {

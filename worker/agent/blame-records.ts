@@ -8,8 +8,11 @@ import type { Exited } from '../../control/messages/payload.ts';
 import { encodeLeft } from '../../control/messages/rendezvous-codec.ts';
 import { LeftHow, NAMES_JOB_RANK } from '../../control/messages/rendezvous.ts';
 
-/** A rank that fails this long after it left the broken communicator (`await using` leaves it first) fails for another reason. */
-const AFTERMATH_MS = 1000;
+/**
+ * A rank that fails this long after it left the broken communicator fails for another reason. `await using` leaves it before the error
+ * reaches whoever prints it and ends the process, which takes more than a second where many processes share few processors.
+ */
+const AFTERMATH_MS = 5000;
 /** How a C++ program ends that does not catch what it throws. */
 const SIGABRT = 6;
 
@@ -41,7 +44,7 @@ export class BlameRecords {
   /** The first one counts: a failure that follows from it is no cause of its own. */
   add(jobRank: number, record: BlameRecord, at: number): void {
     if (jobRank < 0 || (record.type === 'missed' && record.blame === jobRank)) return;
-    this.#suffered.set(jobRank, [...this.#current(jobRank), { record, at, leftAt: null }]);
+    this.#suffered.set(jobRank, [...this.#current(jobRank, Date.now()), { record, at, leftAt: null }]);
   }
 
   left(jobRank: number, key: Key): void {
@@ -53,12 +56,13 @@ export class BlameRecords {
   /** Why a rank that ended so may have failed; null if it did not fail, or by itself. */
   causeOf(jobRank: number, { exitCode, signalNumber, time }: Exited): BlameRecord | null {
     const failed = signalNumber === null ? exitCode !== 0 : signalNumber === SIGABRT;
-    return failed ? (this.#current(jobRank).find(({ at }) => at <= time)?.record ?? null) : null;
+    return failed ? (this.#current(jobRank, time).find(({ at }) => at <= time)?.record ?? null) : null;
   }
 
-  #current(jobRank: number): Suffered[] {
+  /** Those that what the rank does at `time` may follow from; an agent may learn of it much later. */
+  #current(jobRank: number, time: number): Suffered[] {
     const suffered = this.#suffered.get(jobRank) ?? [];
-    return suffered.filter(({ leftAt }) => leftAt === null || Date.now() - leftAt < AFTERMATH_MS);
+    return suffered.filter(({ leftAt }) => leftAt === null || time - leftAt < AFTERMATH_MS);
   }
 }
 

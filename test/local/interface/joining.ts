@@ -33,4 +33,19 @@ export const joining: Cases = {
     }
     await comm.barrier();
   },
+
+  async 'ranks that join later learn that a rank gave up joining at once'() {
+    await using comm = await init();
+    for (let round = 0; round < 10; round++) {
+      const id = await comm.broadcast(comm.rank === 0 ? uniqueId() : new Uint8Array(128));
+      if (comm.rank === 0) {
+        const timeout = new AbortController();
+        const never = init({ uniqueId: id, size: 2, rank: 0, signal: timeout.signal });
+        timeout.abort(new Error('no patience'));
+        await assert.rejects(never, /^Error: no patience$/);
+      }
+      await comm.barrier();
+      if (comm.rank === 1) await assert.rejects(init({ uniqueId: id, size: 2, rank: 1 }), /rank 0 .*no patience/);
+    }
+  },
 };
