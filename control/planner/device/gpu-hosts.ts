@@ -7,10 +7,18 @@ import { channelsOf } from '../tuning/between.ts';
 import { choicesFor } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/situation.ts';
 import { rowsOfSteps, stepsOf } from './gpu-tuning.ts';
-import type { ChannelBudget } from './gpu-tuning.ts';
+import type { ChannelBudget, PassesOf } from './gpu-tuning.ts';
 
-/** A further channel is another message for the proxy, which takes it longer than a block takes for its threads' next pass. */
-const LL_PASSES = 2;
+/**
+ * A further channel is another message for the proxy, which takes it longer than a block takes for its threads' next pass. Under Simple two
+ * are worth it from where a message and its header exceed 64 KiB, which takes TCP a second segment, and from 256 KiB eight, which keep the
+ * GPU's copies and the network's busy; three to seven are slower than either. Measured between two GPUs, 12 KiB to 2 MiB
+ * (docs/performance-gpus.md).
+ */
+const passesOf: PassesOf = (protocol, channels) => {
+  if (protocol !== 'simple' || channels === 2 || channels >= 8) return 2;
+  return channels === 1 ? 15 / 16 : 0;
+};
 
 export function tuningBetweenHosts(situation: Situation, budget: ChannelBudget, preferences: Preferences): TuningRow[] {
   return COLLECTIVES.flatMap((collective) => {
@@ -20,7 +28,7 @@ export function tuningBetweenHosts(situation: Situation, budget: ChannelBudget, 
       return collective === 'allReduce' ? withFewer(own, channelsOf(collective, step.algorithm, own)) : own;
     };
     const steps = stepsOf(collective, choicesFor(collective, situation), preferences, situation);
-    return rowsOfSteps(collective, steps, budgetOf, LL_PASSES).map((row) => ({
+    return rowsOfSteps(collective, steps, budgetOf, passesOf).map((row) => ({
       ...row,
       variants: row.variants.flatMap((variant) => withHostSlots({ ...variant, asMessages })),
     }));

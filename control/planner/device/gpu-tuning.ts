@@ -120,25 +120,24 @@ export function rowsOfSteps(
   collective: CollectiveName,
   steps: readonly Step[],
   budgetOf: (step: AlgorithmAndProtocol) => ChannelBudget,
-  llPasses = 1,
+  passesOf: PassesOf = () => 1,
 ): TuningRow[] {
   return steps.flatMap((step, index) =>
-    rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, {
-      ...budgetOf(step),
-      passes: step.protocol === 'll' ? llPasses : 1,
-    }),
+    rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, { ...budgetOf(step), passesOf }),
   );
 }
 
-/** `passes`: how often the threads of a block move data before another channel takes part. */
+/** How often the threads of `channels` blocks move data before more channels take part; 0: there are never so many. */
+export type PassesOf = (protocol: ProtocolName, channels: number) => number;
+
 interface RowBudget extends ChannelBudget {
-  readonly passes: number;
+  readonly passesOf: PassesOf;
 }
 
 /** A row for each number of channels: as many as the size keeps busy. */
 function rowsOf(collective: CollectiveName, step: Step, from: number, budget: RowBudget): TuningRow[] {
   const perPass = bytesPerChannel(collective, step, budget.ranks);
-  const perChannel = perPass * budget.passes;
+  const bytesOf = (channels: number): number => channels * perPass * budget.passesOf(step.protocol, channels);
   const maxChannels = channelsFor(collective, step, budget);
   const minChannels = Math.min(maxChannels, budget.minChannels);
   const rows: TuningRow[] = [];
@@ -156,10 +155,11 @@ function rowsOf(collective: CollectiveName, step: Step, from: number, budget: Ro
     if (isInside(upToBytes)) add(upToBytes, 1, threads);
   }
   for (let channels = 1; channels < maxChannels; channels *= 2) {
-    if (isInside(channels * perChannel)) add(channels * perChannel, channels, THREADS);
+    if (bytesOf(channels) > begin && isInside(bytesOf(channels))) add(bytesOf(channels), channels, THREADS);
   }
-  const enough = step.upToBytes === null ? maxChannels : Math.min(maxChannels, Math.ceil(step.upToBytes / perChannel));
-  add(step.upToBytes, Math.max(1, enough), collective === 'barrier' ? MIN_THREADS : THREADS);
+  let enough = 1;
+  while (enough < maxChannels && (step.upToBytes === null || bytesOf(enough) < step.upToBytes)) enough++;
+  add(step.upToBytes, enough, collective === 'barrier' ? MIN_THREADS : THREADS);
   return rows;
 }
 
