@@ -2,8 +2,8 @@
 
 Each rank is one process, started by ncclrun; with --simulate-hosts 2 the ranks of one machine are two hosts, which
 NVIDIA's library takes for two as well (NCCL_HOSTID). Rank 0 prints a line of JSON for each operation and size: the time
-in microseconds, the bus bandwidth in GB/s (as nccl-tests counts it) and the CPU seconds that all ranks took for each GB
-that crossed the bus.
+in microseconds, how long of it the calls took the caller's thread, the bus bandwidth in GB/s (as nccl-tests counts it)
+and the CPU seconds that all ranks took for each GB that crossed the bus.
 
     hosts.py [--operations NAME,NAME] [LABEL [SIZE...]]    sizes in bytes
 """
@@ -20,6 +20,8 @@ import torch.distributed as dist
 OPERATIONS = "all_reduce,all_gather,reduce_scatter,sendrecv,alltoall"
 DEFAULT_SIZES = [8, 1024, 65536, 1 << 20, 16 << 20, 256 << 20]
 TOTAL_BYTES = 2 << 30
+MOST_TIMES = 1000  # of one operation
+WARM_UP = 20
 
 
 def bus_factor(operation, ranks):
@@ -76,7 +78,7 @@ def cpu_seconds():
 
 
 def measure(call, times):
-    for _ in range(3):
+    for _ in range(min(times, WARM_UP)):
         call()
     torch.cuda.synchronize()
     dist.barrier()
@@ -84,11 +86,14 @@ def measure(call, times):
     cpu, start = cpu_seconds(), time.perf_counter()
     for _ in range(times):
         call()
+    calls = time.perf_counter() - start
     torch.cuda.synchronize()
-    figures = torch.tensor([time.perf_counter() - start, cpu_seconds() - cpu], device="cuda", dtype=torch.float64)
+    seconds = time.perf_counter() - start
+    figures = torch.tensor([seconds, calls, cpu_seconds() - cpu], device="cuda", dtype=torch.float64)
     dist.all_reduce(figures)
-    seconds, used = figures.tolist()
-    return seconds / dist.get_world_size() / times, used / times
+    seconds, calls, used = figures.tolist()
+    ranks = dist.get_world_size()
+    return seconds / ranks / times, calls / ranks / times, used / times
 
 
 def main():
@@ -106,12 +111,13 @@ def main():
         for size in options.sizes:
             call, check = make(operation, size, ranks, rank)
             is_right = check()
-            times = max(3, min(50, TOTAL_BYTES // max(size, 1) // 4))
-            seconds, used = measure(call, times)
+            times = max(3, min(MOST_TIMES, TOTAL_BYTES // max(size, 1) // 4))
+            seconds, calls, used = measure(call, times)
             bus_bytes = size * bus_factor(operation, ranks)
             if rank == 0:
                 line = {"label": options.label, "operation": operation, "bytes": size, "us": round(seconds * 1e6, 1)}
-                line |= {"busbw": round(bus_bytes / seconds / 1e9, 3), "right": is_right}
+                line |= {"calls": round(calls * 1e6, 1), "right": is_right}
+                line |= {"busbw": round(bus_bytes / seconds / 1e9, 3)}
                 line |= {"cpuPerGB": round(used / (bus_bytes * ranks / 1e9), 3) if size >= 1 << 20 else None}
                 print(json.dumps(line), flush=True)
     dist.destroy_process_group()
