@@ -27,7 +27,7 @@ function causeOf(step: SpawnStep, errno: string): SpawnFailure['cause'] {
 /** What the kernel refuses about the program itself, for which shells have status 126, and what to do then. */
 const refused: Readonly<Record<string, (program: string, host: string) => string>> = {
   EACCES: (program) =>
-    `it must be a file with execute permission: chmod +x ${program}, or start it with its interpreter`,
+    `it must be a file with execute permission, in directories that you may enter (namei -l ${program} shows them): chmod +x ${program}, or start it with its interpreter`,
   EISDIR: (program) =>
     `it must be a file with execute permission: chmod +x ${program}, or start it with its interpreter`,
   ENOEXEC: (program, host) =>

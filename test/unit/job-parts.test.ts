@@ -207,7 +207,7 @@ describe('the failure of a start', () => {
       'p',
       13,
       SpawnStep.exec,
-      'it must be a file with execute permission: chmod +x p, or start it with its interpreter',
+      'it must be a file with execute permission, in directories that you may enter (namei -l p shows them): chmod +x p, or start it with its interpreter',
     ],
     ['p', 2, SpawnStep.directory, `make ${directory} on h, or name another directory with --wdir`],
     ['p', 1, SpawnStep.fork, 'a sandbox or security module on h refuses this'],
