@@ -1,6 +1,7 @@
 /** The running jobs of this user that were started from this machine. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import * as v from 'valibot';
+import { isStopped } from '../local/stopped-process.ts';
 import { nearest } from '../text/nearest.ts';
 import { usageError } from '../model/usage-error.ts';
 import { NOTE_NAME, type Note } from './note.ts';
@@ -119,4 +120,13 @@ function targetOf(path: string): string | null {
 function isOurs(pid: string): boolean {
   const uids = /^Uid:\t[0-9]+\t([0-9]+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'));
   return uids !== null && Number(uids[1]) === process.geteuid?.();
+}
+
+/** Throws a FailureError (usage) for a job whose launcher answers nobody. */
+export function refuseStopped({ jobId, pid }: RunningJob): void {
+  if (isStopped(pid))
+    throw usageError(
+      `job ${jobId} does not answer: its ncclrun (process ${pid}) is stopped`,
+      `kill -CONT ${pid} lets it go on`,
+    );
 }
