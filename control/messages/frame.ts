@@ -29,7 +29,7 @@ export const FrameKind = {
   stdin: 0x16, // (link) launcher → agent → guardian; subject = rank, or ALL_RANKS that read; flags STDIN_END
   stdinCredit: 0x17, // (link) guardian → agent → launcher; subject = rank; payload u64 bytes taken by the rank
   signal: 0x18, // (link) subject = rank or ALL_RANKS; payload i32 signal number
-  lease: 0x19, // agent → guardian; payload u32 ms; 0 suspends the lease (the job is stopped by ^Z)
+  lease: 0x19, // agent → guardian; payload u32 ms; 0 suspends the lease (the job is stopped by ^Z); guardian → agent: it ran out, after so many ms of silence
   heartbeat: 0x1a, // in both directions; no payload. Agents forward the launcher's to their child agents, and none upwards
   end: 0x1b, // (link) launcher → agent → guardian: kill the remaining processes and their descendants
   ended: 0x1c, // (link) guardian → agent → launcher: the host has no process of the job any more, or none that the guardian can kill

@@ -98,6 +98,14 @@ export function encodeLease(leaseMs: number): Uint8Array {
   return new ByteWriter(4).u32(leaseMs).finish();
 }
 
+/** The guardian's word that the lease ran out: how long it had heard nothing, in milliseconds. */
+export function decodeLeaseEnd(payload: Uint8Array): number {
+  const reader = new ByteReader(payload, 'lease');
+  const silentMs = reader.u32('silence');
+  reader.end();
+  return silentMs;
+}
+
 /** The reader's CLOCK_MONOTONIC. */
 export function encodeClock(nanoseconds: bigint): Uint8Array {
   return new ByteWriter(8).u64(nanoseconds).finish();

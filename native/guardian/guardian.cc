@@ -245,8 +245,10 @@ bool Guardian::leaseRanOut() {
   // One more look: perhaps it was we who slept (SIGSTOP, a frozen machine), and the agent's word waits in the socket.
   pollfd socket = {.fd = socket_, .events = POLLIN, .revents = 0};
   if (poll(&socket, 1, 0) > 0) return false;
-  dprintf(2, "ncclrun-guardian: no word from the agent for %llu ms; ending the ranks\n",
-          static_cast<unsigned long long>(now - receivedAtMs_));
+  const auto silentMs = static_cast<uint32_t>(now - receivedAtMs_);
+  dprintf(2, "ncclrun-guardian: no word from the agent for %u ms; ending the ranks\n", silentMs);
+  // Before the ends of the ranks: an agent that was only stopped goes on, and would blame them.
+  channel_.send(FrameKind::lease, 0, 0, &silentMs, sizeof silentMs);
   return true;
 }
 
