@@ -52,7 +52,7 @@ export class SlurmBatch {
   readonly #options: SlurmBatchOptions;
   readonly #store: Store;
   readonly #pieces: PieceStore;
-  #transitions: Transitions;
+  #known: Transitions | null = null;
   #sightings: ReadonlyMap<number, Sighting> = new Map();
   #lookedAt = Number.NEGATIVE_INFINITY;
   /** What was asked before, one thing after another. */
@@ -62,7 +62,6 @@ export class SlurmBatch {
     this.#options = options;
     this.#store = options.store;
     this.#pieces = options.pieces;
-    this.#transitions = this.#readTransitions();
   }
 
   get isOver(): boolean {
@@ -71,7 +70,6 @@ export class SlurmBatch {
 
   /** Plans all tasks; the caller has the batch itself written in the same transaction. Throws a FailureError (usage). */
   plan(): void {
-    this.#transitions = this.#readTransitions();
     this.#plan(new Set(this.#store.tasks.map(({ id }) => id)));
   }
 
@@ -104,8 +102,10 @@ export class SlurmBatch {
     return await turn;
   }
 
-  #readTransitions(): Transitions {
-    return new Transitions(this.#store.spec, (id) => this.#store.task(id));
+  /** Of the jobs that the batch has now. */
+  get #transitions(): Transitions {
+    this.#known ??= new Transitions(this.#store.spec, (id) => this.#store.task(id));
+    return this.#known;
   }
 
   #plan(ids: ReadonlySet<number>): void {
@@ -379,7 +379,7 @@ export class SlurmBatch {
     let ids: readonly number[] = [];
     this.#pieces.together(() => {
       ids = this.#store.add(whole, now());
-      this.#transitions = this.#readTransitions();
+      this.#known = null;
       this.#plan(new Set(ids));
     });
     await this.#submit(isNew);

@@ -2,7 +2,7 @@
 import type { BatchSpec, JobSpec } from '../../model/spec.ts';
 import type { Task } from '../../model/task.ts';
 import { jobOrder } from './job-order.ts';
-import { ownNumbers } from './numbering.ts';
+import { keepsNumbers } from './numbering.ts';
 import type { Piece, PieceTask, Wait } from './piece.ts';
 import { type WaitFacts, waitsOf } from './waits.ts';
 
@@ -28,14 +28,14 @@ export function planPieces(facts: PlanFacts, ids: ReadonlySet<number>): Piece[] 
     tasksOf: (name) => byJob.get(numbers.get(name) ?? -1) ?? [],
     pieceOf: (task) => latest.get(task) ?? null,
   };
-  const own = ownNumbers(spec, facts.maxArraySize);
   const pieces: Piece[] = [];
   for (const index of jobOrder(spec)) {
     const job = spec.jobs[index];
     const wanted = (byJob.get(index) ?? []).filter(({ id }) => ids.has(id));
     if (job === undefined || wanted.length === 0) continue;
     let former: number | null = null;
-    for (const { group, waits } of groupsOf(job, wanted, own[index] === true ? null : facts.maxArraySize, waitFacts)) {
+    const size = keepsNumbers(job, facts.maxArraySize) ? null : facts.maxArraySize;
+    for (const { group, waits } of groupsOf(job, wanted, size, waitFacts)) {
       const number = Math.max(0, ...earlier.map((piece) => piece.number)) + pieces.length + 1;
       pieces.push({
         number,
