@@ -63,6 +63,27 @@ export class SlurmBatchRig implements AsyncDisposable {
     return await this.#slurm.run(this.#words(words));
   }
 
+  /** `ncclrun batch` that ends by SIGKILL at the n-th point of its way (die-at.c); null: at none. */
+  async killedBatch(
+    file: string,
+    library: string,
+    at: number | null,
+  ): Promise<Outcome & { readonly points: readonly string[] }> {
+    const log = join(this.directory, 'points');
+    const variables = [
+      `LD_PRELOAD=${library}`,
+      `DIE_LOG=${log}`,
+      'DIE_WORD=batch',
+      ...(at === null ? [] : [`DIE_AT=${at}`]),
+    ];
+    const main = join(repository, 'dist/bundle/main.cjs');
+    // bin/ncclrun lets nobody preload a library; its Node takes it.
+    const [env, ...words] = this.#words(['batch', file, '--via', 'slurm']);
+    const argv = words.flatMap((word) => (word === ncclrun ? [...variables, process.execPath, main] : [word]));
+    const outcome = await this.#slurm.run([env, ...argv]);
+    return { ...outcome, points: readFileSync(log, 'utf8').trim().split('\n') };
+  }
+
   /** Runs `ncclrun batch FILE --via slurm`. */
   async batch(file: string, ...words: readonly string[]): Promise<Outcome> {
     return await this.run('batch', file, '--via', 'slurm', ...words);

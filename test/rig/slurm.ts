@@ -230,9 +230,14 @@ export class Slurm implements AsyncDisposable {
     this.#controller = null;
   }
 
-  /** It knows the jobs that it knew. */
-  resumeController(): void {
-    this.#controller = this.#startController();
+  /** It knows the jobs that it knew; with `-c` none. */
+  resumeController(...options: readonly string[]): void {
+    this.#controller = this.#startController(...options);
+  }
+
+  /** Resolves when slurmctld answers. */
+  async answers(): Promise<void> {
+    await this.#tells(['scontrol', 'ping'], /is UP/u);
   }
 
   async #startAccounting(): Promise<void> {

@@ -31,7 +31,10 @@ describeIf(slurmUnavailable(), 'a batch that Slurm schedules', () => {
     expect({ status, stdout }, stderr).toEqual({ status: 0, stdout: expect.stringContaining('6 tasks: 6 succeeded') });
     expect(rig.ledger()).toEqual([
       'last 1',
-      ...['pair 1', 'pair 1', 'pair 1', 'pair 1'],
+      'pair 1',
+      'pair 1',
+      'pair 1',
+      'pair 1',
       'prep 1',
       'train[0] 1',
       'train[1] 1',
@@ -51,14 +54,14 @@ describeIf(slurmUnavailable(), 'a batch that Slurm schedules', () => {
     await using rig = await SlurmBatchRig.open(slurm);
     const file = rig.file(
       '{ name: bad, command: exit 3 }',
-      "{ name: then, command: 'LEDGER', after: bad }",
-      "{ name: chain, command: 'LEDGER', after: then }",
+      "{ name: next, command: 'LEDGER', after: bad }",
+      "{ name: chain, command: 'LEDGER', after: next }",
       "{ name: mend, command: 'LEDGER', after: { bad: notok } }",
     );
     const { status, stdout } = await rig.batch(file);
     expect({ status, ledger: rig.ledger() }).toEqual({ status: 1, ledger: ['mend 1'] });
     expect(stdout).toMatch(/bad +failed .*status 3/u);
-    expect(await rig.states('test-1')).toEqual({ bad: 'failed', then: 'skipped', chain: 'skipped', mend: 'succeeded' });
+    expect(await rig.states('test-1')).toEqual({ bad: 'failed', next: 'skipped', chain: 'skipped', mend: 'succeeded' });
   });
 
   it('tasks of two arrays wait for each other task by task, beyond the size of an array in Slurm', async () => {

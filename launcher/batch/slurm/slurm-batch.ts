@@ -55,6 +55,7 @@ export class SlurmBatch {
   #known: Transitions | null = null;
   #sightings: ReadonlyMap<number, Sighting> = new Map();
   #lookedAt = Number.NEGATIVE_INFINITY;
+  #isSubmitting = false;
   /** What was asked before, one thing after another. */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -75,7 +76,12 @@ export class SlurmBatch {
 
   /** Slurm has all that was planned when this resolves. Rejects with a FailureError (usage) where sbatch refuses any of it: then it has nothing. */
   async submit(isNew: boolean): Promise<void> {
-    await this.#inTurn(() => this.#submit(isNew));
+    this.#isSubmitting = true;
+    try {
+      await this.#inTurn(() => this.#submit(isNew));
+    } finally {
+      this.#isSubmitting = false;
+    }
   }
 
   /** Rejects with a FailureError (system) where Slurm does not answer. */
@@ -85,6 +91,9 @@ export class SlurmBatch {
 
   /** Rejects with a FailureError (usage, system). */
   async answer(request: BatchRequest, watcher: number | null): Promise<BatchAnswer> {
+    // A submission of many jobs takes its time.
+    if (request.asks === 'status' && this.#isSubmitting)
+      return { answer: 'status', status: this.#status(watcher, 'not all of it is submitted yet') };
     return await this.#inTurn(() => this.#answer(request, watcher));
   }
 
@@ -229,7 +238,10 @@ export class SlurmBatch {
       (perhapsSkipped ? later : edits).push({ id, change });
     }
     if (places.size > 0) this.#pieces.setPlaces(places);
-    this.#apply(edits);
+    // A task that runs is not skipped by another's end in the same look.
+    const ends = edits.filter(({ change: { state } }) => state !== undefined && hasEnded(state));
+    this.#apply(edits.filter((edit) => !ends.includes(edit)));
+    this.#apply(ends);
     this.#apply(later.filter(({ id }) => !hasEnded(this.#store.task(id).state)));
   }
 

@@ -1,4 +1,5 @@
 /** `ncclrun batch FILE --via slurm`: Slurm schedules what the file says. */
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BatchSpec } from '../../batch/model/spec.ts';
 import { taskName } from '../../batch/run/task-name.ts';
@@ -78,7 +79,14 @@ export async function beginOnSlurm(
   facts: SlurmFacts,
   surroundings: SlurmSurroundings,
 ): Promise<SlurmEnd> {
-  makeResultDirectories(directory.id, spec, file);
+  try {
+    // Throws for what Slurm cannot wait for.
+    dryRunText({ batch: directory.id, spec, command: COMMAND, maxArraySize: facts.maxArraySize });
+    makeResultDirectories(directory.id, spec, file);
+  } catch (error) {
+    rmSync(directory.path, { recursive: true });
+    throw error;
+  }
   writeFacts(directory, facts);
   const { store, pieces } = openSlurm(directory);
   return await goOn({ directory, facts, store, pieces }, surroundings, (batch) => {
@@ -98,12 +106,19 @@ export async function resumeOnSlurm(
   surroundings: SlurmSurroundings,
 ): Promise<SlurmEnd> {
   const { store, pieces } = openSlurm(directory);
-  if (store.batch === null) {
-    store.close();
-    throw usageError(`batch ${directory.id} was never submitted: ncclrun ended before`, 'submit its file again');
-  }
+  refuseUnsubmitted(store, directory);
   store.resume();
   return await goOn({ directory, facts, store, pieces }, surroundings, () => false);
+}
+
+/** Throws a FailureError (usage), and closes the store then. */
+function refuseUnsubmitted(store: Store, { id, path }: BatchDirectory): void {
+  if (store.batch !== null) return;
+  store.close();
+  throw usageError(
+    `batch ${id} was never submitted: ncclrun ended before`,
+    `submit its file again; rm -r ${path} removes what is left`,
+  );
 }
 
 interface Opened {
@@ -186,6 +201,7 @@ export async function answerFromSlurm(
 ): Promise<BatchAnswer | null> {
   const stores = openSlurmIfFree(directory);
   if (stores === null) return null;
+  refuseUnsubmitted(stores.store, directory);
   const batch = slurmBatchOf(
     { directory, facts, ...stores },
     () => {},

@@ -4,7 +4,7 @@ import type { EndedState } from '../../model/states.ts';
 import type { Task, TaskChange } from '../../model/task.ts';
 import type { EndSighting, Sighting } from './sighting.ts';
 
-export interface Look {
+interface Look {
   readonly sighting: Sighting;
   /** Attempts before Slurm got the task. */
   readonly before: number;
@@ -23,7 +23,7 @@ export function changeAfter(task: Task, look: Look): TaskChange | null {
 function changeOf(task: Task, { sighting, before, end, now }: Look): TaskChange {
   switch (sighting.kind) {
     case 'waiting': {
-      const message = sighting.restarts === 0 ? '' : `attempt ${before + sighting.restarts} failed${sentence(end)}`;
+      const message = sighting.restarts === 0 ? '' : `attempt ${before + sighting.restarts} ${failureOf(end)}`;
       const attempt = sighting.restarts === 0 ? task.attempt : Math.max(task.attempt, before + sighting.restarts);
       return { state: sighting.held ? 'held' : 'queued', attempt, message };
     }
@@ -40,7 +40,8 @@ function changeOf(task: Task, { sighting, before, end, now }: Look): TaskChange 
 
 function changeAtEnd(task: Task, seen: EndSighting, before: number, end: AttemptEnd | null, now: number): TaskChange {
   const { state, message } = endOf(task, seen, end);
-  const attempts = seen.startedAt === null && end === null ? task.attempt : before + (seen.restarts ?? 0) + 1;
+  const hasRun = seen.how !== 'cancelled' || seen.startedAt !== null || end !== null;
+  const attempts = hasRun ? before + (seen.restarts ?? 0) + 1 : task.attempt;
   return {
     state,
     message,
@@ -97,6 +98,7 @@ function exitCodeOf(state: EndedState, { exitCode }: EndSighting, end: AttemptEn
   return end?.exitCode ?? exitCode;
 }
 
-function sentence(end: AttemptEnd | null): string {
-  return end === null || end.sentence === '' ? '' : `: ${end.sentence}`;
+function failureOf(end: AttemptEnd | null): string {
+  if (end === null) return 'was interrupted';
+  return end.sentence === '' ? 'failed' : `failed: ${end.sentence}`;
 }

@@ -13,7 +13,7 @@ import { submitHeld, type Submission, type Submitted } from '../tools/submit.ts'
 import type { Tool } from '../tools/tool.ts';
 import { FailureError } from '../../../model/failure-error.ts';
 
-export interface SubmissionFacts {
+interface SubmissionFacts {
   readonly tool: Tool;
   readonly pieces: PieceStore;
   jobOf(this: void, piece: KnownPiece): JobSpec;
