@@ -1,5 +1,5 @@
 /** Batches that Slurm schedules: a directory that all hosts of a cluster have, and a ledger to which each attempt of a task appends a line. */
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BatchStatus } from '../../launcher/batch/serve/request.ts';
@@ -20,7 +20,9 @@ export class SlurmBatchRig implements AsyncDisposable {
   }
 
   static async open(slurm: Slurm): Promise<SlurmBatchRig> {
-    return new SlurmBatchRig(slurm, await mkdtemp(join(repository, 'build/test-batch-')));
+    const rig = new SlurmBatchRig(slurm, await mkdtemp(join(repository, 'build/test-batch-')));
+    rig.replace('sbatch', 'exec REAL "$@"');
+    return rig;
   }
 
   /** A shell command that says which attempt of which task it is. */
@@ -46,12 +48,18 @@ export class SlurmBatchRig implements AsyncDisposable {
     return path;
   }
 
-  /** A program that stands before one of Slurm's in the PATH. REAL stands for that. */
+  /**
+   * A program that stands before one of Slurm's in the PATH. REAL stands for that. It takes away the mark by which a test ends what a command has
+   * left behind: jobs in Slurm are to outlive their command.
+   */
   replace(program: string, script: string): void {
     const directory = join(this.directory, 'bin');
     mkdirSync(directory, { recursive: true });
     const path = join(directory, program);
-    writeFileSync(path, `#!/bin/bash\n${script.replaceAll('REAL', findProgram(program) ?? program)}\n`);
+    writeFileSync(
+      path,
+      `#!/bin/bash\nunset NCCLRUN_TEST_MARK\n${script.replaceAll('REAL', findProgram(program) ?? program)}\n`,
+    );
     chmodSync(path, 0o755);
   }
 
@@ -110,6 +118,14 @@ export class SlurmBatchRig implements AsyncDisposable {
       if (states[task] === state) return;
       if (performance.now() > deadline) throw new Error(`${task} is ${states[task]}, not ${state}`);
     }
+  }
+
+  /** What its scripts and tasks have said, and what their records are, for a test that fails. */
+  said(): readonly string[] {
+    const files = readdirSync(this.directory, { recursive: true, encoding: 'utf8' });
+    return files
+      .filter((file) => /\.out$|\.ncclrun.*(?:decision|end\.json)$/u.test(file))
+      .map((file) => `${file}: ${readFileSync(join(this.directory, file), 'utf8')}`);
   }
 
   /** Names of the batch's jobs that Slurm knows, those that have ended included. */

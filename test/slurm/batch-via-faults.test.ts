@@ -43,7 +43,7 @@ describeIf(slurmUnavailable() ?? noCompiler, 'a batch in Slurm, whatever dies', 
       const isNothing = next.status === 2 && /was never submitted|there is no batch/u.test(next.stderr);
       const expected = isNothing ? [] : ['a 1', 'b 1'];
       const isRight = (isNothing || next.status === 0) && rig.ledger().join() === expected.join();
-      if (!isRight) wrong.push({ at, point: killed.points.at(-1), next, ledger: rig.ledger() });
+      if (!isRight) wrong.push({ at, point: killed.points.at(-1), next, ledger: rig.ledger(), said: rig.said() });
     }
     expect(wrong).toEqual([]);
   }, 3_600_000);

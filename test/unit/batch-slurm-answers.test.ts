@@ -180,7 +180,7 @@ const taskWith = (changes: Partial<Task> = {}): Task => {
 };
 
 const changed = (changes: Partial<QueueRow>, record: AttemptEnd | null = null, task = taskWith(), before = 0) =>
-  changeAfter(task, { sighting: sightingOf(row(changes)), before, end: record, now: 99 });
+  changeAfter(task, { sighting: sightingOf(row(changes)), before, end: record, hasBegun: record !== null, now: 99 });
 
 describe('a task after a look at Slurm', () => {
   it('a task that waits has not changed', () => {
@@ -196,7 +196,7 @@ describe('a task after a look at Slurm', () => {
     [{ state: 'SOMETHING_NEW', restarts: 2 }, null, { state: 'running', attempt: 3, startedAt: 99 }],
     [{ state: 'COMPLETED' }, null, { state: 'succeeded', attempt: 1, exitCode: 0, endedAt: 99 }],
     [{ state: 'FAILED' }, end(), { state: 'failed', exitCode: 3, endedAt: 50, message: 'rank 0 exited with status 3' }],
-    [{ state: 'FAILED' }, null, { state: 'failed', message: 'its batch script failed before ncclrun had a result' }],
+    [{ state: 'FAILED' }, null, { state: 'failed', message: expect.stringContaining('before it became ncclrun') }],
     [{ state: 'FAILED' }, end({ outcome: 'timed-out' }), { state: 'timed-out' }],
     [{ state: 'FAILED' }, end({ outcome: 'interruption' }), { state: 'lost' }],
     [
@@ -218,6 +218,12 @@ describe('a task after a look at Slurm', () => {
       state: 'cancelled',
       message: 'cancelled by the user',
     });
+  });
+
+  it('a task is lost whose launcher has begun and left no record', () => {
+    const sighting = sightingOf(row({ state: 'FAILED' }));
+    const look = { sighting, before: 0, end: null, hasBegun: true, now: 99 };
+    expect(changeAfter(taskWith(), look)).toMatchObject({ state: 'lost', message: 'its launcher was lost' });
   });
 
   it('attempts count on from those that the task had before', () => {

@@ -14,11 +14,11 @@ import type { BatchAnswer, BatchRequest, BatchStatus } from '../serve/request.ts
 import type { BatchDirectory } from '../state/directory.ts';
 import type { Store } from '../store/store.ts';
 import type { SlurmEvent } from './event.ts';
-import { endIn, lastAttempt } from './follow/last-attempt.ts';
+import { endIn, hasBegun, lastAttempt } from './follow/last-attempt.ts';
 import { lookAtSlurm } from './follow/look.ts';
 import { reasonText } from './follow/reason-text.ts';
 import type { Sighting } from './follow/sighting.ts';
-import { changeAfter } from './follow/task-change.ts';
+import { changeAfter, type Look } from './follow/task-change.ts';
 import { planPieces } from './plan/pieces.ts';
 import { placeOf, refuseOnSlurm } from './plan/refuse.ts';
 import { resultsOf } from './script/paths.ts';
@@ -228,8 +228,8 @@ export class SlurmBatch {
       const change = changeAfter(task, {
         sighting,
         before: piece.before,
-        end: this.#endOf(id, piece, sighting),
         now: this.#options.now(),
+        ...this.#recordOf(id, piece, sighting),
       });
       if (sighting.kind !== 'waiting' && sighting.nodes !== '') places.set(id, sighting.nodes);
       if (change === null) continue;
@@ -245,10 +245,11 @@ export class SlurmBatch {
     this.#apply(later.filter(({ id }) => !hasEnded(this.#store.task(id).state)));
   }
 
-  #endOf(task: number, piece: KnownPiece, sighting: Sighting): ReturnType<typeof endIn> {
-    if (sighting.kind === 'running' || sighting.restarts === null) return null;
+  #recordOf(task: number, piece: KnownPiece, sighting: Sighting): Pick<Look, 'end' | 'hasBegun'> {
+    if (sighting.kind === 'running' || sighting.restarts === null) return { end: null, hasBegun: false };
     const attempt = piece.before + sighting.restarts + (sighting.kind === 'ended' ? 1 : 0);
-    return endIn(this.#resultsOf(piece), task, attempt);
+    const results = this.#resultsOf(piece);
+    return { end: endIn(results, task, attempt), hasBegun: hasBegun(results, task, attempt) };
   }
 
   #apply(edits: readonly TaskEdit[]): void {

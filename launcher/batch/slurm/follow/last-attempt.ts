@@ -12,9 +12,14 @@ export interface LastAttempt {
 /** The latest one after `before` that has begun. */
 export function lastAttempt(results: string, task: number, before: number): LastAttempt {
   let attempt = before;
-  while (existsSync(recordsIn(results, task, attempt + 1).directory)) attempt += 1;
+  while (hasBegun(results, task, attempt + 1)) attempt += 1;
   if (attempt === before) return { attempt: 0, end: null };
   return { attempt, end: endIn(results, task, attempt) };
+}
+
+/** Whether a launcher has taken the attempt. */
+export function hasBegun(results: string, task: number, attempt: number): boolean {
+  return existsSync(recordsIn(results, task, attempt).directory);
 }
 
 /** Null: it has not ended, or left no record that can be read. */

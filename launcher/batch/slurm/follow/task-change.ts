@@ -4,12 +4,14 @@ import type { EndedState } from '../../model/states.ts';
 import type { Task, TaskChange } from '../../model/task.ts';
 import type { EndSighting, Sighting } from './sighting.ts';
 
-interface Look {
+export interface Look {
   readonly sighting: Sighting;
   /** Attempts before Slurm got the task. */
   readonly before: number;
   /** Of the latest attempt; null: it left no record. */
   readonly end: AttemptEnd | null;
+  /** Its launcher has begun. */
+  readonly hasBegun: boolean;
   readonly now: number;
 }
 
@@ -20,7 +22,8 @@ export function changeAfter(task: Task, look: Look): TaskChange | null {
   return Object.entries(change).some(([key, value]) => before[key] !== value) ? change : null;
 }
 
-function changeOf(task: Task, { sighting, before, end, now }: Look): TaskChange {
+function changeOf(task: Task, look: Look): TaskChange {
+  const { sighting, before, end, now } = look;
   switch (sighting.kind) {
     case 'waiting': {
       const message = sighting.restarts === 0 ? '' : `attempt ${before + sighting.restarts} ${failureOf(end)}`;
@@ -32,14 +35,14 @@ function changeOf(task: Task, { sighting, before, end, now }: Look): TaskChange 
       return { state: 'running', attempt: before + sighting.restarts + 1, startedAt, message: '' };
     }
     case 'ended':
-      return changeAtEnd(task, sighting, before, end, now);
+      return changeAtEnd(task, sighting, look);
     default:
       return sighting satisfies never;
   }
 }
 
-function changeAtEnd(task: Task, seen: EndSighting, before: number, end: AttemptEnd | null, now: number): TaskChange {
-  const { state, message } = endOf(task, seen, end);
+function changeAtEnd(task: Task, seen: EndSighting, { before, end, hasBegun, now }: Look): TaskChange {
+  const { state, message } = endOf(task, seen, end, hasBegun);
   const hasRun = seen.how !== 'cancelled' || seen.startedAt !== null || end !== null;
   const attempts = hasRun ? before + (seen.restarts ?? 0) + 1 : task.attempt;
   return {
@@ -52,11 +55,12 @@ function changeAtEnd(task: Task, seen: EndSighting, before: number, end: Attempt
   };
 }
 
-function endOf(
-  task: Task,
-  { how, state }: EndSighting,
-  end: AttemptEnd | null,
-): { state: EndedState; message: string } {
+interface End {
+  readonly state: EndedState;
+  readonly message: string;
+}
+
+function endOf(task: Task, { how, state }: EndSighting, end: AttemptEnd | null, hasBegun: boolean): End {
   const told = end?.sentence ?? '';
   switch (how) {
     case 'succeeded':
@@ -70,15 +74,18 @@ function endOf(
     case 'lost':
       return { state: 'lost', message: `Slurm ended it: ${state}` };
     case 'failed':
-      return endOfFailed(task, told, end);
+      return endOfFailed(task, told, end, hasBegun);
     default:
       return how satisfies never;
   }
 }
 
-function endOfFailed(task: Task, told: string, end: AttemptEnd | null): { state: EndedState; message: string } {
+function endOfFailed(task: Task, told: string, end: AttemptEnd | null, hasBegun: boolean): End {
   if (task.cancelAsked) return { state: 'cancelled', message: 'cancelled by the user' };
-  if (end === null) return { state: 'failed', message: 'its batch script failed before ncclrun had a result' };
+  if (end === null)
+    return hasBegun
+      ? { state: 'lost', message: 'its launcher was lost' }
+      : { state: 'failed', message: 'its batch script failed before it became ncclrun; .ncclrun has what it printed' };
   switch (end.outcome) {
     case 'timed-out':
       return { state: 'timed-out', message: told };
