@@ -43,12 +43,15 @@ const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promis
 
 /** Begins the launcher of a batch's task; for batch alone. */
 const ATTEMPT_WORD = 'batch-attempt';
+/** The same in an allocation of Slurm; for the scripts that batch submits. */
+const SLURM_ATTEMPT_WORD = 'slurm-attempt';
 
 async function main(argv: readonly string[]): Promise<number> {
   const [word = '', ...rest] = argv;
   try {
     if (isCommandName(word)) return await commands[word](rest);
     if (word === ATTEMPT_WORD) return await (await import('./cli/commands/batch-attempt.ts')).batchAttempt(rest);
+    if (word === SLURM_ATTEMPT_WORD) return await (await import('./cli/commands/slurm-attempt.ts')).slurmAttempt(rest);
     return await (await import('./cli/commands/run.ts')).run(argv);
   } catch (error) {
     const status = await report(error);

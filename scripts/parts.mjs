@@ -35,6 +35,7 @@ const parts = {
     'launcher/cli/batch/',
     'launcher/cli/commands/batch.ts',
     'launcher/cli/commands/batch-attempt.ts',
+    'launcher/cli/commands/slurm-attempt.ts',
     'launcher/cli/commands/jobs.ts',
     'launcher/cli/commands/change-tasks.ts',
     'launcher/cli/commands/submit.ts',

@@ -208,8 +208,8 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     usage: 'ncclrun batch FILE [options]',
     summary: 'run a file full of jobs',
     about:
-      'Runs the jobs of a batch file on the hosts of a hostfile: each as soon as its hosts are free and what it depends on has ended. Every step is on the disk before it is done, so a batch whose scheduler was killed goes on with --resume, and no job is lost or runs twice. ^C starts nothing more, a second one ends what runs, a third one leaves it running. Exit status: 0 if no task failed, 1 if one did, 130 after ^C.',
-    examples: ['ncclrun batch sweep.yaml --hostfile hosts', 'ncclrun batch --resume sweep-1'],
+      'Runs the jobs of a batch file on the hosts of a hostfile: each as soon as its hosts are free and what it depends on has ended. Every step is on the disk before it is done, so a batch whose scheduler was killed goes on with --resume, and no job is lost or runs twice. ^C starts nothing more, a second one ends what runs, a third one leaves it running. With --via slurm the file becomes submissions to Slurm, which schedules them: ^C ends the watch alone. Exit status: 0 if no task failed, 1 if one did, 130 after ^C.',
+    examples: ['ncclrun batch sweep.yaml --hostfile hosts', 'ncclrun batch sweep.yaml --via slurm'],
   },
   submit: {
     line: { command: 'submit', options: submitOptions, words: 'program' },

@@ -1,4 +1,5 @@
 /** A batch script for Slurm that runs ncclrun in place of itself: its signals reach ncclrun, and its status is the job's. */
+import { directiveWord, shellWord } from './words.ts';
 
 interface BatchScript {
   /** Options of sbatch as typed: `--nodes 4`, `-N4`, `--time=1:00:00`. */
@@ -42,15 +43,4 @@ function gives(lines: readonly string[], flags: readonly string[]): boolean {
         line === flag || line.startsWith(flag.startsWith('--') ? `${flag}=` : flag) || line.startsWith(`${flag} `),
     ),
   );
-}
-
-/** As sbatch reads a word of an #SBATCH line: quotes hold what has blanks together. */
-function directiveWord(word: string): string {
-  if (!/[\s#"'\\]/.test(word)) return word;
-  return `"${word.replaceAll(/["\\]/g, (character) => `\\${character}`)}"`;
-}
-
-function shellWord(word: string): string {
-  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
-  return `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -44,6 +44,8 @@ export interface SlurmOptions {
   readonly types?: readonly string[];
   /** What `sacct` asks; see slurm-accounting.ts. */
   readonly accounting?: boolean;
+  /** More lines of slurm.conf. */
+  readonly settings?: readonly string[];
 }
 
 export class Slurm implements AsyncDisposable {
@@ -51,6 +53,7 @@ export class Slurm implements AsyncDisposable {
   readonly configuration: string;
   readonly #directory: string;
   readonly #daemons: ChildProcess[] = [];
+  #controller: ChildProcess | null = null;
 
   private constructor(cluster: Cluster) {
     this.cluster = cluster;
@@ -60,10 +63,10 @@ export class Slurm implements AsyncDisposable {
 
   /** Resolves when every host is idle. */
   static async start(cluster: Cluster, options: SlurmOptions = {}): Promise<Slurm> {
-    const { gpus = 0, accounting = false, types = Array.from({ length: gpus }, () => 'fake') } = options;
+    const { gpus = 0, accounting = false, settings = [], types = Array.from({ length: gpus }, () => 'fake') } = options;
     const slurm = new Slurm(cluster);
     try {
-      await slurm.#configure(types, accounting);
+      await slurm.#configure(types, accounting, settings);
       await slurm.#startDaemons(accounting);
       return slurm;
     } catch (error) {
@@ -127,7 +130,7 @@ export class Slurm implements AsyncDisposable {
     }
   }
 
-  async #configure(types: readonly string[], accounting: boolean): Promise<void> {
+  async #configure(types: readonly string[], accounting: boolean, more: readonly string[]): Promise<void> {
     const directory = this.#directory;
     for (const name of ['state', 'munge', 'dev']) await mkdir(join(directory, name), { recursive: true });
     await chmod(join(directory, 'munge'), 0o711);
@@ -146,7 +149,7 @@ export class Slurm implements AsyncDisposable {
     await writeFile(join(directory, 'cgroup.conf'), 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n');
     await writeFile(
       this.configuration,
-      `${[...this.#settings(), ...accountingSettings(accounting, this.#munge), ...hosts].join('\n')}\nPartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n`,
+      `${[...this.#settings(), ...accountingSettings(accounting, this.#munge), ...more, ...hosts].join('\n')}\nPartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n`,
     );
   }
 
@@ -189,7 +192,7 @@ export class Slurm implements AsyncDisposable {
     );
     this.#daemon('munged', cluster.command([program('munged'), '--foreground', '--force', ...files], '/'));
     if (accounting) await this.#startAccounting();
-    this.#daemon('slurmctld', cluster.command([program('slurmctld'), '-D', '-c', '-f', this.configuration], '/'));
+    this.#controller = this.#startController('-c');
     for (const { name, init } of cluster.hosts) {
       const enter = [
         '--target',
@@ -209,6 +212,32 @@ export class Slurm implements AsyncDisposable {
       ['sinfo', '--noheader', '--states=idle', '--format=%D'],
       new RegExp(`^\\s*${cluster.hosts.length}\\s*$`, 'u'),
     );
+  }
+
+  /** `-c`: without what it knew before. */
+  #startController(...options: readonly string[]): ChildProcess {
+    const words = [program('slurmctld'), '-D', ...options, '-f', this.configuration];
+    return this.#daemon('slurmctld', this.cluster.command(words, '/'));
+  }
+
+  /** Nobody answers until `resumeController`. */
+  async stopController(): Promise<void> {
+    const controller = this.#controller;
+    if (controller === null) throw new Error('slurmctld does not run');
+    const ended = once(controller, 'exit');
+    controller.kill('SIGTERM');
+    await ended;
+    this.#controller = null;
+  }
+
+  /** It knows the jobs that it knew; with `-c` none. */
+  resumeController(...options: readonly string[]): void {
+    this.#controller = this.#startController(...options);
+  }
+
+  /** Resolves when slurmctld answers. */
+  async answers(): Promise<void> {
+    await this.#tells(['scontrol', 'ping'], /is UP/u);
   }
 
   async #startAccounting(): Promise<void> {
@@ -231,10 +260,12 @@ export class Slurm implements AsyncDisposable {
     }
   }
 
-  #daemon(name: string, [file, argv]: [string, string[]]): void {
+  #daemon(name: string, [file, argv]: [string, string[]]): ChildProcess {
     const log = openSync(join(this.#directory, `${name}.out`), 'w');
     const env = { ...this.cluster.environment(), ...this.environment };
-    this.#daemons.push(spawn(file, argv, { stdio: ['ignore', log, log], env }));
+    const daemon = spawn(file, argv, { stdio: ['ignore', log, log], env });
+    this.#daemons.push(daemon);
+    return daemon;
   }
 
   /** Ends the daemons, those of the hosts first. */

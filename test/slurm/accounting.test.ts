@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
 import { Slurm, slurmUnavailable } from '../rig/slurm.ts';
+import { SlurmBatchRig } from '../rig/slurm-batch.ts';
 import { accountingUnavailable } from '../rig/slurm-accounting.ts';
 
 const ncclrun = join(repository, 'bin/ncclrun');
@@ -46,6 +47,22 @@ describeIf(slurmUnavailable() ?? accountingUnavailable(), "Slurm's accounting", 
     await expect
       .poll(() => rows(job), { timeout: 60_000 })
       .toEqual([`${job}|CANCELLED by 0|0:0`, `${job}.batch|FAILED|15:0`]);
+  });
+
+  it("ncclrun knows by Slurm's accounting how a batch's jobs have ended that left no record", async () => {
+    await using rig = await SlurmBatchRig.open(slurm);
+    const file = rig.file('{ name: a, command: exit 0 }', '{ name: bad, command: exit 7, after: { a: any } }');
+    expect(await rig.batch(file, '--detach')).toMatchObject({ status: 0 });
+    await slurm.run(['sh', '-c', 'until [ -z "$(squeue --noheader)" ]; do sleep 0.1; done']);
+    await rm(join(rig.directory, '.ncclrun'), { recursive: true });
+    await slurm.stopController();
+    slurm.resumeController('-c');
+    await slurm.answers();
+    const { tasks } = await rig.status('test-1');
+    expect(tasks.map(({ name, state, exitCode }) => [name, state, exitCode])).toEqual([
+      ['a', 'succeeded', 0],
+      ['bad', 'failed', 7],
+    ]);
   });
 
   const submitted = async (script: string): Promise<{ status: number | null; job: string }> => {

@@ -7,8 +7,8 @@ import { endOf, endOfFailure } from './ending.ts';
 import { errorCode } from './error-code.ts';
 import { type AttemptOrder, AttemptRecords } from './records.ts';
 
-/** Of an attempt that another process has taken, or that a scheduler has given up. */
-const NOT_OURS = 125;
+/** Status of an attempt that another process has taken, or that a scheduler has given up. */
+export const NOT_OURS = 125;
 
 /** `run`: ncclrun with these words. Returns its status. Rejects as it does, after the end was written. */
 export async function runAttempt(
@@ -19,9 +19,16 @@ export async function runAttempt(
   const order = records.order();
   if (order === null) throw usageError(`${directory} has no order.json`, 'ncclrun batch starts attempts by itself');
   if (!records.claimStart()) return NOT_OURS;
-  try {
+  return await recorded(records, async () => {
     enter(order);
-    const status = await run(order.argv);
+    return await run(order.argv);
+  });
+}
+
+/** Writes how `body` has ended, which runs a job with a report. Returns its status. Rejects as it does, after that was written. */
+export async function recorded(records: AttemptRecords, body: () => Promise<number>): Promise<number> {
+  try {
+    const status = await body();
     records.writeEnd(endOf(resultIn(records.reportPath), Date.now()));
     return status;
   } catch (error) {

@@ -29,6 +29,7 @@ export function readDemand(job: JobSource): Demand {
     hosts: hosts === null ? null : [...new Set(hosts)],
     exclude: [...exclude],
     ...(gpus.model === null ? {} : { gpuModel: gpus.model }),
+    ...(gpus.wanted && gpus.words !== '' ? { asksGpus: true } : {}),
   };
 }
 

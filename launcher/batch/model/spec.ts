@@ -61,6 +61,8 @@ export interface Demand {
   readonly exclude: readonly string[];
   /** Model of the GPUs that it wants, as the file has it: `H100`. */
   readonly gpuModel?: string;
+  /** The file says that each rank has a GPU, which Slurm must be asked for. */
+  readonly asksGpus?: true;
 }
 
 export interface Dependency {

@@ -17,20 +17,39 @@ interface AttemptWords {
 
 export function attemptWords(attempt: AttemptWords): string[] {
   const { job, command, environment, placement, hostfile, report, outputPattern } = attempt;
-  const { demand, passedEnvironment, timeLimitSeconds, workingDirectory } = job;
+  const { demand, timeLimitSeconds } = job;
   const ranks = placement.reduce((sum, share) => sum + share.ranks, 0);
   const includes = placement.map(({ host, slots }) => (slots.length > 0 ? `${host}:${slots.join(',')}` : host));
   const words = hostfile === null ? [] : ['--hostfile', hostfile, '--resource-manager', 'none'];
-  words.push('--include', includes.join('@'));
-  words.push('-n', String(ranks), '--report', report, '--live', 'never', '--stdin', 'none', '--wdir', workingDirectory);
+  words.push('--include', includes.join('@'), '--report', report);
   if (!demand.takesSlots) words.push('--oversubscribe', ...perHost(placement));
-  if (outputPattern !== null) words.push('--output', `file=${outputPattern}`);
-  if (timeLimitSeconds !== null) words.push('--timeout', String(timeLimitSeconds));
+  return [
+    ...words,
+    ...jobWords(job, ranks, timeLimitSeconds),
+    ...taskWords({ job, command, environment, outputPattern }),
+  ];
+}
+
+/** Of all tasks of a job, wherever they run. */
+export function jobWords(
+  { workingDirectory, options }: JobSpec,
+  ranks: number,
+  timeoutSeconds: number | null,
+): string[] {
+  const words = ['-n', String(ranks), '--live', 'never', '--stdin', 'none', '--wdir', workingDirectory];
+  if (timeoutSeconds !== null) words.push('--timeout', String(timeoutSeconds));
+  return [...words, ...options];
+}
+
+/** Of one task, the program last. */
+export function taskWords(task: Pick<AttemptWords, 'job' | 'command' | 'environment' | 'outputPattern'>): string[] {
+  const { job, command, environment, outputPattern } = task;
+  const words = outputPattern === null ? [] : ['--output', `file=${outputPattern}`];
   for (const [name, value] of Object.entries(environment)) words.push('-x', `${name}=${value}`);
-  for (const name of passedEnvironment) words.push('-x', name);
-  if (!demand.takesSlots && environment['CUDA_VISIBLE_DEVICES'] === undefined)
+  for (const name of job.passedEnvironment) words.push('-x', name);
+  if (!job.demand.takesSlots && environment['CUDA_VISIBLE_DEVICES'] === undefined)
     words.push('-x', 'CUDA_VISIBLE_DEVICES=');
-  return [...words, ...job.options, '--', ...command];
+  return [...words, '--', ...command];
 }
 
 /** Ranks that take no slots are dealt evenly, as they were placed. */

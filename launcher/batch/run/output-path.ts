@@ -7,7 +7,8 @@ interface OutputFacts {
   /** Index in its array; 0 outside of arrays, as Slurm has it. */
   readonly index: number;
   readonly task: number;
-  readonly attempt: number;
+  /** A number, or what a shell puts in its place. */
+  readonly attempt: number | string;
 }
 
 interface TaskOutput {

@@ -40,7 +40,8 @@ export function afterAttempt(
   };
 }
 
-function mayRetry(
+/** `counts`: with the attempt that has just ended. */
+export function mayRetry(
   policy: RetryPolicy,
   end: AttemptEnd | null,
   { errors, interruptions }: { readonly errors: number; readonly interruptions: number },

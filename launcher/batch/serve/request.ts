@@ -20,8 +20,8 @@ const taskStatus = v.object({
   name: v.string(),
   state: v.picklist(taskStates),
   attempt: whole,
-  /** Of its latest attempt; empty before the first. */
-  hosts: v.array(v.object({ name: v.string(), ranks: whole })),
+  /** Of its latest attempt; empty before the first. `ranks` null: Slurm has dealt them, and does not say how. */
+  hosts: v.array(v.object({ name: v.string(), ranks: v.nullable(whole) })),
   /** Of its latest attempt; null before the first. */
   output: v.nullable(v.string()),
   /** Why it is in its state, or what it waits for; may be empty. */
@@ -37,6 +37,8 @@ const batchStatus = v.object({
   schemaVersion: v.literal(1),
   id: v.string(),
   file: v.string(),
+  /** Whose queue its tasks wait in; without it, in that of its scheduler. */
+  via: v.optional(v.literal('slurm')),
   /** Process of its scheduler; null: none runs. */
   scheduler: v.nullable(whole),
   createdAt: whole,
@@ -52,6 +54,8 @@ const batchStatus = v.object({
       reason: v.string(),
     }),
   ),
+  /** What its reader should know beside it. */
+  notice: v.optional(v.string()),
 });
 export type BatchStatus = v.InferOutput<typeof batchStatus>;
 

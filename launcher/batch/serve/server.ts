@@ -14,6 +14,8 @@ const KEY_BYTES = 16;
 const MAX_REQUEST_BYTES = 1024 * 1024;
 const REQUEST_MS = 5000;
 
+type Answering = (request: BatchRequest) => BatchAnswer | Promise<BatchAnswer>;
+
 export class BatchServer {
   readonly #server: Server;
   readonly #note: string;
@@ -24,7 +26,7 @@ export class BatchServer {
   }
 
   /** `note`: path of the file that tells others where to ask. Rejects as node:net and node:fs do. */
-  static async open(note: string, answer: (request: BatchRequest) => BatchAnswer): Promise<BatchServer> {
+  static async open(note: string, answer: Answering): Promise<BatchServer> {
     const key = randomBytes(KEY_BYTES).toString('hex');
     const socket = `ncclrun-batch-${randomBytes(KEY_BYTES).toString('hex')}`;
     const server = createServer((peer) => serve(peer, key, answer));
@@ -40,7 +42,7 @@ export class BatchServer {
   }
 }
 
-function serve(peer: Socket, key: string, answer: (request: BatchRequest) => BatchAnswer): void {
+function serve(peer: Socket, key: string, answer: Answering): void {
   let text = '';
   peer.setEncoding('utf8');
   peer.setTimeout(REQUEST_MS, () => peer.destroy());
@@ -49,20 +51,30 @@ function serve(peer: Socket, key: string, answer: (request: BatchRequest) => Bat
     text += more;
     if (text.length > MAX_REQUEST_BYTES) return peer.destroy();
     if (!text.includes('\n')) return peer;
-    const said = answerTo(text, key, answer);
+    peer.setTimeout(0); // Slurm may take its time for an answer
+    void reply(peer, answerTo(text, key, answer));
     text = '';
-    return said === null ? peer.destroy() : peer.end(`${JSON.stringify(said)}\n`);
+    return peer;
   });
 }
 
+async function reply(peer: Socket, answer: Promise<BatchAnswer | null>): Promise<void> {
+  const said = await answer;
+  if (said === null) peer.destroy();
+  else peer.end(`${JSON.stringify(said)}\n`);
+}
+
 /** Null: it was no request, or the key is another. */
-function answerTo(line: string, key: string, answer: (request: BatchRequest) => BatchAnswer): BatchAnswer | null {
+async function answerTo(line: string, key: string, answer: Answering): Promise<BatchAnswer | null> {
   const read = v.safeParse(keyedRequest, parsed(line));
   if (!read.success || read.output.key !== key) return null;
   try {
-    return answer(read.output.request);
+    return await answer(read.output.request);
   } catch (error) {
-    const failure = error instanceof FailureError && error.failure.type === 'usage' ? error.failure : null;
+    const failure =
+      error instanceof FailureError && (error.failure.type === 'usage' || error.failure.type === 'system')
+        ? error.failure
+        : null;
     return { answer: 'refused', message: failure?.message ?? messageOf(error), remedy: failure?.remedy ?? null };
   }
 }

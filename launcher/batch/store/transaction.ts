@@ -4,9 +4,10 @@ import { isDiskError, sqliteCode } from './sqlite-error.ts';
 
 /**
  * All of `body` or nothing is in the database, and on the disk, when this returns. `body` must not await: another turn would write into it. Throws a
- * FailureError (system) where the disk does not take it.
+ * FailureError (system) where the disk does not take it. Within another transaction it is a part of that.
  */
 export function transaction<T>(database: DatabaseSync, body: () => T): T {
+  if (database.isTransaction) return body();
   try {
     database.exec('BEGIN IMMEDIATE');
     const result = body();

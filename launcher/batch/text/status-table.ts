@@ -7,11 +7,12 @@ import { counted } from '../../text/counted.ts';
 
 export function batchesText(batches: readonly BatchStatus[], now: number): string {
   if (batches.length === 0) return 'no batch of yours is kept on this machine\n';
-  const rows = batches.map(({ id, tasks, createdAt, endedAt, scheduler }) => {
+  const rows = batches.map((batch) => {
+    const { id, tasks, createdAt, endedAt } = batch;
     const of = (...states: readonly TaskState[]) => String(tasks.filter(({ state }) => states.includes(state)).length);
     return [
       id,
-      stateOf(endedAt, scheduler),
+      stateOf(batch),
       String(tasks.length),
       of('queued', 'held'),
       of('claimed', 'running'),
@@ -25,14 +26,14 @@ export function batchesText(batches: readonly BatchStatus[], now: number): strin
 }
 
 export function batchText(batch: BatchStatus, now: number, shown = batch.tasks): string {
-  const { id, file, tasks, endedAt, scheduler, hosts } = batch;
+  const { id, file, tasks, scheduler, hosts, notice } = batch;
   const process = scheduler === null ? '' : `, process ${scheduler}`;
-  const head = `${id} (${file}): ${stateOf(endedAt, scheduler)}${process}: ${countsText(tasks)}\n`;
+  const head = `${id} (${file}): ${stateOf(batch)}${process}: ${countsText(tasks)}\n`;
   const rows = shown.map((task) => [
     task.name,
     task.state,
     task.attempt === 0 ? '' : String(task.attempt),
-    task.hosts.map(({ name, ranks }) => `${name}:${ranks}`).join(','),
+    task.hosts.map(({ name, ranks }) => (ranks === null ? name : `${name}:${ranks}`)).join(','),
     timeText(task, now),
     task.message,
   ]);
@@ -42,7 +43,7 @@ export function batchText(batch: BatchStatus, now: number, shown = batch.tasks):
     ({ name, quarantinedUntil, reason }) =>
       `${name} gets no tasks for ${durationText(((quarantinedUntil ?? now) - now) / 1000)}: ${reason}; ncclrun release --host ${name} ${id} ends that\n`,
   );
-  return `${head}${table}${outText.join('')}`;
+  return `${head}${table}${outText.join('')}${notice === undefined ? '' : `${notice}\n`}`;
 }
 
 /** `12 succeeded, 4 running`; states that no task is in are left out. */
@@ -56,7 +57,8 @@ export function countsText(tasks: readonly Pick<TaskStatus, 'state'>[]): string 
   return `${counted(tasks.length, 'task')}: ${parts.join(', ')}`;
 }
 
-function stateOf(endedAt: number | null, scheduler: number | null): string {
+function stateOf({ endedAt, scheduler, via }: BatchStatus): string {
+  if (via === 'slurm' && endedAt === null) return 'in Slurm';
   if (scheduler !== null) return 'running';
   return endedAt === null ? 'interrupted' : 'ended';
 }

@@ -10,6 +10,7 @@ import {
   existingRoot,
   foundBatch,
 } from '../../batch/state/directory.ts';
+import { readFacts } from '../../batch/slurm/store/facts.ts';
 import { submittedJob } from './read-file.ts';
 import { usageError } from '../../model/usage-error.ts';
 
@@ -43,7 +44,7 @@ export function refuseBatch(word: string, environment: NodeJS.ProcessEnv): void 
 /** Rejects with a FailureError (usage) for what is refused. */
 export async function askBatch(directory: BatchDirectory, request: BatchRequest): Promise<BatchAnswer> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const answer = (await askScheduler(directory.note, request)) ?? answerFromDisk(directory, request);
+    const answer = (await askScheduler(directory.note, request)) ?? (await answerWithoutScheduler(directory, request));
     if (answer !== null) return answer;
     await pause(BETWEEN_MS);
   }
@@ -57,6 +58,14 @@ export async function statusOfBatch(directory: BatchDirectory): Promise<BatchSta
   const answer = await askBatch(directory, { asks: 'status' });
   if (answer.answer !== 'status') throw new Error(`a question for the status was answered with ${answer.answer}`);
   return answer.status;
+}
+
+/** Null: somebody has the database. */
+async function answerWithoutScheduler(directory: BatchDirectory, request: BatchRequest): Promise<BatchAnswer | null> {
+  const facts = readFacts(directory);
+  if (facts === null) return answerFromDisk(directory, request);
+  const { answerFromSlurm } = await import('./on-slurm.ts');
+  return await answerFromSlurm(directory, facts, request);
 }
 
 /** Null: somebody has the database. */

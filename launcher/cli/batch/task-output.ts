@@ -9,11 +9,13 @@ import { standardStreams } from '../../report/standard-streams.ts';
 import { namedBatch, statusOfBatch } from './batches.ts';
 
 const LOOK_MS = 200;
+/** Every look costs Slurm's daemon time. */
+const LOOK_AT_SLURM_MS = 2000;
 const CHUNK_BYTES = 64 * 1024;
 
 /** `follows`: until the task has ended; its status then. Throws a FailureError (usage) for a task that is not there, or has printed nothing yet. */
 export async function printTaskOutput(word: string, follows: boolean): Promise<number> {
-  let task = await taskCalled(word);
+  let { task, inSlurm } = await taskCalled(word);
   if (task.output === null && !follows)
     throw usageError(
       `${task.name} has not run yet${task.message === '' ? '' : `: ${task.message}`}`,
@@ -25,14 +27,14 @@ export async function printTaskOutput(word: string, follows: boolean): Promise<n
     if (task.output !== null) await reader.printNew(task.output);
     if (!follows) return 0;
     if (isOver) return task.exitCode ?? 1;
-    await pause(LOOK_MS);
-    task = await taskCalled(word);
+    await pause(inSlurm ? LOOK_AT_SLURM_MS : LOOK_MS);
+    ({ task, inSlurm } = await taskCalled(word));
   }
 }
 
-async function taskCalled(word: string): Promise<TaskStatus> {
+async function taskCalled(word: string): Promise<{ task: TaskStatus; inSlurm: boolean }> {
   const { directory, tasks: name } = namedBatch(word, process.env);
-  const { tasks } = await statusOfBatch(directory);
+  const { tasks, via } = await statusOfBatch(directory);
   const found = tasks.filter((task) => task.name === name || task.name.startsWith(`${name}[`));
   const [task, ...others] = found;
   if (task === undefined)
@@ -42,7 +44,7 @@ async function taskCalled(word: string): Promise<TaskStatus> {
       `${name} has ${found.length} tasks`,
       `write one of them: ncclrun logs ${directory.id}/${task.name}`,
     );
-  return task;
+  return { task, inSlurm: via === 'slurm' };
 }
 
 /** Of a file that grows, and of the next one when an attempt has another. */

@@ -1,8 +1,11 @@
-/** `ncclrun batch FILE`: runs a file full of jobs on the hosts of a hostfile. */
+/** `ncclrun batch FILE`: runs a file full of jobs on the hosts of a hostfile, or gives them to Slurm. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Session, openStore, readHosts, submitBatch, writeHosts } from '../../batch/session.ts';
 import { foundBatch, newBatchDirectory, stateRoot, type BatchDirectory } from '../../batch/state/directory.ts';
+import { refuseOnSlurm } from '../../batch/slurm/plan/refuse.ts';
+import { readFacts } from '../../batch/slurm/store/facts.ts';
+import type { BatchSpec } from '../../batch/model/spec.ts';
 import type { Store } from '../../batch/store/store.ts';
 import { refuseMisfit } from '../../batch/run/refuse-misfit.ts';
 import { taskName } from '../../batch/run/task-name.ts';
@@ -23,6 +26,7 @@ import { makePaint } from '../../text/colour.ts';
 import { allocationRequest } from '../allocation-request.ts';
 import { capacitiesOf, refuseGpuModels } from '../batch/capacities.ts';
 import { predictedSchedule } from '../batch/predicted.ts';
+import type { SlurmEnd, SlurmSurroundings } from '../batch/on-slurm.ts';
 import { batchFile, submittedJob } from '../batch/read-file.ts';
 import { batchCommandLine, type BatchOptionName } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
@@ -53,18 +57,18 @@ export async function batch(argv: readonly string[]): Promise<number> {
     return await resume(id, settings);
   }
   if (file === undefined) throw usageError('no batch file', HOW);
+  if (settings.text('via') === 'slurm') return await beginOnSlurm(file, settings);
+  if (settings.flag('detach'))
+    throw usageError(
+      '--detach leaves the jobs to a scheduler, and here ncclrun itself is that',
+      'add --via slurm; or run it with nohup: what runs outlives its terminal',
+    );
   return await begin(file, settings);
 }
 
 async function begin(file: string, settings: BatchSettings): Promise<number> {
   const spec = batchFile(file);
-  if (settings.flag('check')) {
-    const tasks = spec.jobs.reduce((sum, { array }) => sum + (array?.tasks.length ?? 1), 0);
-    await streams.stdout.print(
-      `${file}: ${counted(spec.jobs.length, 'job')}, ${counted(tasks, 'task')}: nothing is wrong with it\n`,
-    );
-    return 0;
-  }
+  if (settings.flag('check')) return await printChecked(file, spec);
   refuseGpuModels(spec);
   const request = allocationRequest(settings);
   const { hosts } = allocateHosts(request);
@@ -84,8 +88,59 @@ async function begin(file: string, settings: BatchSettings): Promise<number> {
   return await schedule(store, 1, directory, settings);
 }
 
+async function printChecked(file: string, { jobs }: BatchSpec): Promise<number> {
+  const tasks = jobs.reduce((sum, { array }) => sum + (array?.tasks.length ?? 1), 0);
+  await streams.stdout.print(
+    `${file}: ${counted(jobs.length, 'job')}, ${counted(tasks, 'task')}: nothing is wrong with it\n`,
+  );
+  return 0;
+}
+
+async function beginOnSlurm(file: string, settings: BatchSettings): Promise<number> {
+  const spec = batchFile(file);
+  const slurm = await import('../batch/on-slurm.ts');
+  if (settings.flag('schedule')) {
+    const { text, notices } = await slurm.scriptsFor(spec, file, settings.text('batch-id'));
+    for (const notice of notices) await say(notice);
+    await streams.stdout.print(text);
+    return 0;
+  }
+  refuseOnSlurm(spec, file);
+  if (settings.flag('check')) return await printChecked(file, spec);
+  const facts = await slurm.slurmFacts();
+  const directory = newBatchDirectory(await rootOf(), spec.name, settings.text('batch-id'));
+  return await endOnSlurm(
+    directory,
+    settings,
+    await slurm.beginOnSlurm(spec, file, directory, facts, around(settings)),
+  );
+}
+
+function around(settings: BatchSettings): SlurmSurroundings {
+  return { say: (text) => void say(text), isQuiet: settings.flag('quiet'), detaches: settings.flag('detach') };
+}
+
+async function endOnSlurm(
+  directory: BatchDirectory,
+  settings: BatchSettings,
+  { spec, status, isLeft }: SlurmEnd,
+): Promise<number> {
+  if (settings.flag('detach')) {
+    await streams.stdout.print(settings.flag('batch-json') ? `${JSON.stringify(status)}\n` : `${directory.id}\n`);
+    return 0;
+  }
+  if (isLeft)
+    await say(`Slurm goes on with it: ncclrun jobs ${directory.id} shows it, ncclrun cancel ${directory.id} ends it`);
+  return await end(directory, settings, spec, status, isLeft);
+}
+
 async function resume(id: string, settings: BatchSettings): Promise<number> {
   const directory = foundBatch(await rootOf(), id);
+  const facts = readFacts(directory);
+  if (facts !== null) {
+    const { resumeOnSlurm } = await import('../batch/on-slurm.ts');
+    return await endOnSlurm(directory, settings, await resumeOnSlurm(directory, facts, around(settings)));
+  }
   const store = openStore(directory);
   if (store.batch === null) {
     store.close();
@@ -125,7 +180,17 @@ async function schedule(
   live?.end();
   const { interrupts } = signals;
   signals.close();
-  const status = session.close();
+  return await end(directory, settings, spec, session.close(), interrupts > 0);
+}
+
+/** Says how the batch is left. Returns the exit status. */
+async function end(
+  directory: BatchDirectory,
+  settings: BatchSettings,
+  spec: BatchSpec,
+  status: BatchStatus,
+  isInterrupted: boolean,
+): Promise<number> {
   await printEnd(status, settings.flag('batch-json'));
   const failed = status.tasks.find(({ state }) => state === 'failed' || state === 'timed-out' || state === 'lost');
   if (failed !== undefined)
@@ -136,7 +201,7 @@ async function schedule(
     const problem = await notify(spec.notify, status);
     if (problem !== null) await say(problem);
   }
-  if (interrupts > 0) return INTERRUPTED;
+  if (isInterrupted) return INTERRUPTED;
   // What was skipped was not wanted, or stands beside what failed.
   return status.tasks.every(({ state }) => state === 'succeeded' || state === 'skipped') ? 0 : 1;
 }

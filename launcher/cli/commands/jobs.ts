@@ -9,6 +9,8 @@ import { readWords } from '../read-words.ts';
 import type { Settings } from '../settings.ts';
 
 const WATCH_MS = 1000;
+/** Every look costs Slurm's daemon time. */
+const WATCH_SLURM_MS = 5000;
 /** Clears a terminal. */
 const CLEAR = '\u001B[H\u001B[2J';
 
@@ -20,25 +22,36 @@ export async function jobs(argv: readonly string[]): Promise<number> {
   if (asked === 'help') return (await import('./help.ts')).help('jobs');
   const streams = standardStreams();
   for (;;) {
-    const { text, goesOn } = await shown(words[0] ?? null, settings);
+    const { text, goesOn, inSlurm } = await shown(words[0] ?? null, settings);
     await streams.stdout.print(settings.flag('watch') && streams.stdoutIsTerminal() ? `${CLEAR}${text}` : text);
     if (!settings.flag('watch') || !goesOn) return 0;
-    await pause(WATCH_MS);
+    await pause(inSlurm ? WATCH_SLURM_MS : WATCH_MS);
   }
 }
 
-async function shown(word: string | null, settings: JobsSettings): Promise<{ text: string; goesOn: boolean }> {
+interface Shown {
+  readonly text: string;
+  readonly goesOn: boolean;
+  readonly inSlurm: boolean;
+}
+
+async function shown(word: string | null, settings: JobsSettings): Promise<Shown> {
   if (word === null) {
     const batches = await Promise.all(allBatches(process.env).map(statusOfBatch));
     const json = settings.flag('json');
     const text = json ? `${JSON.stringify({ schemaVersion: 1, batches })}\n` : batchesText(batches, Date.now());
-    return { text, goesOn: batches.some(({ scheduler }) => scheduler !== null) };
+    return { text, goesOn: batches.some(goesOn), inSlurm: batches.some(({ via }) => via === 'slurm') };
   }
   const { directory, tasks } = namedBatch(word, process.env);
   const status = await statusOfBatch(directory);
   const filtered = { ...status, tasks: status.tasks.filter((task) => isWanted(task, tasks, settings)) };
   const text = settings.flag('json') ? `${JSON.stringify(filtered)}\n` : batchText(status, Date.now(), filtered.tasks);
-  return { text, goesOn: status.scheduler !== null };
+  return { text, goesOn: goesOn(status), inSlurm: status.via === 'slurm' };
+}
+
+/** Slurm needs nobody who watches. */
+function goesOn({ scheduler, via, endedAt }: BatchStatus): boolean {
+  return scheduler !== null || (via === 'slurm' && endedAt === null);
 }
 
 function isWanted({ name, state }: BatchStatus['tasks'][number], tasks: string, settings: JobsSettings): boolean {
