@@ -47,6 +47,9 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(recorderCreate);
   EXPORT(close);
 
+  EXPORT(nameHold);
+  EXPORT(nameHolder);
+
   EXPORT(version);
   EXPORT(getUniqueId);
   EXPORT(getJob);

@@ -42,6 +42,10 @@ Napi::Value telemetryCreate(const Napi::CallbackInfo& call);
 Napi::Value recorderCreate(const Napi::CallbackInfo& call);
 Napi::Value close(const Napi::CallbackInfo& call);
 
+// held_name.cc
+Napi::Value nameHold(const Napi::CallbackInfo& call);
+Napi::Value nameHolder(const Napi::CallbackInfo& call);
+
 // communicator.cc
 Napi::Value version(const Napi::CallbackInfo& call);
 Napi::Value getUniqueId(const Napi::CallbackInfo& call);

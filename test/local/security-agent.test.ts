@@ -43,6 +43,8 @@ const order: AgentOrder = {
   hangAfterMs: 0,
   preload: false,
   portRange: null,
+  busyGpus: 'report',
+  outerJob: null,
   hostName: 'here',
   placement: {
     hostIndex: 0,

@@ -47,6 +47,8 @@ export function playedAgent({
   const server: LocalServer = Object.create(null);
   const native: Native = Object.assign(Object.create(null), {
     endAfter: () => undefined,
+    nameHold: () => null,
+    nameHolder: () => null,
     freePorts: () => [4001, 4002],
     childStart(words: readonly string[], onEvent: (event: LocalServerEvent) => void): LocalServer {
       guardian.push(`start for ${words[3]}, lease ${words[2]}`);

@@ -198,6 +198,8 @@ const order: AgentOrder = {
   hangAfterMs: 0,
   preload: false,
   portRange: null,
+  busyGpus: 'report',
+  outerJob: null,
   hostName: '',
   placement: null,
 };

@@ -42,6 +42,8 @@ const order = {
   hangAfterMs: 0,
   preload: false,
   portRange: null,
+  busyGpus: 'report',
+  outerJob: null,
 };
 const cores = [{ cpus: [0], numa: 0 }];
 const nic = {

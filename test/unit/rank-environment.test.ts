@@ -42,6 +42,8 @@ const order: AgentOrder = {
   hangAfterMs: 0,
   preload: false,
   portRange: null,
+  busyGpus: 'report',
+  outerJob: null,
 };
 const rank = {
   rank: 6,

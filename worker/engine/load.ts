@@ -37,6 +37,8 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'telemetryCreate',
   'recorderCreate',
   'close',
+  'nameHold',
+  'nameHolder',
   'version',
   'getUniqueId',
   'getJob',

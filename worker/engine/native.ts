@@ -285,6 +285,12 @@ export interface Native {
   recorderCreate(): { readonly handle: NativeHandle; readonly view: Uint8Array };
   close(handle: NativeHandle): void;
 
+  // held_name.cc
+  /** Holds a name among all processes of this network namespace until `close`, or the end of this process; null: another socket holds it. */
+  nameHold(name: string): NativeHandle | null;
+  /** The process that holds a name, as the kernel says it; `pid` is 0 outside our pid namespace. Null: nobody holds it, or nobody more can ask. */
+  nameHolder(name: string): { readonly pid: number; readonly uid: number } | null;
+
   // communicator.cc
   version(): string;
   /** 128 bytes. */

@@ -23,6 +23,7 @@ export function attemptWords(attempt: AttemptWords): string[] {
   const words = hostfile === null ? [] : ['--hostfile', hostfile, '--resource-manager', 'none'];
   words.push('--include', includes.join('@'));
   words.push('-n', String(ranks), '--report', report, '--live', 'never', '--stdin', 'none', '--wdir', workingDirectory);
+  words.push('--busy-gpus', 'refuse');
   if (!demand.takesSlots) words.push('--oversubscribe', ...perHost(placement));
   if (outputPattern !== null) words.push('--output', `file=${outputPattern}`);
   if (timeLimitSeconds !== null) words.push('--timeout', String(timeLimitSeconds));

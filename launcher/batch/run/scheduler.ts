@@ -16,6 +16,7 @@ import type { Store } from '../store/store.ts';
 import { durationText } from '../../jobs/text.ts';
 import { BadHosts } from './bad-hosts.ts';
 import type { BatchEvent } from './batch-event.ts';
+import { BusyGpus } from './busy-gpus.ts';
 import type { AttemptHandler, Launchers } from './launchers.ts';
 import { afterAttempt } from './retry.ts';
 import { Transitions } from './transition.ts';
@@ -54,6 +55,7 @@ export class Scheduler {
   readonly #store: Store;
   #transitions: Transitions;
   readonly #badHosts: BadHosts;
+  readonly #busyGpus = new BusyGpus();
   /** Task → what happens to it later: a retry, or the signal ahead of its time limit. */
   readonly #timers = new Map<number, Countdown>();
   #active = 0;
@@ -306,6 +308,8 @@ export class Scheduler {
     const change = afterAttempt(before, this.#specOf(before).retry, end, at, random());
     const outcome = this.#transitions.apply([{ id, change }], at, (edits) => this.#store.ended(id, end, edits, at));
     waiting.ended(before);
+    for (const { host, slot, until } of this.#busyGpus.afterEnd(placement, end?.busySlots ?? [], at))
+      waiting.leaveAlone(host, slot, at, until);
     const task = this.#store.task(id);
     if (hasEnded(task.state)) emit({ type: 'ended', task: id, state: task.state, message: task.message });
     else emit({ type: 'retry', task: id, message: task.message, notBefore: task.notBefore });
