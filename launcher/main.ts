@@ -41,14 +41,14 @@ const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promis
   version: async (argv) => (await import('./cli/commands/version.ts')).versionCommand(argv),
 };
 
-/** Begins the launcher of a batch's task; for batch alone. */
+/** Begins a launcher of a batch's tasks; for batch alone. */
 const ATTEMPT_WORD = 'batch-attempt';
 
 async function main(argv: readonly string[]): Promise<number> {
   const [word = '', ...rest] = argv;
   try {
     if (isCommandName(word)) return await commands[word](rest);
-    if (word === ATTEMPT_WORD) return await (await import('./cli/commands/batch-attempt.ts')).batchAttempt(rest);
+    if (word === ATTEMPT_WORD) return await (await import('./cli/commands/batch-attempt.ts')).batchAttempt();
     return await (await import('./cli/commands/run.ts')).run(argv);
   } catch (error) {
     const status = await report(error);

@@ -63,6 +63,7 @@ const order = v.object({
   jobId,
   epoch: count,
   maxRestarts: count,
+  stays: v.boolean(),
   hostName: v.string(),
   placement: v.nullable(placement),
   uniqueId: v.string(),

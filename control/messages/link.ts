@@ -42,6 +42,8 @@ export interface AgentOrder {
   readonly epoch: number;
   /** Maximum of `epoch`; below it an agent whose ranks have exited waits for another order. */
   readonly maxRestarts: number;
+  /** The agent waits for another job's order once its ranks have exited, and holds nothing meanwhile. */
+  readonly stays: boolean;
   readonly hostName: string;
   /** Null if the launcher learns a host's slots only from its hello; AgentStart has the placement then. */
   readonly placement: Placement | null;

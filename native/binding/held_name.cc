@@ -1,5 +1,6 @@
-// Names in the abstract namespace of Unix sockets as locks: the kernel gives a name to one process, names that process to everybody who connects, and
-// frees the name when the process ends. No file, so nothing has permissions, can be replaced, or stays behind.
+// Names in the abstract namespace of Unix sockets as locks: the kernel gives a name to one process, names that process
+// to everybody who connects, and frees the name when the process ends. No file, so nothing has permissions, can be
+// replaced, or stays behind.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -42,8 +43,8 @@ Descriptor newSocket(Napi::Env env) {
 
 }  // namespace
 
-// Nobody accepts: who connects wants the credentials of the listener, which the kernel has already. Connections stay in the queue, whose length is the
-// system's maximum.
+// Nobody accepts: who connects wants the credentials of the listener, which the kernel has already. Connections stay in
+// the queue, whose length is the system's maximum.
 Napi::Value nameHold(const Napi::CallbackInfo& call) {
   const Address address = addressArgument(call[0]);
   auto handle = std::make_shared<Handle>();

@@ -25,6 +25,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
 
   EXPORT(prefixLines);
   EXPORT(widenPipe);
+  EXPORT(replaceDescriptor);
 
   EXPORT(localServerOpen);
   EXPORT(localServerAdopt);

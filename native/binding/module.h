@@ -18,6 +18,7 @@ Napi::Value blockSigusr1(const Napi::CallbackInfo& call);
 // output.cc
 Napi::Value prefixLines(const Napi::CallbackInfo& call);
 Napi::Value widenPipe(const Napi::CallbackInfo& call);
+Napi::Value replaceDescriptor(const Napi::CallbackInfo& call);
 
 // local_server.cc
 Napi::Value localServerOpen(const Napi::CallbackInfo& call);

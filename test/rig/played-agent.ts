@@ -14,6 +14,8 @@ interface PlayedAgentOptions {
   readonly local?: boolean;
   /** Restarts that may follow. */
   readonly maxRestarts?: number;
+  /** Another job may follow. */
+  readonly stays?: boolean;
   /** Reports of ends wait until the test releases them. */
   readonly holdsReports?: boolean;
   /** Number of the job's hosts. */
@@ -29,6 +31,7 @@ interface PlayedAgentOptions {
 export function playedAgent({
   local = false,
   maxRestarts = 0,
+  stays = false,
   holdsReports = false,
   hostCount = 1,
   late = false,
@@ -92,6 +95,7 @@ export function playedAgent({
     order: {
       ...order,
       maxRestarts,
+      stays,
       hangAfterMs: 0,
       preload: false,
       portRange: null,

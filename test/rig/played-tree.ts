@@ -186,6 +186,7 @@ const order: AgentOrder = {
   jobId: 'job1',
   epoch: 0,
   maxRestarts: 0,
+  stays: false,
   uniqueId: '',
   ...terms,
   outputCredit: 1,

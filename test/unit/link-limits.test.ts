@@ -27,6 +27,7 @@ const order = {
   jobId: letters(64),
   epoch: 0,
   maxRestarts: 0,
+  stays: false,
   hostName: '',
   placement,
   uniqueId: '',

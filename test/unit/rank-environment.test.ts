@@ -27,6 +27,7 @@ const order: AgentOrder = {
   jobId: 'the-job',
   epoch: 2,
   maxRestarts: 5,
+  stays: false,
   hostName: 'h',
   placement: null,
   uniqueId: 'unique',

@@ -216,7 +216,12 @@ export class Agent {
 
   /** Another order may follow. */
   get staysAfter(): boolean {
-    return !this.#options.local && this.#order.epoch < this.#order.maxRestarts;
+    return this.awaitsJobs || (!this.#options.local && this.#order.epoch < this.#order.maxRestarts);
+  }
+
+  /** It may be another job's. */
+  get awaitsJobs(): boolean {
+    return !this.#options.local && this.#order.stays;
   }
 
   /** The resource manager ends the job: the launcher does it, in order. */

@@ -12,7 +12,7 @@ import { memoryIsBack } from './memory-wait.ts';
 import { gpusOfRanks, lockedGpus } from './rank-gpus.ts';
 import { type XidWatch, watchXids } from './xid-watch.ts';
 
-/** NVML's answer before the first ranks of a job started. Global, because later attempts use new agents in the same process. */
+/** NVML's answer before the first ranks of the latest job started. Global, because later attempts use new agents in the same process. */
 const atFirst = new Map<string, Promise<NvmlAnswer>>();
 
 interface RankGpuWatchOptions {
@@ -23,6 +23,8 @@ interface RankGpuWatchOptions {
 
 export class RankGpuWatch {
   readonly #options: RankGpuWatchOptions;
+  /** GPUs of this host; empty where there are none. */
+  readonly #visible = visibleGpus();
   /** GPUs by rank. */
   #gpus: ReadonlyMap<number, HostGpu> = new Map();
   readonly #health: GpuHealthReader;
@@ -37,8 +39,9 @@ export class RankGpuWatch {
     const { native, order } = options;
     this.#locks = gpuLocksOf(native, order);
     if (order.placement !== null) this.take(order.placement, 0);
-    if (order.epoch > 0 || visibleGpus().length === 0) return;
+    if (order.epoch > 0 || this.#visible.length === 0) return;
     const device = order.placement?.programs[0]?.environment['NCCLRUN_DEVICE'] ?? process.env['NCCLRUN_DEVICE'];
+    atFirst.clear();
     const answer = device === 'host' ? Promise.resolve([]) : askNvml(native);
     atFirst.set(
       order.jobId,
@@ -49,7 +52,7 @@ export class RankGpuWatch {
   /** False, and the job ends: other jobs hold GPUs of these ranks. `before`: local ranks ahead of them. */
   take(placement: Placement, before: number): boolean {
     const { order, report } = this.#options;
-    const busy = this.#locks.take(lockedGpus(placement, before));
+    const busy = this.#locks.take(lockedGpus(placement, before, this.#visible));
     if (busy.length === 0) return true;
     if (order.busyGpus === 'refuse') report({ type: 'gpus-busy', gpus: busy });
     else if (order.busyGpus === 'report')
@@ -61,7 +64,7 @@ export class RankGpuWatch {
   /** Before ranks start. Resolves when those of an attempt before have given their GPUs' memory back, or do not. */
   async ready(placement: Placement): Promise<void> {
     const { native, order, report } = this.#options;
-    const gpus = Array.from(gpusOfRanks(placement, visibleGpus(), process.env).values());
+    const gpus = Array.from(gpusOfRanks(placement, this.#visible, process.env).values());
     const first = atFirst.get(order.jobId);
     if (order.epoch === 0 || first === undefined || gpus.length === 0) return;
     await memoryIsBack({
@@ -75,7 +78,7 @@ export class RankGpuWatch {
   /** The ranks are about to start. */
   begin(placement: Placement): void {
     const { native, order, report } = this.#options;
-    this.#gpus = gpusOfRanks(placement, visibleGpus(), process.env);
+    this.#gpus = gpusOfRanks(placement, this.#visible, process.env);
     this.#xids = watchXids({ native, gpus: this.#gpus, report: (xid) => report({ type: 'xid', ...xid }) });
     if (order.epoch === 0) void this.#reportMemory();
   }
@@ -104,10 +107,10 @@ export class RankGpuWatch {
 
   /** No rank is left. Another attempt of the job finds its GPUs held. */
   stop(): void {
-    const { epoch, maxRestarts } = this.#options.order;
+    const { epoch, maxRestarts, stays } = this.#options.order;
     this.#isStopped = true;
-    if (epoch >= maxRestarts) this.#locks.release();
     this.#xids?.stop();
+    if (stays || epoch >= maxRestarts) this.#locks.release();
   }
 
   async #reportMemory(): Promise<void> {

@@ -21,9 +21,16 @@ export function gpusOfRanks(
   return new Map(found);
 }
 
-/** GPUs and MIG instances that the ranks of a placement are to have for themselves. `before`: local ranks of the machine ahead of them. */
-export function lockedGpus({ ranks, programs }: Placement, before: number): readonly VisibleGpu[] {
-  const gpus = visibleGpus();
+/**
+ * GPUs and MIG instances that the ranks of a placement are to have for themselves. `before`: local ranks of the machine ahead of them; `gpus` as for
+ * gpusOfRanks.
+ */
+export function lockedGpus(
+  { ranks, programs }: Placement,
+  before: number,
+  gpus: readonly VisibleGpu[],
+): readonly VisibleGpu[] {
+  if (gpus.length === 0) return [];
   return ranks.flatMap((ordered, index) => {
     const program = programs[ordered.program];
     return isOnHost(program, process.env) ? [] : (gpuOfRank(ordered, before + index, gpus, program) ?? []);

@@ -18,6 +18,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'blockSigusr1',
   'prefixLines',
   'widenPipe',
+  'replaceDescriptor',
   'localServerOpen',
   'localServerAdopt',
   'childStart',

@@ -210,6 +210,8 @@ export interface Native {
   prefixLines(target: Uint8Array, offset: number, bytes: Uint8Array, prefix: string, atLineStart: boolean): number;
   /** Gives a pipe room for `bytes`, if `descriptor` is one and the system lets us. */
   widenPipe(descriptor: number, bytes: number): void;
+  /** Makes `descriptor` another one of the open file that `by` is one of; the programs that this process starts get it. */
+  replaceDescriptor(descriptor: number, by: number): void;
 
   // local_server.cc
   /** Listens on a Unix socket (mode 0600) and serves frames on a thread of its own; the callback runs on the event loop. */

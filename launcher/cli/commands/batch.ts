@@ -126,6 +126,7 @@ async function schedule(
   const { interrupts } = signals;
   signals.close();
   const status = session.close();
+  await session.gone;
   await printEnd(status, settings.flag('batch-json'));
   const failed = status.tasks.find(({ state }) => state === 'failed' || state === 'timed-out' || state === 'lost');
   if (failed !== undefined)
