@@ -41,7 +41,7 @@ const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promis
   version: async (argv) => (await import('./cli/commands/version.ts')).versionCommand(argv),
 };
 
-/** Begins the launcher of a batch's task; for batch alone. */
+/** Begins a launcher of a batch's tasks; for batch alone. */
 const ATTEMPT_WORD = 'batch-attempt';
 /** The same in an allocation of Slurm; for the scripts that batch submits. */
 const SLURM_ATTEMPT_WORD = 'slurm-attempt';
@@ -50,7 +50,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const [word = '', ...rest] = argv;
   try {
     if (isCommandName(word)) return await commands[word](rest);
-    if (word === ATTEMPT_WORD) return await (await import('./cli/commands/batch-attempt.ts')).batchAttempt(rest);
+    if (word === ATTEMPT_WORD) return await (await import('./cli/commands/batch-attempt.ts')).batchAttempt();
     if (word === SLURM_ATTEMPT_WORD) return await (await import('./cli/commands/slurm-attempt.ts')).slurmAttempt(rest);
     return await (await import('./cli/commands/run.ts')).run(argv);
   } catch (error) {

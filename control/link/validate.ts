@@ -55,12 +55,15 @@ const placement = v.object({
   ranks: v.array(rank),
 });
 
+const jobId = v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/));
+
 const order = v.object({
   schemaVersion: v.literal(1),
   version: v.string(),
-  jobId: v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/)),
+  jobId,
   epoch: count,
   maxRestarts: count,
+  stays: v.boolean(),
   hostName: v.string(),
   placement: v.nullable(placement),
   uniqueId: v.string(),
@@ -76,6 +79,8 @@ const order = v.object({
   hangAfterMs: count,
   preload: v.boolean(),
   portRange: v.nullable(v.object({ first: port, last: port })),
+  busyGpus: v.picklist(['refuse', 'report', 'ignore']),
+  outerJob: v.nullable(jobId),
 });
 
 const localRanks = v.object({ before: count, all: count });
@@ -308,6 +313,15 @@ const gpuMemory = v.object({
   ),
 });
 
+const busyGpu = v.object({
+  index: v.nullable(count),
+  slot: v.nullable(count),
+  uuid: v.nullable(v.pipe(v.string(), v.maxLength(100))),
+  job: v.nullable(v.pipe(v.string(), v.maxLength(100))),
+  pid: v.nullable(count),
+  user: v.nullable(v.pipe(v.string(), v.maxLength(100))),
+});
+
 const report = v.variant('type', [
   v.object({ type: v.literal('listening'), port }),
   v.object({ type: v.literal('reached'), found: v.pipe(v.array(addresses), v.maxLength(10)) }),
@@ -329,6 +343,7 @@ const report = v.variant('type', [
   }),
   v.object({ type: v.literal('rank-gpu'), rank: count, gpu }),
   v.object({ type: v.literal('gpu-memory'), gpus: v.array(gpuMemory) }),
+  v.object({ type: v.literal('gpus-busy'), gpus: v.pipe(v.array(busyGpu), v.minLength(1), v.maxLength(1024)) }),
   v.object({
     type: v.literal('xid'),
     code: count,

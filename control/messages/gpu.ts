@@ -23,6 +23,21 @@ export interface Xid {
   readonly time: number;
 }
 
+/** A GPU, or a MIG instance, that another job holds. */
+export interface BusyGpu {
+  /** As HostGpu.index; null for a MIG instance. */
+  readonly index: number | null;
+  /** Its number among those that the host shows, as --include has it; null: it is not among them. */
+  readonly slot: number | null;
+  /** Of the instance; else of the GPU where the driver lists it. */
+  readonly uuid: string | null;
+  /** Null: its holder is no job of ncclrun. */
+  readonly job: string | null;
+  /** The process that holds it; null: of another pid namespace, or unknown. */
+  readonly pid: number | null;
+  readonly user: string | null;
+}
+
 /** Free memory of a GPU, in bytes. */
 export interface FreeGpuMemory {
   /** As HostGpu.index. */

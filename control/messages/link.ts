@@ -1,7 +1,7 @@
 /** JSON payloads between launcher and agent. The receiver validates them with valibot (link/validate.ts). */
 import type { TableUse } from '../planner/measured/tables.ts';
 import type { AggregateAnswer } from './aggregator.ts';
-import type { FreeGpuMemory, HostGpu, Xid } from './gpu.ts';
+import type { BusyGpu, FreeGpuMemory, HostGpu, Xid } from './gpu.ts';
 import type { RankSpawn } from './guardian.ts';
 import type { HostRankPositions, LeftBehind } from './hang.ts';
 import type { HostNic, HostVerbs } from './nic.ts';
@@ -42,6 +42,8 @@ export interface AgentOrder {
   readonly epoch: number;
   /** Maximum of `epoch`; below it an agent whose ranks have exited waits for another order. */
   readonly maxRestarts: number;
+  /** The agent waits for another job's order once its ranks have exited, and holds nothing meanwhile. */
+  readonly stays: boolean;
   readonly hostName: string;
   /** Null if the launcher learns a host's slots only from its hello; AgentStart has the placement then. */
   readonly placement: Placement | null;
@@ -69,7 +71,13 @@ export interface AgentOrder {
   readonly preload: boolean;
   /** Ports on which the agent and its ranks listen for other hosts; null: the system chooses. */
   readonly portRange: PortRange | null;
+  readonly busyGpus: BusyGpusPolicy;
+  /** The job that has started the launcher as a rank; its GPUs are not busy for this one. */
+  readonly outerJob: string | null;
 }
+
+/** What the agent does about GPUs of its ranks that another job holds: end the job before ranks start, notify the user, or nothing. */
+export type BusyGpusPolicy = 'refuse' | 'report' | 'ignore';
 
 /** A host's part of the rank map. */
 export interface Placement {
@@ -150,6 +158,8 @@ export type AgentReport =
   | ({ readonly type: 'xid' } & Xid)
   /** Free memory of the ranks' GPUs before the first rank starts. A host with GPUs reports it once. */
   | { readonly type: 'gpu-memory'; readonly gpus: readonly FreeGpuMemory[] }
+  /** Other jobs hold GPUs that its ranks were to have; the agent exits. */
+  | { readonly type: 'gpus-busy'; readonly gpus: readonly BusyGpu[] }
   | { readonly type: 'notice'; readonly message: string }
   /** Of ranks that are about to start; other hosts may report the same. */
   | { readonly type: 'start-notice'; readonly message: string }

@@ -63,6 +63,7 @@ export class Session {
   readonly #scheduler: Scheduler;
   readonly #over = Promise.withResolvers<void>();
   #server: BatchServer | null = null;
+  #gone: Promise<void> = Promise.resolve();
 
   /** The session closes the store. */
   constructor(store: Store, generation: number, options: SessionOptions) {
@@ -111,9 +112,14 @@ export class Session {
     this.#over.resolve();
   }
 
+  /** After `close`: resolves when no process of the batch is left but for launchers that run a task. */
+  get gone(): Promise<void> {
+    return this.#gone;
+  }
+
   /** How it is left: somebody may go on with it unless all its tasks have ended. */
   close(): BatchStatus {
-    this.#scheduler.close();
+    this.#gone = this.#scheduler.close();
     const { batch, tasks } = this.#store;
     if (batch?.ended_at === null && tasks.every(({ state }) => hasEnded(state))) this.#store.endBatch(Date.now());
     const status = this.#status(null);

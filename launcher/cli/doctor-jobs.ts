@@ -69,6 +69,7 @@ function requestOfHosts(
     bindTo: 'none',
     reportBindings: false,
     isolateGpus: false,
+    busyGpus: 'ignore',
     oversubscribe: true,
     planFile: null,
     aggregators: null,

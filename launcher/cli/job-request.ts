@@ -67,6 +67,7 @@ export function jobRequest(
     bindTo: oneOf(['none', 'core', 'numa', 'gpu'], settings.text('bind-to')) ?? 'none',
     reportBindings: settings.flag('report-bindings'),
     isolateGpus: settings.flag('isolate-gpus'),
+    busyGpus: oneOf(['refuse', 'report', 'ignore'], settings.text('busy-gpus')) ?? 'report',
     spawnTimeoutSeconds: settings.seconds('spawn-timeout'),
     forwardSignals: forwardSignals(
       settings.list('forward-signals'),

@@ -26,19 +26,25 @@ interface LaunchOptions {
   readonly notices: readonly string[];
 }
 
-/** Runs and reports the job; returns its exit status. `before`: as in runReported. Rejects with a FailureError if it cannot write a report. */
+interface LaunchWays extends Pick<JobOptions, 'before' | 'standingAgents'> {
+  /** Reporters beside our own. */
+  readonly also?: readonly Reporter[] | undefined;
+}
+
+/** Runs and reports the job; returns its exit status. `ways`: as in runReported. Rejects with a FailureError if it cannot write a report. */
 export async function launch(
   request: JobRequest,
   options: LaunchOptions,
-  before?: JobOptions['before'],
+  { also = [], ...ways }: LaunchWays = {},
 ): Promise<number> {
   const streams = standardStreams();
-  const reporters: Reporter[] = [plainReporter(streams, request, options), ...(await fileReporters(request, options))];
+  const files = await fileReporters(request, options);
+  const reporters: Reporter[] = [...also, plainReporter(streams, request, options), ...files];
   if (options.json) {
     const { JsonResultReporter } = await import('../report/result.ts');
     reporters.push(new JsonResultReporter(streams.stdout));
   }
-  const result = await runReported(request, composeReporters(reporters), { before });
+  const result = await runReported(request, composeReporters(reporters), ways);
   return reportUnwritten(reporters, streams, result.exitCode);
 }
 
@@ -136,12 +142,12 @@ async function writable(flag: string, path: string, open: (path: string) => Prom
 export async function runReported(
   request: JobRequest,
   reporter: Reporter,
-  { before, startAgent }: Pick<JobOptions, 'before' | 'startAgent'> = {},
+  ways: Omit<JobOptions, 'request' | 'reporter'> = {},
 ): Promise<JobResult> {
   refuseTask(process.env);
   const { runJob } = await import('../job/run.ts');
   try {
-    return await runJob({ request, reporter, before, startAgent });
+    return await runJob({ request, reporter, ...ways });
   } catch (error) {
     if (!(error instanceof FailureError)) throw error;
     reporter.event({ type: 'failure', time: Date.now(), failure: error.failure, primary: true });

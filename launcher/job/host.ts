@@ -324,6 +324,8 @@ export class Host {
         return this.#handler.askedToEnd(this, report.signal);
       case 'refusal':
         return this.lose(this.#agentFailure(report.message, report.remedy));
+      case 'gpus-busy':
+        return this.lose({ type: 'gpus-busy', host: this.name, gpus: report.gpus });
       case 'silent':
       case 'launcher-silent':
         return this.lose(this.#lost(report.type, '', report.silentMs));

@@ -46,6 +46,7 @@ export function commonOrder({ request, jobId, version, installation, hostCount, 
     jobId,
     epoch,
     maxRestarts: request.maxRestarts,
+    stays: false,
     uniqueId: makeUniqueId(jobId).toString('base64'),
     leaseMs: LEASE_MS,
     heartbeatMs: HEARTBEAT_MS,
@@ -59,7 +60,14 @@ export function commonOrder({ request, jobId, version, installation, hostCount, 
     hangAfterMs: request.onHang === 'ignore' ? 0 : Math.round(request.hangAfterSeconds * 1000),
     preload: request.engine === 'ncclrun',
     portRange: request.portRange,
+    busyGpus: request.busyGpus,
+    outerJob: outerJob(process.env['NCCLRUN_JOB_ID']),
   } as const satisfies Omit<AgentOrder, 'hostName' | 'placement'>;
+}
+
+/** Null where what the variable has is no job's id. */
+function outerJob(id: string | undefined): string | null {
+  return id !== undefined && /^[0-9a-f]{1,64}$/u.test(id) ? id : null;
 }
 
 /** A variable that is wrong is refused where communicators are planned. */

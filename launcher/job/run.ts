@@ -7,6 +7,7 @@ import { allocateJob } from '../mapping/program-hosts.ts';
 import type { StartAgent } from '../remote/shell/connection.ts';
 import { KeptAgents } from '../remote/kept-agents.ts';
 import { blockSigusr1 } from '../local/host.ts';
+import type { StandingAgents } from '../remote/standing-agents.ts';
 import { agentStarter } from '../remote/start.ts';
 import { JobAttempts } from './attempts.ts';
 import type { Failure } from '../model/failure.ts';
@@ -28,6 +29,8 @@ export interface JobOptions {
   readonly reporter: Reporter;
   /** Replaces the remote shells. */
   readonly startAgent?: StartAgent | undefined;
+  /** Whose agents the job uses; left out: it has agents of its own, which end with it. */
+  readonly standingAgents?: StandingAgents | undefined;
   /** Looks at the hosts before the job, by agents that then serve the job. Resolves to why there is to be none. */
   readonly before?:
     | ((start: StartAgent, hosts: readonly HostSlots[], reporter: Reporter) => Promise<Failure | null>)
@@ -53,7 +56,8 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
   const namedHosts = namedAggregatorHosts(request, allocation);
   const helping = helpingHosts(request, allocation, namedHosts, early);
   const spares = [...(restarts.left > 0 ? (pool?.spares ?? []) : []), ...helping];
-  const startAgent = given.startAgent ?? (await agentStarter(request, early?.hosts ?? allocation.hosts, spares));
+  const starter = given.standingAgents?.starter ?? agentStarter;
+  const startAgent = given.startAgent ?? (await starter(request, early?.hosts ?? allocation.hosts, spares));
   const agents = new KeptAgents(startAgent);
   const refused = (await given.before?.(agents.start, early?.hosts ?? allocation.hosts, reporter)) ?? null;
   if (refused !== null) {

@@ -1,4 +1,5 @@
 /** The agent of the launcher's own host runs in the launcher. This is the only file of the launcher that imports worker/. */
+import { closeSync, openSync } from 'node:fs';
 import { MemoryLink } from '../../control/link/memory-link.ts';
 import type { Tables } from '../../control/planner/measured/tables.ts';
 import { beginAgent } from '../../worker/agent/begin.ts';
@@ -136,6 +137,16 @@ export function widenPipe(descriptor: number, bytes: number): void {
     loadNative().widenPipe(descriptor, bytes);
   } catch (error) {
     if (!(error instanceof NativeLoadError)) throw error;
+  }
+}
+
+/** What this process prints goes to the end of that file from now on. Throws as node:fs and Native.replaceDescriptor do. */
+export function redirectOutput(path: string): void {
+  const file = openSync(path, 'a', 0o644);
+  try {
+    for (const descriptor of [1, 2]) loadNative().replaceDescriptor(descriptor, file);
+  } finally {
+    closeSync(file);
   }
 }
 

@@ -39,6 +39,7 @@ export function exitStatus(failure: Failure): number {
       return ExitStatus.unrepeatable;
     case 'host-unreachable':
     case 'agent':
+    case 'gpus-busy':
     case 'host-lost':
     case 'rank-missing':
     case 'preflight':

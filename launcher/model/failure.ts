@@ -2,7 +2,7 @@
  * Every way a job can fail, told apart by `type`. One failure is one sentence for people (report/failure-text.ts), one entry
  * of the result's `failures`, and, where it decides the job, its `reason`.
  */
-import type { HostGpu } from '../../control/messages/gpu.ts';
+import type { BusyGpu, HostGpu } from '../../control/messages/gpu.ts';
 import type { Hang } from './hang.ts';
 import type { XidBefore } from './xid.ts';
 
@@ -71,6 +71,12 @@ export interface AgentFailure {
   readonly phase: Phase;
   readonly message: string;
   readonly remedy: string | null;
+}
+/** --busy-gpus refuse: other jobs hold GPUs of the job's ranks, and no rank was started there. Exit status 125. */
+interface GpusBusyFailure {
+  readonly type: 'gpus-busy';
+  readonly host: string;
+  readonly gpus: readonly BusyGpu[];
 }
 /** What a failing GPU may be behind. */
 interface MayFollowXids {
@@ -208,6 +214,7 @@ export type Failure =
   | UnrepeatableFailure
   | HostUnreachableFailure
   | AgentFailure
+  | GpusBusyFailure
   | HostLostFailure
   | SpawnFailure
   | RankExitFailure

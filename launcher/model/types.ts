@@ -1,4 +1,5 @@
 /** The pieces handed from step to step: allocation → mapping → job → result. */
+import type { BusyGpusPolicy } from '../../control/messages/link.ts';
 import type { PortRange } from '../../control/port-range.ts';
 import type { Manager } from '../allocation/managed/manager.ts';
 import type { Failure, Phase } from './failure.ts';
@@ -179,6 +180,7 @@ export interface JobRequest {
   readonly bindTo: 'none' | 'core' | 'numa' | 'gpu';
   readonly reportBindings: boolean;
   readonly isolateGpus: boolean;
+  readonly busyGpus: BusyGpusPolicy;
   /** --include and --exclude as given. */
   readonly include: string | null;
   readonly exclude: string | null;

@@ -1,4 +1,6 @@
 /** A failure in a sentence for people, with what to do next. */
+import { busyGpuText } from '../../control/busy-gpus-text.ts';
+import type { BusyGpu } from '../../control/messages/gpu.ts';
 import { printable } from '../../control/printable.ts';
 import { hangStackLines } from './hang-stack-text.ts';
 import { hangText } from './hang-text.ts';
@@ -38,6 +40,12 @@ export function failureText(failure: Failure): FailureText {
         sentence: `${failure.host}: ${failure.message} (${failure.phase})`,
         details: [],
         remedy: failure.remedy,
+      };
+    case 'gpus-busy':
+      return {
+        sentence: `${failure.host}: ${failure.gpus.map(busyGpuText).join('; ')}`,
+        details: [],
+        remedy: `wait for the end of that job, ${withoutBusy(failure.host, failure.gpus)}, or share them (--busy-gpus ignore)`,
       };
     case 'host-lost':
       return {
@@ -132,6 +140,12 @@ export function failureText(failure: Failure): FailureText {
 
 function unknownFailure(failure: never): FailureText {
   return { sentence: `unknown failure ${JSON.stringify(failure)}`, details: [], remedy: null };
+}
+
+/** What to do besides waiting. */
+function withoutBusy(host: string, gpus: readonly BusyGpu[]): string {
+  const slots = gpus.flatMap(({ slot }) => slot ?? []).join(',');
+  return slots === '' ? 'take another host' : `leave the GPUs out (--exclude ${host}:${slots})`;
 }
 
 function memoryText({ outOfMemory }: { readonly outOfMemory: boolean }): string {

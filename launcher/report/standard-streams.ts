@@ -36,3 +36,8 @@ export function standardStreams(): StandardStreams {
     onOneTerminal: () => process.stdout.isTTY && process.stderr.isTTY,
   };
 }
+
+/** A job that follows in this process finds them as this one did: who wrote to them before listens no more. */
+export function forgetStandardStreams(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error');
+}

@@ -25,6 +25,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
 
   EXPORT(prefixLines);
   EXPORT(widenPipe);
+  EXPORT(replaceDescriptor);
 
   EXPORT(localServerOpen);
   EXPORT(localServerAdopt);
@@ -46,6 +47,9 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(telemetryCreate);
   EXPORT(recorderCreate);
   EXPORT(close);
+
+  EXPORT(nameHold);
+  EXPORT(nameHolder);
 
   EXPORT(version);
   EXPORT(getUniqueId);

@@ -18,6 +18,7 @@ Napi::Value blockSigusr1(const Napi::CallbackInfo& call);
 // output.cc
 Napi::Value prefixLines(const Napi::CallbackInfo& call);
 Napi::Value widenPipe(const Napi::CallbackInfo& call);
+Napi::Value replaceDescriptor(const Napi::CallbackInfo& call);
 
 // local_server.cc
 Napi::Value localServerOpen(const Napi::CallbackInfo& call);
@@ -41,6 +42,10 @@ Napi::Value segmentAbort(const Napi::CallbackInfo& call);
 Napi::Value telemetryCreate(const Napi::CallbackInfo& call);
 Napi::Value recorderCreate(const Napi::CallbackInfo& call);
 Napi::Value close(const Napi::CallbackInfo& call);
+
+// held_name.cc
+Napi::Value nameHold(const Napi::CallbackInfo& call);
+Napi::Value nameHolder(const Napi::CallbackInfo& call);
 
 // communicator.cc
 Napi::Value version(const Napi::CallbackInfo& call);

@@ -1,10 +1,14 @@
 // The ranks' output on its way to the user: a prefix before every line, at the speed of memory.
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "binding/arguments.h"
+#include "binding/error.h"
 #include "binding/module.h"
 
 namespace ncclrun::binding {
@@ -51,6 +55,13 @@ Napi::Value prefixLines(const Napi::CallbackInfo& call) {
 
 Napi::Value widenPipe(const Napi::CallbackInfo& call) {
   fcntl(integerArgument<int>(call[0], "descriptor"), F_SETPIPE_SZ, integerArgument<int>(call[1], "bytes"));
+  return call.Env().Undefined();
+}
+
+Napi::Value replaceDescriptor(const Napi::CallbackInfo& call) {
+  const auto descriptor = integerArgument<int>(call[0], "descriptor");
+  if (dup2(integerArgument<int>(call[1], "by"), descriptor) < 0)
+    throw systemError(call.Env(), errno, "cannot replace descriptor " + std::to_string(descriptor));
   return call.Env().Undefined();
 }
 

@@ -51,6 +51,43 @@ describeIf(clusterUnavailable(), 'a batch on several hosts', () => {
     expect(hostsOf('pair[0]')).toHaveLength(1);
   });
 
+  /** Says which process its agent is, as the host sees it: the parent of guardian and warden. */
+  const sayAgent = [
+    'p=$PPID',
+    'for up in 1 2; do while read -r key value; do [ "$key" = PPid: ] && next=$value; done < /proc/$p/status; p=$next; done',
+    'echo "$NCCLRUN_TASK $p" >> "$LEDGER"',
+  ].join('\n');
+  const agentOf = (task: string): string =>
+    rig
+      .ledger()
+      .find((line) => line.startsWith(`${task} `))
+      ?.split(' ')[1] ?? '';
+
+  it('keeps the agents of a host for its next task, replaces one that is lost, and leaves none', async () => {
+    const script = join(rig.directory, 'say-agent.sh');
+    writeFileSync(script, sayAgent);
+    const job = (name: string, host: string, more = '') =>
+      `  - { name: ${name}, command: [sh, ${script}], hosts: ${host}${more} }`;
+    const path = file(
+      job('a', 'h1'),
+      job('b', 'h1', ', after: a'),
+      job('c', 'h1', ', hold: true'),
+      `  - { name: last, command: 'until test -e ${rig.directory}/go; do sleep 0.05; done', hosts: h2 }`,
+    );
+    await using batch = Command.start(['batch', path, '-H', 'h1:1,h2:1'], options());
+    await batch.line('stderr', /b succeeded/u);
+    expect(Number(agentOf('a'))).toBeGreaterThan(1);
+    expect(agentOf('b')).toBe(agentOf('a'));
+    await cluster.host('h1').exec('kill', '-9', agentOf('b'));
+    await Command.run(['release', 'test-1/c'], options());
+    await batch.line('stderr', /c succeeded/u);
+    expect(['', agentOf('a')]).not.toContain(agentOf('c'));
+    writeFileSync(join(rig.directory, 'go'), '');
+    const { status, stderr } = await batch.outcome;
+    expect({ status, stderr }).toEqual({ status: 0, stderr: expect.not.stringContaining('attempt') });
+    for (const name of ['h1', 'h2']) await cluster.host(name).empty();
+  });
+
   it('runs a task whose host is lost again on another one', async () => {
     const path = file(
       `  - { name: a, command: '${LEDGER}; until test -e ${rig.directory}/go; do sleep 0.05; done', ntasks: 2, retry: { delay: 1s } }`,

@@ -1,9 +1,10 @@
 /** `ncclrun batch` and its relatives with real schedulers, launchers and ranks on this machine. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { BatchRig, LEDGER } from '../rig/batch.ts';
 import { Command } from '../rig/command.ts';
+import { alive } from '../rig/processes.ts';
 import { until } from '../rig/until.ts';
 
 let rig: BatchRig;
@@ -214,6 +215,100 @@ describe('a scheduler', () => {
     expect(again).toMatchObject({ status: 2, stderr: expect.stringContaining('there is a batch mine already') });
     go();
     expect((await batch.outcome).status).toBe(0);
+  });
+});
+
+/** Field 6 of /proc/PID/stat. */
+const sessionOf = (pid: number): number => {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[3]);
+};
+
+const decided = (attempt: string): { pid: number } =>
+  JSON.parse(readFileSync(join(rig.directory, 'ncclrun/batch/test-1/attempts', attempt, 'decision'), 'utf8')).launcher;
+const pidsOf = (tasks: number): Set<number> =>
+  new Set(Array.from({ length: tasks }, (_, task) => decided(`${task}.1`).pid));
+
+describe('a launcher', () => {
+  it('runs one task after the other, each with its own output, directory and status', async () => {
+    mkdirSync(join(rig.directory, 'other'));
+    const file = rig.file(
+      batchOf(
+        `  - { name: a, command: 'pwd; echo of $NCCLRUN_TASK >&2' }`,
+        `  - { name: b, command: 'pwd; exit 7', working_dir: ${rig.directory}/other, output: "${rig.directory}/b.out", after: { a: any } }`,
+        `  - { name: c, command: 'pwd', after: { b: any } }`,
+      ),
+    );
+    expect((await rig.run(['batch', file])).status).toBe(1);
+    expect(pidsOf(3).size).toBe(1);
+    const printed = (name: string) => readFileSync(join(rig.directory, name), 'utf8');
+    expect(printed('a.0.1.out').trim().split('\n').toSorted()).toEqual([rig.directory, 'of a'].toSorted());
+    expect(printed('b.out')).toMatch(new RegExp(`^${rig.directory}/other\n[^]*exited with status 7`, 'u'));
+    expect(printed('c.0.1.out')).toBe(`${rig.directory}\n`);
+    expect(alive(decided('0.1').pid)).toBe(false);
+  });
+
+  it('has a session of its own, and runs no two tasks at once', async () => {
+    const file = rig.file(batchOf(waitingJob('a'), waitingJob('b')));
+    await using batch = started('batch', file);
+    await until('both run', () => rig.ledger().length === 2);
+    const pids = [...pidsOf(2)];
+    expect(pids).toHaveLength(2);
+    for (const pid of pids) expect(sessionOf(pid)).toBe(pid);
+    go();
+    await batch.outcome;
+  });
+
+  it('that waits for a task leaves signals alone that were meant for the one before', async () => {
+    const file = rig.file(batchOf(quickJob('a'), quickJob('b', ', hold: true'), waitingJob('c')));
+    await using batch = started('batch', file);
+    await batch.line('stderr', /a succeeded/u);
+    for (const signal of ['SIGTERM', 'SIGUSR1', 'SIGINT'] as const) process.kill(decided('0.1').pid, signal);
+    await rig.run(['release', 'test-1/b']);
+    await batch.line('stderr', /b succeeded/u);
+    expect(decided('1.1').pid).toBe(decided('0.1').pid);
+    go();
+    expect((await batch.outcome).status).toBe(0);
+  });
+
+  it('that is killed while it waits for a task is replaced', async () => {
+    const file = rig.file(batchOf(quickJob('a'), quickJob('b', ', hold: true'), waitingJob('c')));
+    await using batch = started('batch', file);
+    await batch.line('stderr', /a succeeded/u);
+    const { pid } = decided('0.1');
+    process.kill(pid, 'SIGKILL');
+    await until('it is gone', () => !alive(pid));
+    await rig.run(['release', 'test-1/b']);
+    await batch.line('stderr', /b succeeded/u);
+    go();
+    expect((await batch.outcome).status).toBe(0);
+    expect(rig.ledger()).toEqual(['a 1', 'b 1', 'c 1']);
+  });
+
+  it('exits when its scheduler is killed, at once or once its task has ended', async () => {
+    const file = rig.file(batchOf(quickJob('a'), waitingJob('b')));
+    await using batch = started('batch', file);
+    await batch.line('stderr', /a succeeded/u);
+    await until('the other one runs', () => rig.ledger().length === 2);
+    batch.process.kill('SIGKILL');
+    await until('the one that waits is gone', () => !alive(decided('0.1').pid));
+    expect(alive(decided('1.1').pid)).toBe(true);
+    go();
+    await until('the other one is gone', () => !alive(decided('1.1').pid));
+    await batch.outcome;
+    expect((await rig.run(['batch', '--resume', 'test-1'])).stdout).toContain('2 tasks: 2 succeeded');
+    expect(rig.ledger()).toEqual(['a 1', 'b 1']);
+  });
+
+  it('whose output is no file exits after its task', async () => {
+    const file = rig.file(
+      batchOf(
+        `  - { name: a, command: 'true', output: /dev/null }`,
+        `  - { name: b, command: 'true', output: /dev/null, after: a }`,
+      ),
+    );
+    expect((await rig.run(['batch', file])).status).toBe(0);
+    expect(pidsOf(2).size).toBe(2);
   });
 });
 

@@ -60,6 +60,7 @@ const jobs: Readonly<Record<string, Job | readonly Job[]>> = {
   })),
   'report-bindings': { value: null, beside: ['-n', '1'], stderr: /rank 0 on localhost: not bound, CPU/ },
   'isolate-gpus': { value: null, beside: ['-n', '1'], prints: ['0'] },
+  'busy-gpus': ['refuse', 'report', 'ignore'].map((value) => ({ value, beside: ['-n', '1'], prints: ['0'] })),
   host: { value: 'localhost:3', prints: ranks(3) },
   hostfile: { value: hostfile, prints: ranks(4) },
   include: { value: 'localhost:0,2', beside: four, prints: ranks(2) },

@@ -38,6 +38,7 @@ const samples: Readonly<Record<string, Sample>> = {
   'bind-to': { value: 'none' },
   'report-bindings': { value: null },
   'isolate-gpus': { value: null },
+  'busy-gpus': { value: 'refuse' },
   host: { value: 'localhost:3' },
   hostfile: { value: hostfile },
   include: { value: 'localhost', beside: besideHostfile },

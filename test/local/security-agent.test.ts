@@ -30,6 +30,7 @@ const order: AgentOrder = {
   jobId: 'attacked',
   epoch: 0,
   maxRestarts: 0,
+  stays: false,
   uniqueId: makeUniqueId('attacked').toString('base64'),
   leaseMs: 60_000,
   heartbeatMs: 10_000,
@@ -43,6 +44,8 @@ const order: AgentOrder = {
   hangAfterMs: 0,
   preload: false,
   portRange: null,
+  busyGpus: 'report',
+  outerJob: null,
   hostName: 'here',
   placement: {
     hostIndex: 0,

@@ -71,6 +71,11 @@ const failures: { readonly [Type in Failure['type']]: Extract<Failure, { readonl
     remedy: HOSTILE,
   },
   agent: { type: 'agent', host: HOSTILE, phase: 'hello', message: HOSTILE, remedy: HOSTILE },
+  'gpus-busy': {
+    type: 'gpus-busy',
+    host: HOSTILE,
+    gpus: [{ index: null, slot: null, uuid: HOSTILE, job: HOSTILE, pid: null, user: HOSTILE }],
+  },
   'host-lost': {
     type: 'host-lost',
     host: HOSTILE,

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { parseCpuList } from '../../worker/topology/system-files.ts';
 import { repository } from './cluster.ts';
 import { Command, type CommandOptions, type Outcome } from './command.ts';
@@ -47,7 +47,9 @@ export class FakeMachine implements AsyncDisposable {
     for (const [index, numa] of gpus.entries()) {
       const address = `0000:${index + 1}b:00.0`;
       await mkdir(join(driver, 'nvidia/gpus', address), { recursive: true });
-      await writeFile(join(driver, 'nvidia/gpus', address, 'information'), `GPU UUID: \t GPU-${index}aaaa\n`);
+      // Other machines that tests play lock other GPUs.
+      const uuid = `GPU-${index}aaaa-${basename(directory)}`;
+      await writeFile(join(driver, 'nvidia/gpus', address, 'information'), `GPU UUID: \t ${uuid}\n`);
       await mkdir(join(pci, address));
       await writeFile(join(pci, address, 'numa_node'), `${numa}\n`);
       await writeFile(join(pci, address, 'local_cpulist'), `${nodes[numa]?.join(',') ?? ''}\n`);

@@ -14,6 +14,8 @@ interface PlayedAgentOptions {
   readonly local?: boolean;
   /** Restarts that may follow. */
   readonly maxRestarts?: number;
+  /** Another job may follow. */
+  readonly stays?: boolean;
   /** Reports of ends wait until the test releases them. */
   readonly holdsReports?: boolean;
   /** Number of the job's hosts. */
@@ -29,6 +31,7 @@ interface PlayedAgentOptions {
 export function playedAgent({
   local = false,
   maxRestarts = 0,
+  stays = false,
   holdsReports = false,
   hostCount = 1,
   late = false,
@@ -47,6 +50,8 @@ export function playedAgent({
   const server: LocalServer = Object.create(null);
   const native: Native = Object.assign(Object.create(null), {
     endAfter: () => undefined,
+    nameHold: () => null,
+    nameHolder: () => null,
     freePorts: () => [4001, 4002],
     childStart(words: readonly string[], onEvent: (event: LocalServerEvent) => void): LocalServer {
       guardian.push(`start for ${words[3]}, lease ${words[2]}`);
@@ -90,6 +95,7 @@ export function playedAgent({
     order: {
       ...order,
       maxRestarts,
+      stays,
       hangAfterMs: 0,
       preload: false,
       portRange: null,

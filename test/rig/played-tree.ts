@@ -186,6 +186,7 @@ const order: AgentOrder = {
   jobId: 'job1',
   epoch: 0,
   maxRestarts: 0,
+  stays: false,
   uniqueId: '',
   ...terms,
   outputCredit: 1,
@@ -198,6 +199,8 @@ const order: AgentOrder = {
   hangAfterMs: 0,
   preload: false,
   portRange: null,
+  busyGpus: 'report',
+  outerJob: null,
   hostName: '',
   placement: null,
 };

@@ -16,6 +16,7 @@ const reasons = [
   'unrepeatable',
   'host-unreachable',
   'agent',
+  'gpus-busy',
   'host-lost',
   'spawn',
   'rank-exit',

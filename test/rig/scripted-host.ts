@@ -182,6 +182,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     mergeStderr: false,
     pmi: 'none' as const,
     isolateGpus: false,
+    busyGpus: 'report',
   };
   const placements = placementsOf(map, facts);
   const hosts = slots.map(

@@ -54,6 +54,11 @@ describe('an agent without ranks', () => {
     expect(stays.map(({ agent }) => agent.staysAfter)).toEqual([true, false, false]);
   });
 
+  test('may be followed by another job where its order says so, but not in the launcher', () => {
+    const awaiting = [play({ stays: true }), play({ stays: true, local: true }), play({ maxRestarts: 1 })];
+    expect(awaiting.map(({ agent }) => agent.awaitsJobs)).toEqual([true, false, false]);
+  });
+
   test('refuses an interface that it does not have, where other hosts need it', () => {
     const interfaces = 'nosuch0';
     const refused = [play({ interfaces, hostCount: 2 }), play({ interfaces }), play({ hostCount: 2 })];

@@ -19,6 +19,7 @@ const end = (changes: Partial<AttemptEnd>): AttemptEnd => ({
   outOfMemory: false,
   sentence: 'rank 0 exited with status 1',
   badHosts: [],
+  busySlots: [],
   endedAt: 90,
   ...changes,
 });
@@ -51,6 +52,17 @@ describe('an attempt', () => {
     ],
   ] as const)('%s', (_, how, changes, state) => {
     expect(afterAttempt({ ...task, ...changes }, policy, how, 100, 0).state).toBe(state);
+  });
+
+  it('that finds its GPUs busy uses up no retry, and waits only where nobody knows which slots to leave alone', () => {
+    const busy = end({ outcome: 'busy', sentence: 'h1: GPU 0 is held by job 1a of alice' });
+    const known = { ...busy, busySlots: [{ host: 'h1', slot: 0 }] };
+    const message = 'attempt 1 did not start: h1: GPU 0 is held by job 1a of alice';
+    expect([busy, known].map((one) => afterAttempt(task, policy, one, 1000, 0))).toMatchObject([
+      { state: 'queued', notBefore: 31_000, message },
+      { state: 'queued', notBefore: 1000, message },
+    ]);
+    expect(afterAttempt(task, policy, known, 1000, 0)).not.toHaveProperty('errors');
   });
 
   it('is followed by another after a delay that doubles up to ten minutes', () => {

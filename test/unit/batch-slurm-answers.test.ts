@@ -170,6 +170,7 @@ const end = (changes: Partial<AttemptEnd> = {}): AttemptEnd => ({
   outOfMemory: false,
   sentence: 'rank 0 exited with status 3',
   badHosts: [],
+  busySlots: [],
   endedAt: 50,
   ...changes,
 });

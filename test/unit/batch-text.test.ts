@@ -44,7 +44,7 @@ describe('events of a batch', () => {
     ],
     [
       { type: 'retry', task: 1, message: 'attempt 1 failed: x', notBefore: 1000 },
-      't[1]: attempt 1 failed: x; again at once',
+      't[1]: attempt 1 failed: x; again as soon as there is room',
     ],
     [{ type: 'adopted', task: 1, attempt: 2 }, 't[1] runs still (attempt 2)'],
     [

@@ -200,6 +200,7 @@ describe('the spellings of options', () => {
       bindTo: 'none',
       reportBindings: false,
       isolateGpus: false,
+      busyGpus: 'report',
       include: null,
       exclude: null,
       spawnTimeoutSeconds: null,

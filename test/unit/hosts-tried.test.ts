@@ -168,6 +168,55 @@ describe('agents that are kept', () => {
     expect([gone.started.length, gone.started[0]?.closed, first.seen.ends]).toEqual([2, [], []]);
   });
 
+  /** The first order is over, and the agent waits. */
+  const idled = async () => {
+    const all = rig();
+    const first = all.start();
+    first.connection.send(makeFrame(FrameKind.end));
+    all.started[0]?.handler.frame(ended);
+    await first.connection.close(false);
+    return all;
+  };
+
+  test('an agent that has gone before it answers the next order is replaced unnoticed', async () => {
+    const { started, start } = await idled();
+    const second = start();
+    started[0]?.handler.closed({ problem: 'x', failure: null });
+    started[1]?.handler.frame(makeFrame(FrameKind.hello));
+    started[1]?.handler.closed({ problem: 'y', failure: null });
+    expect([started.length, second.seen.frames, second.seen.ends]).toEqual([
+      2,
+      [FrameKind.hello],
+      [{ problem: 'y', failure: null }],
+    ]);
+  });
+
+  test('an agent that has gone is not replaced where its ranks are to end already', async () => {
+    const { started, start } = await idled();
+    const second = start();
+    second.connection.send(makeFrame(FrameKind.end));
+    started[0]?.handler.closed({ problem: 'x', failure: null });
+    expect([started.length, second.seen.ends]).toEqual([1, [{ problem: 'x', failure: null }]]);
+  });
+
+  test('what an agent says of the order before does not reach the next one', async () => {
+    const { started, start } = await idled();
+    const second = start();
+    started[0]?.handler.frame(makeFrame(FrameKind.output));
+    started[0]?.handler.frame(makeFrame(FrameKind.hello));
+    started[0]?.handler.frame(makeFrame(FrameKind.output));
+    expect(second.seen.frames).toEqual([FrameKind.hello, FrameKind.output]);
+  });
+
+  test('an agent that got another order by its connection is not kept', async () => {
+    const { started, start } = rig();
+    const { connection } = start();
+    for (const kind of [FrameKind.end, FrameKind.order, FrameKind.end]) connection.send(makeFrame(kind));
+    started[0]?.handler.frame(ended);
+    await connection.close(false);
+    expect(started[0]?.closed).toEqual([false]);
+  });
+
   test('an agent that ended unasked, and the one in the launcher, are not kept', async () => {
     for (const local of [false, true]) {
       const { started, start } = rig();

@@ -27,6 +27,7 @@ const order = {
   jobId: letters(64),
   epoch: 0,
   maxRestarts: 0,
+  stays: false,
   hostName: '',
   placement,
   uniqueId: '',
@@ -42,6 +43,8 @@ const order = {
   hangAfterMs: 0,
   preload: false,
   portRange: null,
+  busyGpus: 'report',
+  outerJob: null,
 };
 const cores = [{ cpus: [0], numa: 0 }];
 const nic = {

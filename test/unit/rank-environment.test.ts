@@ -27,6 +27,7 @@ const order: AgentOrder = {
   jobId: 'the-job',
   epoch: 2,
   maxRestarts: 5,
+  stays: false,
   hostName: 'h',
   placement: null,
   uniqueId: 'unique',
@@ -42,6 +43,8 @@ const order: AgentOrder = {
   hangAfterMs: 0,
   preload: false,
   portRange: null,
+  busyGpus: 'report',
+  outerJob: null,
 };
 const rank = {
   rank: 6,

@@ -189,10 +189,9 @@ describe('the output of commands', () => {
         const source = readFileSync(join(root, file), 'utf8');
         return /\b(stdout|stderr|[wW]riter)\b[^;\n]*\.write\(Buffer|console\.|writeSync\(/.test(source);
       });
-    // Files of batches, and a byte for their scheduler; a script for another process; the line that is redrawn, whose text LiveText has made harmless.
+    // Files of batches; a script for another process; the line that is redrawn, whose text LiveText has made harmless.
     expect(raw.toSorted()).toEqual([
       'batch/attempt/durable-file.ts',
-      'cli/commands/batch-attempt.ts',
       'remote/staging/remote-script.ts',
       'report/live.ts',
     ]);

@@ -61,10 +61,10 @@ async function served(start?: typeof beginAgent) {
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** An agent with an order that it follows; `played`: the agents of its orders, whose guardians the test plays. */
-async function ordered({ maxRestarts = 0 } = {}) {
+async function ordered({ maxRestarts = 0, stays = false } = {}) {
   const played: ReturnType<typeof playedAgent>[] = [];
   const { order: usual } = scriptedJob(['a'], 2).agents[0] ?? {};
-  const own = { version: installedVersion(), hangAfterMs: 0, preload: false, maxRestarts };
+  const own = { version: installedVersion(), hangAfterMs: 0, preload: false, maxRestarts, stays };
   const rig = await import('../rig/played-agent.ts'); // with the same modules as the agent's
   const agent = await served(({ link, order: given, onEnded }) => {
     const one = rig.playedAgent({ process: { link, order: given, onEnded } });
@@ -232,6 +232,28 @@ describe('an agent whose launcher may order again', () => {
     give(1);
     vi.advanceTimersByTime(600_000);
     expect(stderr()).toContain('the launcher was silent for');
+  });
+});
+
+describe('an agent that stays for another job', () => {
+  test('follows its order, and exits when the launcher has gone', async () => {
+    const { handler, give, end, played, exits, closes } = await ordered({ stays: true });
+    await end();
+    give();
+    expect([played.length, closes()]).toEqual([2, 0]);
+    await end();
+    expect(() => handler.closed(null)).toThrow(Exit);
+    expect(exits).toEqual([0]);
+  });
+
+  test('exits when the launcher is silent for longer than the lease between two jobs', async () => {
+    vi.useFakeTimers({
+      toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance', 'hrtime'],
+    });
+    const { end, exits } = await ordered({ stays: true });
+    await end();
+    expect(() => vi.advanceTimersByTime(600_000)).toThrow(Exit);
+    expect(exits).toEqual([0]);
   });
 });
 

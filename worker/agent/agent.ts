@@ -108,10 +108,10 @@ export class Agent {
     this.#send(FrameKind.hello, encodeJson(agentHello(this.#order, masterPort, native)));
     const ignored = options.local ? [] : configurationNotes();
     for (const message of [takeDistrust(), ...ignored]) if (message !== null) this.#report({ type: 'notice', message });
-    this.#link.flush(); // the rest is done while it travels
     const report = (one: AgentReport): void => this.#report(one);
-    this.#topology = new AgentTopology(native, (message) => report({ type: 'notice', message }));
     this.#gpus = new RankGpuWatch({ native, order: this.#order, report });
+    this.#link.flush(); // the rest is done while it travels
+    this.#topology = new AgentTopology(native, (message) => report({ type: 'notice', message }));
     this.#runtimeDirectory = makeRuntimeDirectory(this.#order.jobId);
     const { leaseMs, heartbeatMs } = this.#order;
     this.#keeper = {
@@ -216,7 +216,12 @@ export class Agent {
 
   /** Another order may follow. */
   get staysAfter(): boolean {
-    return !this.#options.local && this.#order.epoch < this.#order.maxRestarts;
+    return this.awaitsJobs || (!this.#options.local && this.#order.epoch < this.#order.maxRestarts);
+  }
+
+  /** It may be another job's. */
+  get awaitsJobs(): boolean {
+    return !this.#options.local && this.#order.stays;
   }
 
   /** The resource manager ends the job: the launcher does it, in order. */
@@ -289,6 +294,7 @@ export class Agent {
     const placement = start.placement ?? this.#order.placement;
     if (this.#state.name !== 'ready' || placement === null) return;
     if (this.#order.placement === null && !this.#hasInterfaces(placement)) return;
+    if (!this.#gpus.take(placement, start.localRanks?.before ?? 0)) return;
     const files = topologyFiles(placement, process.env);
     if (files === null) return this.#startRanks(start, placement);
     void this.#startWithTopology(start, placement, files);
@@ -459,12 +465,12 @@ export class Agent {
     const goodbye = setTimeout(() => this.#guardian.kill(), this.#keeper.leaseMs + GOODBYE_MS);
     this.#state = { name: 'ended', goodbye };
     endIfStopped(this.#options.native, this.#keeper.leaseMs);
+    this.#gpus.stop(); // before another job may be told that they are free
     this.#link.send(makeFrame(FrameKind.ended));
     this.#link.flush(); // the launcher waits for nothing else
     this.#guardianLease.stop();
     this.#guardian.close();
     this.#hangs?.stop();
-    this.#gpus.stop();
     this.#stacks.close();
     this.#mpi?.close();
     this.#bootstrap?.close();

@@ -45,7 +45,7 @@ function holderOf({ pid, used }: NvmlMemory['processes'][number]): MemoryHolder 
 }
 
 /** Those of a directory service go by their number. */
-function userName(uid: string): string {
+export function userName(uid: string): string {
   const line = readText('/', 'etc/passwd')
     .split('\n')
     .find((one) => one.split(':')[2] === uid);

@@ -15,11 +15,30 @@ export function gpusOfRanks(
   const found = ranks.flatMap((ordered, localRank) => {
     const program = programs[ordered.program];
     const gpu = gpuOfRank(ordered, localRank, gpus, program);
-    const device = program?.environment['NCCLRUN_DEVICE'] ?? own['NCCLRUN_DEVICE'];
-    if (gpu === undefined || gpu.index === null || device === 'host') return [];
+    if (gpu === undefined || gpu.index === null || isOnHost(program, own)) return [];
     return [[ordered.rank, { index: gpu.index, address: gpu.address }] as const];
   });
   return new Map(found);
+}
+
+/**
+ * GPUs and MIG instances that the ranks of a placement are to have for themselves. `before`: local ranks of the machine ahead of them; `gpus` as for
+ * gpusOfRanks.
+ */
+export function lockedGpus(
+  { ranks, programs }: Placement,
+  before: number,
+  gpus: readonly VisibleGpu[],
+): readonly VisibleGpu[] {
+  if (gpus.length === 0) return [];
+  return ranks.flatMap((ordered, index) => {
+    const program = programs[ordered.program];
+    return isOnHost(program, process.env) ? [] : (gpuOfRank(ordered, before + index, gpus, program) ?? []);
+  });
+}
+
+function isOnHost(program: OrderedProgram | undefined, own: NodeJS.ProcessEnv): boolean {
+  return (program?.environment['NCCLRUN_DEVICE'] ?? own['NCCLRUN_DEVICE']) === 'host';
 }
 
 /** As gpuEnvironment deals them. */

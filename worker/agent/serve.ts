@@ -85,7 +85,10 @@ function begin(frame: Frame, link: AgentLink, start: typeof beginAgent): void {
 }
 
 function uplinkOver(link: AgentLink, order: AgentOrder): Uplink {
-  const made = new Uplink(link, order, (silentMs) => agent?.launcherSilent(silentMs));
+  const made = new Uplink(link, order, (silentMs) => {
+    agent?.launcherSilent(silentMs);
+    if (agent?.hasEnded === true) stop(); // nobody would end one that waits for another order
+  });
   if (link.connection !== null) made.liesIn(link.connection);
   return made;
 }
@@ -117,7 +120,8 @@ export function giveUp(message: string): never {
 /** Null: it has refused. One whose launcher may order again stays, and so does one that was followed by another. */
 function ended(link: AgentLink, one: Agent | null): void {
   const isLast = one === null || one.hasLostLauncher || (one === agent && !one.staysAfter);
-  if (one === null || one === agent) uplink?.idle();
+  // Between attempts of a job nothing is silent; between jobs a launcher that is lost must not leave an agent behind.
+  if (one === null || (one === agent && !one.awaitsJobs)) uplink?.idle();
   // Other hosts may end later, and their frames pass through this process.
   if (isLast || isClosed) void (uplink?.none ?? Promise.resolve()).then(() => exitWhenSent(link));
 }

@@ -210,6 +210,8 @@ export interface Native {
   prefixLines(target: Uint8Array, offset: number, bytes: Uint8Array, prefix: string, atLineStart: boolean): number;
   /** Gives a pipe room for `bytes`, if `descriptor` is one and the system lets us. */
   widenPipe(descriptor: number, bytes: number): void;
+  /** Makes `descriptor` another one of the open file that `by` is one of; the programs that this process starts get it. */
+  replaceDescriptor(descriptor: number, by: number): void;
 
   // local_server.cc
   /** Listens on a Unix socket (mode 0600) and serves frames on a thread of its own; the callback runs on the event loop. */
@@ -284,6 +286,12 @@ export interface Native {
   /** A flight recorder, likewise. */
   recorderCreate(): { readonly handle: NativeHandle; readonly view: Uint8Array };
   close(handle: NativeHandle): void;
+
+  // held_name.cc
+  /** Holds a name among all processes of this network namespace until `close`, or the end of this process; null: another socket holds it. */
+  nameHold(name: string): NativeHandle | null;
+  /** The process that holds a name, as the kernel says it; `pid` is 0 outside our pid namespace. Null: nobody holds it, or nobody more can ask. */
+  nameHolder(name: string): { readonly pid: number; readonly uid: number } | null;
 
   // communicator.cc
   version(): string;

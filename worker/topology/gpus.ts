@@ -41,8 +41,11 @@ function byUuid(name: string, addresses: readonly (string | null)[], root: strin
   if (name.startsWith('MIG-')) return null;
   if (!name.startsWith('GPU-')) return -1;
   if (addresses.includes(null)) return null;
-  return addresses.findIndex((address) => {
-    const uuid = /^GPU UUID:\s*(\S+)/mu.exec(readText(root, `${driverDirectory}/${address ?? ''}/information`))?.[1];
-    return uuid?.startsWith(name) === true;
-  });
+  return addresses.findIndex((address) => gpuUuid(address, root)?.startsWith(name) === true);
+}
+
+/** Null: the driver does not list the GPU, or not its UUID. */
+export function gpuUuid(address: string | null, root = '/'): string | null {
+  const information = readText(root, `${driverDirectory}/${address ?? ''}/information`);
+  return /^GPU UUID:\s*(\S+)/mu.exec(information)?.[1] ?? null;
 }

@@ -3,7 +3,7 @@ import type { Failure } from '../../model/failure.ts';
 import { exitStatus } from '../../model/failure-error.ts';
 import type { JobResult } from '../../model/types.ts';
 import { failureText } from '../../report/failure-text.ts';
-import type { AttemptEnd, Outcome } from './records.ts';
+import type { AttemptEnd, BusySlot, Outcome } from './records.ts';
 
 export function endOf(result: JobResult, endedAt: number): AttemptEnd {
   const [first] = result.failures;
@@ -16,6 +16,7 @@ export function endOf(result: JobResult, endedAt: number): AttemptEnd {
     outOfMemory: first !== undefined && 'outOfMemory' in first && first.outOfMemory,
     sentence: first === undefined ? '' : failureText(first).sentence,
     badHosts: result.hosts.filter(({ state }) => state !== 'ok').map(({ name }) => ({ name, lost: lost.has(name) })),
+    busySlots: result.failures.flatMap(busySlotsOf),
     endedAt,
   };
 }
@@ -30,12 +31,19 @@ export function endOfFailure(failure: Failure, endedAt: number): AttemptEnd {
     outOfMemory: false,
     sentence: failureText(failure).sentence,
     badHosts: [],
+    busySlots: [],
     endedAt,
   };
 }
 
 function isLoss(failure: Failure): failure is Extract<Failure, { readonly host: string }> {
   return failure.type === 'host-lost' || failure.type === 'host-unreachable' || failure.type === 'agent';
+}
+
+function busySlotsOf(failure: Failure): BusySlot[] {
+  if (failure.type !== 'gpus-busy') return [];
+  const { host, gpus } = failure;
+  return gpus.flatMap(({ slot }) => (slot === null ? [] : [{ host, slot }]));
 }
 
 function outcomeOf(failure: Failure | undefined): Outcome {
@@ -46,6 +54,8 @@ function outcomeOf(failure: Failure | undefined): Outcome {
     case 'spawn':
     case 'unrepeatable':
       return 'refused';
+    case 'gpus-busy':
+      return 'busy';
     case 'timeout':
       return 'timed-out';
     case 'host-unreachable':

@@ -38,11 +38,14 @@ const decision = v.variant('decided', [
 type Decision = v.InferOutput<typeof decision>;
 
 /**
- * success; error: of the job itself; interruption: a host was lost, or a signal ended the launcher; refused: it can never start so; timed-out: its
+ * busy: other jobs hold GPUs that it was to have, and no rank was started; success; error: of the job itself; interruption: a host was lost, or a signal ended the launcher; refused: it can never start so; timed-out: its
  * time limit.
  */
-const outcomes = ['success', 'error', 'interruption', 'refused', 'timed-out'] as const;
+const outcomes = ['success', 'error', 'interruption', 'refused', 'timed-out', 'busy'] as const;
 export type Outcome = (typeof outcomes)[number];
+
+const busySlot = v.object({ host: v.string(), slot: whole });
+export type BusySlot = v.InferOutput<typeof busySlot>;
 
 const attemptEnd = v.object({
   schemaVersion: v.literal(1),
@@ -55,6 +58,8 @@ const attemptEnd = v.object({
   sentence: v.string(),
   /** Hosts that failed or were lost. */
   badHosts: v.array(v.object({ name: v.string(), lost: v.boolean() })),
+  /** Slots whose GPUs other jobs hold. */
+  busySlots: v.optional(v.array(busySlot), []),
   /** Milliseconds since 1970. */
   endedAt: whole,
 });

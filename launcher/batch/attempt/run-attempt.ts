@@ -1,4 +1,4 @@
-/** The launcher of one attempt of a task: decides that it starts, runs the job, and says how it ended. */
+/** One attempt of a task in its launcher, which decides that it starts, runs the job, and says how it ended. */
 import { readFileSync } from 'node:fs';
 import { FailureError } from '../../model/failure-error.ts';
 import type { JobResult } from '../../model/types.ts';
@@ -9,32 +9,42 @@ import { type AttemptOrder, AttemptRecords } from './records.ts';
 
 /** Status of an attempt that another process has taken, or that a scheduler has given up. */
 export const NOT_OURS = 125;
+/** Failures of the program alone. */
+const ORDERLY: ReadonlySet<JobResult['reason']> = new Set(['rank-exit', 'rank-signal', 'gpus-busy']);
 
-/** `run`: ncclrun with these words. Returns its status. Rejects as it does, after the end was written. */
-export async function runAttempt(
-  directory: string,
-  run: (argv: readonly string[]) => Promise<number>,
-): Promise<number> {
+interface Ended {
+  readonly status: number;
+  /** Nothing of the job is left, and its hosts are well: another one may follow in this process. */
+  readonly isInOrder: boolean;
+}
+
+/** `run`: ncclrun with these words. Rejects as it does, after the end was written. */
+export async function runAttempt(directory: string, run: (argv: readonly string[]) => Promise<number>): Promise<Ended> {
   const records = new AttemptRecords(directory);
   const order = records.order();
   if (order === null) throw usageError(`${directory} has no order.json`, 'ncclrun batch starts attempts by itself');
-  if (!records.claimStart()) return NOT_OURS;
+  if (!records.claimStart()) return { status: NOT_OURS, isInOrder: true };
   return await recorded(records, async () => {
     enter(order);
     return await run(order.argv);
   });
 }
 
-/** Writes how `body` has ended, which runs a job with a report. Returns its status. Rejects as it does, after that was written. */
-export async function recorded(records: AttemptRecords, body: () => Promise<number>): Promise<number> {
+/** Writes how `body` has ended, which runs a job with a report. Rejects as it does, after that was written. */
+export async function recorded(records: AttemptRecords, body: () => Promise<number>): Promise<Ended> {
   try {
     const status = await body();
-    records.writeEnd(endOf(resultIn(records.reportPath), Date.now()));
-    return status;
+    const result = resultIn(records.reportPath);
+    records.writeEnd(endOf(result, Date.now()));
+    return { status, isInOrder: isInOrder(result) };
   } catch (error) {
     if (error instanceof FailureError) records.writeEnd(endOfFailure(error.failure, Date.now()));
     throw error;
   }
+}
+
+function isInOrder({ ok, reason, hosts }: JobResult): boolean {
+  return ok || (ORDERLY.has(reason) && hosts.every(({ state }) => state !== 'lost'));
 }
 
 function enter({ workingDirectory, environment }: AttemptOrder): void {

@@ -7,9 +7,8 @@ import type { BatchSpec } from '../model/spec.ts';
 import type { Task } from '../model/task.ts';
 import type { BatchDirectory } from '../state/directory.ts';
 import { attemptWords } from './attempt-words.ts';
-import type { Launchers } from './launchers.ts';
+import type { AttemptPlan, Launchers } from './launchers.ts';
 import { outputOf } from './output-path.ts';
-import type { AttemptPlan } from './scheduler.ts';
 import { taskName } from './task-name.ts';
 
 interface PlanFacts {
@@ -36,6 +35,7 @@ export function attemptPlan(
   };
   return {
     output: output.path,
+    hosts: placement.map(({ host }) => host),
     order: {
       schemaVersion: 1,
       batch: directory.id,

@@ -21,7 +21,7 @@ export function attemptWords(attempt: AttemptWords): string[] {
   const ranks = placement.reduce((sum, share) => sum + share.ranks, 0);
   const includes = placement.map(({ host, slots }) => (slots.length > 0 ? `${host}:${slots.join(',')}` : host));
   const words = hostfile === null ? [] : ['--hostfile', hostfile, '--resource-manager', 'none'];
-  words.push('--include', includes.join('@'), '--report', report);
+  words.push('--include', includes.join('@'), '--report', report, '--busy-gpus', 'refuse');
   if (!demand.takesSlots) words.push('--oversubscribe', ...perHost(placement));
   return [
     ...words,

@@ -1,17 +1,18 @@
-/**
- * The launchers of attempts: each is a process in a session of its own, which outlives the scheduler. The way in which an attempt ended is told by
- * its files alone, as a launcher that was adopted is nobody's child whose status could be waited for.
- */
-import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+/** The launchers of attempts: those that run one, those that wait for another on the same hosts, and those that an earlier scheduler has left. */
+import { closeSync, fstatSync, mkdirSync, openSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Clock, Countdown } from '../../../control/clock.ts';
-import { endOfFailure } from '../attempt/ending.ts';
 import { isAlive, type ProcessIdentity } from '../attempt/process-identity.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { errorCode } from '../attempt/error-code.ts';
 import { diskFailure } from '../store/disk-failure.ts';
-import { type AttemptEnd, type AttemptOrder, AttemptRecords } from '../attempt/records.ts';
+import { type AttemptOrder, AttemptRecords } from '../attempt/records.ts';
+import { messageOf } from '../../../control/message-of.ts';
+import { CalledAttempts, type CalledAttempt } from './called-attempts.ts';
+import { IdleLaunchers } from './idle-launchers.ts';
+import { type AttemptHandler, OwnAttempt } from './own-attempt.ts';
+import { StandingLauncher, type StandingLauncherOptions } from './standing-launcher.ts';
 
 /** What another attempt would meet with, too. */
 const HOPELESS: ReadonlySet<string> = new Set([
@@ -28,12 +29,17 @@ const HOPELESS: ReadonlySet<string> = new Set([
 const LOOK_MS = 250;
 /** Hosts that have lost their launcher end its ranks within a lease of 5 s and a heartbeat; twice that is safe. */
 const LEASE_OVER_MS = 12_000;
+/** A launcher that waits takes a moment to let go of its agents. */
+const GOODBYE_MS = 5000;
+/** Processes that start share the processors: with more of them at once, each takes longer, and none starts sooner. */
+const MAX_STARTING = 2 * availableParallelism();
+const BETWEEN_LOOKS_MS = 50;
 
-export interface AttemptHandler {
-  /** Its launcher has decided that it starts; before `ended`. */
-  started(launcher: ProcessIdentity): void;
-  /** Nothing of it runs any more. null: its launcher was lost. */
-  ended(end: AttemptEnd | null): void;
+/** What an attempt's launcher is told, which file gets what it prints, and where its ranks run. */
+export interface AttemptPlan {
+  readonly order: AttemptOrder;
+  readonly output: string;
+  readonly hosts: readonly string[];
 }
 
 interface LaunchersOptions {
@@ -47,32 +53,83 @@ interface LaunchersOptions {
 export class Launchers {
   readonly #options: LaunchersOptions;
   readonly #looks = new Set<Countdown>();
+  readonly #all = new Set<StandingLauncher>();
+  readonly #idle: IdleLaunchers;
+  readonly #called = new CalledAttempts();
+  #starting = 0;
+  #look: Countdown | null = null;
 
   constructor(options: LaunchersOptions) {
     this.#options = options;
+    this.#idle = new IdleLaunchers(options.clock);
   }
 
   recordsOf(task: number, attempt: number): AttemptRecords {
     return new AttemptRecords(join(this.#options.attempts, `${task}.${attempt}`));
   }
 
-  /** Begins the launcher of an attempt. `output`: the file that gets all that it prints. Throws a FailureError (usage) where it can never be begun, else as node:fs does. */
-  start(task: number, order: AttemptOrder, output: string, handler: AttemptHandler): void {
+  /**
+   * Has a launcher run an attempt: one that has agents on its hosts, or a new one, as soon as few enough are about to start. Throws a FailureError
+   * (usage) where it can never be begun, else as node:fs does.
+   */
+  start(task: number, { order, output, hosts }: AttemptPlan, handler: AttemptHandler): void {
     const records = this.recordsOf(task, order.attempt);
     writeOrder(records, order);
-    const file = openOutput(output);
-    try {
-      const child = spawn(this.#options.command, ['batch-attempt', records.directory], {
-        detached: true,
-        stdio: ['ignore', file, file, 'pipe'],
-      });
-      const attempt = new OwnAttempt(records, handler);
-      child.stdio[3]?.once('data', () => attempt.begun()).on('error', () => {});
-      child.once('error', (error) => attempt.failedToBegin(error.message, output));
-      child.once('exit', (code) => this.#settle(attempt, code, output));
-    } finally {
-      closeSync(file);
+    const called = {
+      attempt: new OwnAttempt(records, handler),
+      directory: records.directory,
+      output,
+      descriptor: descriptorUnlessFile(output),
+      place: hosts.join(' '),
+      calledAt: this.#options.clock.now(),
+    };
+    const idle = called.descriptor === null ? this.#idle.take(called.place) : null;
+    if (idle !== null) return idle.run(called);
+    this.#called.add(called);
+    return this.#beginLaunchers();
+  }
+
+  #beginLaunchers(): void {
+    const { clock } = this.#options;
+    this.#look?.cancel();
+    while (this.#starting < MAX_STARTING) {
+      const called = this.#called.takeForNew(clock.now(), (place) => this.#servedAt(place));
+      if (called === null) break;
+      this.#begin(called);
     }
+    if (!this.#called.isEmpty) this.#look = clock.after(BETWEEN_LOOKS_MS, () => this.#beginLaunchers());
+  }
+
+  #servedAt(place: string): { readonly launchers: number; readonly soon: boolean } {
+    const there = [...this.#all].filter((launcher) => launcher.place === place);
+    return { launchers: there.length, soon: there.some((launcher) => launcher.isSoonFree) };
+  }
+
+  #begin(called: CalledAttempt): void {
+    const { command, clock } = this.#options;
+    const launcher = beginLauncher(called, {
+      command,
+      clock,
+      started: () => void (this.#starting -= 1),
+      free: (one) => this.#free(one),
+      letGo: ({ attempt, output }, how) => {
+        if (attempt.settle(how, output)) this.#later(LEASE_OVER_MS, () => attempt.lost());
+      },
+      gone: (one) => {
+        this.#all.delete(one);
+        this.#idle.remove(one);
+      },
+    });
+    if (launcher === null) return;
+    this.#starting += 1;
+    this.#all.add(launcher);
+    launcher.run(called);
+  }
+
+  #free(launcher: StandingLauncher): void {
+    const called = this.#called.takeAt(launcher.place);
+    if (called === null) this.#idle.add(launcher);
+    else launcher.run(called);
   }
 
   /** Goes on with an attempt of a scheduler that is gone. */
@@ -86,17 +143,18 @@ export class Launchers {
     else this.#later(LEASE_OVER_MS, () => handler.ended(null));
   }
 
-  /** Watches nothing any more; the launchers run on. */
-  close(): void {
+  /** Watches nothing any more; the launchers that have attempts run on. Resolves when the others are gone. */
+  async close(): Promise<void> {
     for (const look of this.#looks) look.cancel();
     this.#looks.clear();
-  }
-
-  /** Our child has exited. */
-  #settle(attempt: OwnAttempt, code: number | null, output: string): void {
-    if (attempt.isOver()) return;
-    if (!attempt.begun()) attempt.failedToBegin(`exit status ${code ?? 'unknown'}`, output);
-    else this.#later(LEASE_OVER_MS, () => attempt.lost());
+    const idle = this.#idle.close();
+    for (const { descriptor } of this.#called.clear()) if (descriptor !== null) closeSync(descriptor);
+    this.#look?.cancel();
+    for (const launcher of this.#all) launcher.end();
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const limit = this.#options.clock.after(GOODBYE_MS, resolve);
+    await Promise.race([late, Promise.all(idle.map((launcher) => launcher.exited))]);
+    limit.cancel();
   }
 
   #later(milliseconds: number, then: () => void): void {
@@ -106,6 +164,31 @@ export class Launchers {
     });
     this.#looks.add(look);
   }
+}
+
+/** Null: its output cannot be opened any more, and the attempt is told. */
+function beginLauncher(
+  { attempt, output, descriptor, place }: CalledAttempt,
+  options: Omit<StandingLauncherOptions, 'output' | 'place'>,
+): StandingLauncher | null {
+  let file = descriptor;
+  try {
+    file ??= openOutput(output);
+    return new StandingLauncher({ ...options, place, output: file });
+  } catch (error) {
+    attempt.failedToBegin(messageOf(error), output);
+    return null;
+  } finally {
+    if (file !== null) closeSync(file);
+  }
+}
+
+/** Null: it is a file. Throws as openOutput does. */
+function descriptorUnlessFile(output: string): number | null {
+  const descriptor = openOutput(output);
+  if (!fstatSync(descriptor).isFile()) return descriptor;
+  closeSync(descriptor);
+  return null;
 }
 
 /** Throws a FailureError (system) where the disk does not take it. */
@@ -127,47 +210,5 @@ function openOutput(path: string): number {
     const code = errorCode(error);
     if (code === null || !HOPELESS.has(code)) throw error;
     throw usageError(`its output cannot be written to ${path} (${code})`, 'correct output in the batch file');
-  }
-}
-
-/** Of a launcher that is our child. */
-class OwnAttempt {
-  readonly #records: AttemptRecords;
-  readonly #handler: AttemptHandler;
-  #hasBegun = false;
-
-  constructor(records: AttemptRecords, handler: AttemptHandler) {
-    this.#records = records;
-    this.#handler = handler;
-  }
-
-  /** Passes on that it has, once. False: it has not decided to. */
-  begun(): boolean {
-    if (this.#hasBegun) return true;
-    const decision = this.#records.decision();
-    if (decision?.decided !== 'started') return false;
-    this.#hasBegun = true;
-    this.#handler.started(decision.launcher);
-    return true;
-  }
-
-  /** Passes on how it ended if its launcher has said so. */
-  isOver(): boolean {
-    const end = this.#records.end();
-    if (end === null) return false;
-    this.begun();
-    this.#handler.ended(end);
-    return true;
-  }
-
-  lost(): void {
-    this.#handler.ended(null);
-  }
-
-  /** Its launcher did not come so far as to decide anything. */
-  failedToBegin(why: string, output: string): void {
-    this.#records.voidUnlessStarted();
-    const message = `its launcher did not start (${why}; what it printed is in ${output})`;
-    this.#handler.ended(endOfFailure({ type: 'system', message, remedy: null }, Date.now()));
   }
 }

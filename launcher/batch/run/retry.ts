@@ -4,6 +4,8 @@ import type { RetryPolicy } from '../model/spec.ts';
 import type { Task, TaskChange } from '../model/task.ts';
 
 const LONGEST_DELAY_SECONDS = 600;
+/** Where it is not known which slots to leave alone. */
+const BUSY_MS = 30_000;
 /** A task during which hosts died so often is taken for their cause. */
 const MAX_HOST_DEATHS = 3;
 
@@ -20,6 +22,10 @@ export function afterAttempt(
   if (end?.outcome === 'success') return { ...over, state: 'succeeded', message: '' };
   if (task.cancelAsked) return { ...over, state: 'cancelled', message: 'cancelled by the user' };
   if (end?.outcome === 'timed-out') return { ...over, state: 'timed-out', message };
+  if (end?.outcome === 'busy') {
+    const notBefore = end.busySlots.length > 0 ? now : now + BUSY_MS;
+    return { ...over, state: 'queued', notBefore, message: `attempt ${task.attempt} did not start: ${message}` };
+  }
   const isInterruption = end === null || end.outcome === 'interruption';
   const counts = {
     errors: task.errors + (isInterruption ? 0 : 1),

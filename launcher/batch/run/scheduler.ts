@@ -6,7 +6,7 @@ import type { Clock, Countdown } from '../../../control/clock.ts';
 import { FailureError } from '../../model/failure-error.ts';
 import { endOfFailure } from '../attempt/ending.ts';
 import { isAlive } from '../attempt/process-identity.ts';
-import type { AttemptEnd, AttemptOrder } from '../attempt/records.ts';
+import type { AttemptEnd } from '../attempt/records.ts';
 import type { Placement } from '../model/capacity.ts';
 import type { JobSpec } from '../model/spec.ts';
 import { hasEnded } from '../model/states.ts';
@@ -16,7 +16,9 @@ import type { Store } from '../store/store.ts';
 import { durationText } from '../../jobs/text.ts';
 import { BadHosts } from './bad-hosts.ts';
 import type { BatchEvent } from './batch-event.ts';
-import type { AttemptHandler, Launchers } from './launchers.ts';
+import { BusyGpus } from './busy-gpus.ts';
+import type { AttemptPlan, Launchers } from './launchers.ts';
+import type { AttemptHandler } from './own-attempt.ts';
 import { afterAttempt } from './retry.ts';
 import { Transitions } from './transition.ts';
 import type { Waiting } from './waiting.ts';
@@ -25,12 +27,6 @@ import type { Waiting } from './waiting.ts';
 const LONGEST_TIMER_MS = 0x7fff_ffff;
 /** Longer than any delay of a retry (retry.ts). */
 const LONGEST_RETRY_MS = 900_000;
-
-/** What an attempt's launcher is told, and which file gets what it prints. */
-export interface AttemptPlan {
-  readonly order: AttemptOrder;
-  readonly output: string;
-}
 
 interface SchedulerOptions {
   readonly store: Store;
@@ -54,6 +50,7 @@ export class Scheduler {
   readonly #store: Store;
   #transitions: Transitions;
   readonly #badHosts: BadHosts;
+  readonly #busyGpus = new BusyGpus();
   /** Task → what happens to it later: a retry, or the signal ahead of its time limit. */
   readonly #timers = new Map<number, Countdown>();
   #active = 0;
@@ -165,11 +162,12 @@ export class Scheduler {
     return true;
   }
 
-  close(): void {
+  /** What runs, runs on. Resolves when nothing else of the batch is left. */
+  async close(): Promise<void> {
     this.#wake?.cancel();
     for (const timer of this.#timers.values()) timer.cancel();
-    this.#options.launchers.close();
     this.#isOver = true;
+    await this.#options.launchers.close();
   }
 
   #readTransitions(): Transitions {
@@ -237,8 +235,7 @@ export class Scheduler {
     this.#active += 1;
     const handler = this.#handlerOf(task, placement);
     try {
-      const { order, output } = this.#options.planOf(task, placement);
-      this.#options.launchers.start(id, order, output, handler);
+      this.#options.launchers.start(id, this.#options.planOf(task, placement), handler);
     } catch (error) {
       if (!(error instanceof FailureError) || error.failure.type !== 'usage') throw error;
       handler.ended(endOfFailure(error.failure, this.#options.now()));
@@ -306,6 +303,8 @@ export class Scheduler {
     const change = afterAttempt(before, this.#specOf(before).retry, end, at, random());
     const outcome = this.#transitions.apply([{ id, change }], at, (edits) => this.#store.ended(id, end, edits, at));
     waiting.ended(before);
+    for (const { host, slot, until } of this.#busyGpus.afterEnd(placement, end?.busySlots ?? [], at))
+      waiting.leaveAlone(host, slot, at, until);
     const task = this.#store.task(id);
     if (hasEnded(task.state)) emit({ type: 'ended', task: id, state: task.state, message: task.message });
     else emit({ type: 'retry', task: id, message: task.message, notBefore: task.notBefore });

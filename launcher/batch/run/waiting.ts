@@ -94,6 +94,11 @@ export class Waiting {
     else this.#queue.releaseHost(host);
   }
 
+  /** A job that is not of this batch has a slot's GPU. */
+  leaveAlone(host: string, slot: number, now: number, until: number): void {
+    this.#queue.holdSlot(host, slot, now, until);
+  }
+
   /** What a waiting task waits for; empty for one that is not in the queue. */
   why(task: Task, now: number): string {
     if (this.#backlogs.get(task.job)?.has(task.id) === true) return 'as many of its array run as may';

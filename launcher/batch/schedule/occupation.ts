@@ -1,5 +1,6 @@
 /** What the hosts are occupied with: running tasks, and hosts that are held out. */
 import type { HostCapacity, Placement } from '../model/capacity.ts';
+import { BusySlots } from './busy-slots.ts';
 import { partsIn, type Wish } from './candidates.ts';
 import type { Part } from './gang.ts';
 import { HeldHosts } from './held-hosts.ts';
@@ -13,6 +14,8 @@ export class Occupation {
   readonly #resources: Resources;
   readonly #running = new RunningTasks();
   readonly #held = new HeldHosts();
+  /** Each is one of the running, too. */
+  readonly #busy = new BusySlots();
   /** By wish: whether it fits the hosts that are not held out for ever, as long as these are the same. */
   #fitting = new Map<Wish, boolean>();
   #version = 0;
@@ -62,6 +65,7 @@ export class Occupation {
     const task = this.#running.get(id);
     if (task === undefined) throw new Error(`task ${id} does not run`);
     this.#running.remove(task);
+    this.#busy.remove(id);
     this.#resources.giveBack(task.placement);
     this.#version += 1;
   }
@@ -76,7 +80,28 @@ export class Occupation {
     this.#heldChanged(host, false);
   }
 
+  /** Another job has the slot until then, as far as is known. What a task of ours has stays its. */
+  holdSlot(host: string, slot: number, now: number, until: number): void {
+    const id = BusySlots.nameOf(host, slot);
+    if (this.runs(id)) this.end(id);
+    if (!this.#resources.hasFreeSlot(host, slot)) return;
+    const share = { host, ranks: 1, slots: [slot], cpus: 0, memoryBytes: 0, exclusive: false };
+    this.start(id, [share], { startedAt: now, limit: until - now });
+    this.#busy.add(id, until);
+  }
+
+  /** When the next such slot is free again; null: there is none. */
+  get busyUntil(): number | null {
+    return this.#busy.firstEnd();
+  }
+
+  /** Those of another one, which run here already. */
+  takeBusy(other: Occupation): void {
+    for (const [id, until] of other.#busy.all) this.#busy.add(id, until);
+  }
+
   releaseThoseOver(now: number): void {
+    for (const id of this.#busy.expire(now)) this.end(id);
     for (const host of this.#held.expire(now)) this.#heldChanged(host, false);
   }
 

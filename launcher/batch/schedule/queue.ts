@@ -57,6 +57,7 @@ export class TaskQueue {
     for (const [host, until] of this.heldHosts) copy.holdHost(host, until);
     for (const { id, placement, startedAt, endBy } of this.runningTasks)
       copy.#hosts.start(id, placement, { startedAt, limit: endBy - startedAt });
+    copy.#hosts.takeBusy(this.#hosts);
     for (const task of this.#waiting.tasks) copy.add(task);
     return copy;
   }
@@ -91,10 +92,16 @@ export class TaskQueue {
     this.#hosts.release(host);
   }
 
-  /** When the next held host comes back; null: no time is known. */
+  /** Starts no task on a slot until then, if none has it. */
+  holdSlot(host: string, slot: number, now: number, until: number): void {
+    this.#hosts.holdSlot(host, slot, now, until);
+  }
+
+  /** When the next held host or slot comes back; null: no time is known. */
   wakeAt(): number | null {
     const [first] = this.heldHosts;
-    return first === undefined || first[1] === Infinity ? null : first[1];
+    const at = Math.min(first?.[1] ?? Infinity, this.#hosts.busyUntil ?? Infinity);
+    return at === Infinity ? null : at;
   }
 
   /** The tasks that start now. They count as running; where one cannot be started, `ended` takes it out again. */

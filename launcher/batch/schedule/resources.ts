@@ -42,6 +42,11 @@ export class Resources {
     return this.#indexes.get(name);
   }
 
+  hasFreeSlot(name: string, slot: number): boolean {
+    const index = this.#indexes.get(name);
+    return index !== undefined && this.#host(index).freeSlots.includes(slot);
+  }
+
   /** Gives ranks of a demand their slots; takes nothing yet. */
   placementOf(demand: Demand, parts: readonly Part[]): Placement {
     return parts.map(({ host: index, ranks }) => {

@@ -14,7 +14,7 @@ export function eventText(event: BatchEvent, nameOf: (task: number) => string, n
     }
     case 'retry': {
       const delay = Math.max(0, event.notBefore - now);
-      return `${nameOf(event.task)}: ${event.message}; again ${delay < 1000 ? 'at once' : `in ${durationText(delay / 1000)}`}`;
+      return `${nameOf(event.task)}: ${event.message}; again ${delay < 1000 ? 'as soon as there is room' : `in ${durationText(delay / 1000)}`}`;
     }
     case 'adopted':
       return `${nameOf(event.task)} runs still${attemptText(event.attempt)}`;

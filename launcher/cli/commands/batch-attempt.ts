@@ -1,23 +1,27 @@
-/** `ncclrun batch-attempt DIRECTORY`: the launcher of a batch's task, as the scheduler starts it. */
-import { closeSync, writeSync } from 'node:fs';
-import { runAttempt } from '../../batch/attempt/run-attempt.ts';
+/** `ncclrun batch-attempt`: a launcher of a batch's tasks, as the scheduler starts it. */
+import { Socket } from 'node:net';
+import { serveAttempts } from '../../batch/attempt/serve-attempts.ts';
+import { StandingAgents } from '../../remote/standing-agents.ts';
+import { usageError } from '../../model/usage-error.ts';
 import { run } from './run.ts';
 
-/** A pipe to the scheduler, which may be gone. */
+/** A socket to the scheduler. */
 const SCHEDULER_FD = 3;
 
-export function batchAttempt([directory = '']: readonly string[]): Promise<number> {
-  return runAttempt(directory, (argv) => {
-    tellScheduler();
-    return run(argv);
-  });
+/** Throws a FailureError (usage) where no scheduler has started it. */
+export async function batchAttempt(): Promise<number> {
+  const agents = new StandingAgents();
+  try {
+    return await serveAttempts(scheduler(), (argv, reporter) => run(argv, { agents, reporters: [reporter] }));
+  } finally {
+    await agents.close();
+  }
 }
 
-function tellScheduler(): void {
+function scheduler(): Socket {
   try {
-    writeSync(SCHEDULER_FD, 's');
-    closeSync(SCHEDULER_FD);
+    return new Socket({ fd: SCHEDULER_FD });
   } catch {
-    // Nobody listens: the files say it, too.
+    throw usageError('there is no scheduler to get attempts from', 'ncclrun batch starts its launchers by itself');
   }
 }

@@ -180,7 +180,9 @@ async function schedule(
   live?.end();
   const { interrupts } = signals;
   signals.close();
-  return await end(directory, settings, spec, session.close(), interrupts > 0);
+  const status = session.close();
+  await session.gone;
+  return await end(directory, settings, spec, status, interrupts > 0);
 }
 
 /** Says how the batch is left. Returns the exit status. */

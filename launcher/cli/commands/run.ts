@@ -7,11 +7,20 @@ import { runCommandLine, type JobOptionName } from '../options.ts';
 import { notesOnWordBehindFlag, programNotes, refuseDetachedValue, refuseNoProgram } from '../program-word.ts';
 import { reportBeforeJob } from '../report-refusals.ts';
 import { usageError } from '../../model/usage-error.ts';
+import type { StandingAgents } from '../../remote/standing-agents.ts';
 import { launch } from '../launch.ts';
+import type { Reporter } from '../../model/types.ts';
 import { preflightOf } from './preflight-of.ts';
 
-/** Returns the exit status. Throws a FailureError (usage) for a command line that cannot be meant. */
-export async function run(argv: readonly string[]): Promise<number> {
+interface AmongJobs {
+  /** They stay for the next job. */
+  readonly agents: StandingAgents;
+  /** Beside the job's own. */
+  readonly reporters: readonly Reporter[];
+}
+
+/** Returns the exit status. Throws a FailureError (usage) for a command line that cannot be meant. `among`: as one of several jobs of this process. */
+export async function run(argv: readonly string[], among: AmongJobs | null = null): Promise<number> {
   const { asked, settings, files, notes, words, further } = readCommandLine<JobOptionName>(
     argv,
     runCommandLine,
@@ -51,5 +60,9 @@ export async function run(argv: readonly string[]): Promise<number> {
     reportFile: settings.text('report'),
     notices,
   };
-  return launch(request, options, await preflightOf(settings, request));
+  return launch(request, options, {
+    before: await preflightOf(settings, request),
+    standingAgents: among?.agents,
+    also: among?.reporters,
+  });
 }

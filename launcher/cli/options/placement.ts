@@ -57,4 +57,15 @@ export const placementOptions = [
     help: 'let a rank see its own GPU alone (CUDA_VISIBLE_DEVICES); without it GPUs reach each other faster',
     default: null,
   },
+  {
+    name: 'busy-gpus',
+    flags: ['--busy-gpus'],
+    environment: ['NCCLRUN_BUSY_GPUS'],
+    project: 'any',
+    kind: { type: 'choice', choices: ['refuse', 'report', 'ignore'] },
+    argument: 'refuse|report|ignore',
+    group: 'placement',
+    help: 'what to do where another job holds a GPU of the ranks',
+    default: 'report',
+  },
 ] as const satisfies readonly Option[];

@@ -36,7 +36,7 @@ export async function runInSlurm(one: SlurmAttempt): Promise<number> {
   const before = countsBefore(policy.results, task, policy.before + 1, attempt);
   if (before.interruptions > policy.retry.interruptions) return await giveUp(records, before, one);
   try {
-    return await recorded(records, () => run(['--report', records.reportPath, ...words]));
+    return (await recorded(records, () => run(['--report', records.reportPath, ...words]))).status;
   } finally {
     const end = records.end();
     if (end !== null && isToRunAgain(end, before, policy)) {
@@ -67,6 +67,7 @@ async function giveUp(records: AttemptRecords, { interruptions }: Counts, { say 
     outOfMemory: false,
     sentence,
     badHosts: [],
+    busySlots: [],
     endedAt: Date.now(),
   });
   await say(`${sentence}: the task is given up`);

@@ -94,6 +94,7 @@ function endOfFailed(task: Task, told: string, end: AttemptEnd | null, hasBegun:
     case 'success':
     case 'error':
     case 'refused':
+    case 'busy': // by an option of the job: in its allocation a GPU is its own
       return { state: 'failed', message: told };
     default:
       return end.outcome satisfies never;
