@@ -25,6 +25,7 @@ import type { CommunicatorName, LeftBehind } from '../../control/messages/hang.t
 import type { AgentOrder, AgentReport, AgentStart, Placement } from '../../control/messages/link.ts';
 import {
   decodeExited,
+  decodeLeaseEnd,
   decodeSignal,
   decodeSpawned,
   encodeLease,
@@ -59,8 +60,6 @@ import { Stacks } from './stacks.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 const ENOENT = 2;
-/** Failed ranks of which the launcher learns where they were. */
-const MAX_LAST_POSITIONS = 4;
 /** After the calls of ranks were seen to differ: by then the others have mostly made theirs, too. */
 const LATE_CALLS_MS = 60;
 const SIGKILL = 9;
@@ -88,7 +87,6 @@ export class Agent {
   readonly #gpus: RankGpuWatch;
   #memoryKills: MemoryKills | null = null;
   #hangs: HangReporter | null = null;
-  #lastPositions = 0;
   #reach: ReachProbe | null = null;
   #aggregators: Aggregators | null = null;
   #mpi: MpiPrograms | null = null;
@@ -193,7 +191,10 @@ export class Agent {
 
   /** The launcher was silent for longer than the lease. */
   launcherSilent(silentMs: number): void {
-    process.stderr.write(`ncclrun agent: the launcher was silent for ${silentMs} ms; ending the ranks of this host\n`);
+    if (!this.#options.local)
+      process.stderr.write(
+        `ncclrun agent: the launcher was silent for ${silentMs} ms; ending the ranks of this host\n`,
+      );
     this.#hasLostLauncher = true;
     this.#report({ type: 'launcher-silent', silentMs }); // it may only have been stopped
     this.linkClosed();
@@ -379,6 +380,8 @@ export class Agent {
       case FrameKind.output:
       case FrameKind.stdinCredit:
         return this.#link.send(frame);
+      case FrameKind.lease: // we were stopped, and with an agent in the launcher so was that
+        return this.#options.local ? this.launcherSilent(decodeLeaseEnd(frame.payload)) : undefined;
       case FrameKind.heartbeat:
         return frame.subject === SUSPENDED ? this.#link.send(makeFrame(FrameKind.suspend, { flags: 1 })) : undefined;
       case FrameKind.notice:
@@ -400,7 +403,8 @@ export class Agent {
       this.#report({ type: 'out-of-memory', rank });
     if (exited.exitCode !== 0) this.#gpus.failed(rank);
     const report = (): void => {
-      if (exited.exitCode !== 0) this.#reportLastPosition(rank);
+      const where = exited.exitCode === 0 ? null : (this.#hangs?.positionsOfFailed(rank) ?? null);
+      if (where !== null) this.#report({ type: 'last-position', rank, where });
       this.#mpi?.rankEnded(rank, exited);
       this.#link.send(frame);
     };
@@ -411,15 +415,6 @@ export class Agent {
   #reportCalls(communicator: CommunicatorName, sentence: string): void {
     const where = this.#hangs?.positionsIn(communicator);
     if (where !== undefined && this.#state.name !== 'ended') this.#report({ type: 'calls-differ', sentence, where });
-  }
-
-  /** Of the first ranks that fail; those that follow had to. */
-  #reportLastPosition(rank: number): void {
-    if (this.#lastPositions >= MAX_LAST_POSITIONS || this.#hangs === null) return;
-    const where = this.#hangs.positionsWith(rank);
-    if (where.communicators.length === 0) return;
-    this.#lastPositions += 1;
-    this.#report({ type: 'last-position', rank, where });
   }
 
   /** The launcher learns of every exit before it learns that no rank is left. */

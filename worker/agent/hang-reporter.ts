@@ -30,6 +30,8 @@ const MAX_INTERVAL_MS = 1000;
 const MAX_POSITIONS = 1000;
 /** The same where each comes with the last calls. */
 const MAX_WITH_CALLS = 256;
+/** Failed ranks of which the launcher learns where they were. */
+const MAX_FAILED = 4;
 
 interface HangReporterOptions {
   /** A rank hangs after this time without progress; 0: hangs are not reported. */
@@ -58,6 +60,7 @@ export class HangReporter {
   readonly #timer: NodeJS.Timeout | null;
   /** By rank of the job and communicator: the wait that was reported last. */
   readonly #reported = new Map<string, ReportedWait>();
+  #failed = 0;
   /** Waits count from here on. */
   #sinceNs = 0;
 
@@ -96,12 +99,16 @@ export class HangReporter {
     return this.#read(0, [], calls, (_, slot) => slot.communicator === communicator && slot.epoch === epoch);
   }
 
-  /** Where this host's ranks are in all communicators of one of them, which may have ended. */
-  positionsWith(jobRank: number): HostRankPositions {
+  /** Where this host's ranks are in all communicators of one that failed. Null: it was in none, or others failed before, and it had to. */
+  positionsOfFailed(jobRank: number): HostRankPositions | null {
+    if (this.#failed >= MAX_FAILED) return null;
     const own = this.#options.telemetry().filter((page) => page.jobRank === jobRank);
     const names = new Set(own.flatMap(({ slots }) => slots.map(nameOf)));
     const calls = recentCalls(this.#options.recorders());
-    return this.#read(0, [], calls, (_, slot) => names.has(nameOf(slot)));
+    const positions = this.#read(0, [], calls, (_, slot) => names.has(nameOf(slot)));
+    if (positions.communicators.length === 0) return null;
+    this.#failed += 1;
+    return positions;
   }
 
   #read(
