@@ -87,7 +87,7 @@ function begin(frame: Frame, link: AgentLink, start: typeof beginAgent): void {
 function uplinkOver(link: AgentLink, order: AgentOrder): Uplink {
   const made = new Uplink(link, order, (silentMs) => {
     agent?.launcherSilent(silentMs);
-    if (agent?.hasEnded === true) stop(); // nobody would end one that waits for another order
+    if (agent?.hasEnded === true && !isClosed) stop(); // nobody would end one that waits for another order
   });
   if (link.connection !== null) made.liesIn(link.connection);
   return made;
