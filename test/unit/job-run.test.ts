@@ -220,13 +220,13 @@ describe('limits of time', () => {
       exitCode: 124,
       failures: [{ type: 'spawn-timeout', seconds: 0.05, late: ['b (connect)'] }],
     });
-    const run = scriptedRun('-n 1 -H a:1 --max-restarts 3 --spawn-timeout 0.02 --timeout 0.05 --grace 0.01 prog', {
+    const run = scriptedRun('-n 1 -H a:1 --max-restarts 3 --spawn-timeout 1 --timeout 1.2 --grace 0.01 prog', {
       started: () => undefined,
     });
     expect(await run.result).toMatchObject({
       exitCode: 124,
       restarts: 0,
-      failures: [{ type: 'timeout', seconds: 0.05 }],
+      failures: [{ type: 'timeout', seconds: 1.2 }],
     });
   });
 });
