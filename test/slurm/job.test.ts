@@ -83,9 +83,9 @@ describeIf(slurmUnavailable(), 'a job in a Slurm allocation', () => {
 
   it('scancel ends the ranks in order and leaves nothing behind', async () => {
     const output = join(directory, 'cancel');
-    const script = 'trap "echo rank $RANK ends; exit 0" TERM; echo up; while :; do sleep 0.05; done';
+    const script = 'trap "echo rank $RANK ends; exit 0" TERM; echo here-$RANK; while :; do sleep 0.05; done';
     const job = await submitted(['--nodes=2', '--ntasks-per-node=1', `--output=${output}`], script);
-    await reported(output, /up/g, 2);
+    await reported(output, /here-\d/g, 2);
     await slurm.run(['scancel', job]);
     await slurm.jobReaches(job, 'JobState', 'CANCELLED');
     await reported(output, /rank [01] ends/g, 2);
@@ -98,9 +98,9 @@ describeIf(slurmUnavailable(), 'a job in a Slurm allocation', () => {
     ['the batch script', ['--batch']],
   ])('SIGUSR1 to %s reaches the ranks', async (_, whom) => {
     const output = join(directory, `usr1-${whom.length}`);
-    const script = 'trap "echo rank $RANK got it" USR1; echo up; while :; do sleep 0.05; done';
+    const script = 'trap "echo rank $RANK got it" USR1; echo here-$RANK; while :; do sleep 0.05; done';
     const job = await submitted(['--nodes=2', '--ntasks-per-node=1', `--output=${output}`], script);
-    await reported(output, /up/g, 2);
+    await reported(output, /here-\d/g, 2);
     await slurm.run(['scancel', '--signal=USR1', ...whom, job]);
     await reported(output, /rank [01] got it/g, 2);
     expect(await slurm.jobField(job, 'JobState')).toBe('RUNNING');
