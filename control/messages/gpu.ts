@@ -31,7 +31,7 @@ export interface BusyGpu {
   readonly slot: number | null;
   /** Of the instance; else of the GPU where the driver lists it. */
   readonly uuid: string | null;
-  /** Null: its holder is no job of ncclrun. */
+  /** Null: ncclrun did not start its holder. */
   readonly job: string | null;
   /** The process that holds it; null: of another pid namespace, or unknown. */
   readonly pid: number | null;

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { steadyClock } from '../../control/clock.ts';
-import { isStopped } from '../local/stopped-process.ts';
+import { signalAwake } from '../local/stopped-process.ts';
 import { usageError } from '../model/usage-error.ts';
 import { isAlive } from './attempt/process-identity.ts';
 import type { AttemptRecords } from './attempt/records.ts';
@@ -165,10 +165,7 @@ export class Session {
 /** The process of a launcher that has ended may be another one's by now. */
 function signalLauncher(records: AttemptRecords, signal: NodeJS.Signals): void {
   const decision = records.decision();
-  if (decision?.decided !== 'started' || !isAlive(decision.launcher)) return;
-  const { pid } = decision.launcher;
-  process.kill(pid, signal);
-  if (isStopped(pid)) process.kill(pid, 'SIGCONT'); // or it would never see that
+  if (decision?.decided === 'started' && isAlive(decision.launcher)) signalAwake(decision.launcher.pid, signal);
 }
 
 const FILE = 'hosts.json';

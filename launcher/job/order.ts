@@ -65,7 +65,7 @@ export function commonOrder({ request, jobId, version, installation, hostCount, 
   } as const satisfies Omit<AgentOrder, 'hostName' | 'placement'>;
 }
 
-/** Null where what the variable has is no job's id. */
+/** Null where the variable does not have the id of a job. */
 function outerJob(id: string | undefined): string | null {
   return id !== undefined && /^[0-9a-f]{1,64}$/u.test(id) ? id : null;
 }

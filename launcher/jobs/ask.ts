@@ -2,10 +2,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { messageOf } from '../../control/message-of.ts';
-import { ANSWER_MS } from '../local/stopped-process.ts';
 import type { JobStatus } from '../model/status.ts';
 import { usageError } from '../model/usage-error.ts';
-import { isRunning, refuseStopped, type RunningJob } from './find.ts';
+import { isRunning, refuseStoppedJob, type RunningJob } from './find.ts';
 import { placeOf } from './follow.ts';
 import { FollowFrames, FollowKind, type AskRequest, type StackRequest } from './follow-wire.ts';
 
@@ -26,13 +25,16 @@ export async function statusOf(job: RunningJob): Promise<JobStatus> {
   return status;
 }
 
+/** A busy launcher answers within this time. */
+const ANSWER_MS = 30_000;
+
 async function answerOf(
   job: RunningJob,
   request: Omit<AskRequest, 'key'> | Omit<StackRequest, 'key'>,
   wanted: FollowKind,
   what: string,
 ): Promise<Uint8Array> {
-  refuseStopped(job);
+  refuseStoppedJob(job);
   const { socket: name, key } = await placeOf(job);
   const socket = connect(`\0${name}`);
   socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error(`no answer within ${ANSWER_MS / 1000} s`)));
@@ -43,7 +45,7 @@ async function answerOf(
     for await (const bytes of socket)
       for (const { kind, payload } of frames.push(bytes)) if (kind === wanted) return payload;
   } catch (error) {
-    refuseStopped(job);
+    refuseStoppedJob(job);
     throw usageError(
       `job ${job.jobId} cannot be reached: ${messageOf(error)}`,
       isRunning(job) ? 'is its ncclrun in another container? run this command there' : 'it has ended: see its --report',

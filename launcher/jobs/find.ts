@@ -1,7 +1,7 @@
 /** The running jobs of this user that were started from this machine. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import * as v from 'valibot';
-import { isStopped } from '../local/stopped-process.ts';
+import { refuseStopped } from '../local/stopped-process.ts';
 import { nearest } from '../text/nearest.ts';
 import { usageError } from '../model/usage-error.ts';
 import { NOTE_NAME, type Note } from './note.ts';
@@ -123,10 +123,6 @@ function isOurs(pid: string): boolean {
 }
 
 /** Throws a FailureError (usage) for a job whose launcher answers nobody. */
-export function refuseStopped({ jobId, pid }: RunningJob): void {
-  if (isStopped(pid))
-    throw usageError(
-      `job ${jobId} does not answer: its ncclrun (process ${pid}) is stopped`,
-      `kill -CONT ${pid} lets it go on`,
-    );
+export function refuseStoppedJob({ jobId, pid }: RunningJob): void {
+  refuseStopped(pid, `job ${jobId} does not answer: its ncclrun (process ${pid}) is stopped`);
 }

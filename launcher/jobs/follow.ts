@@ -8,7 +8,7 @@ import { isTerminal } from '../model/terminal.ts';
 import type { RankRange } from '../model/types.ts';
 import { usageError } from '../model/usage-error.ts';
 import { standardStreams } from '../report/standard-streams.ts';
-import { isRunning, jobNow, refuseStopped, type RunningJob } from './find.ts';
+import { isRunning, jobNow, refuseStoppedJob, type RunningJob } from './find.ts';
 import { FollowFrames, FollowKind, type FollowRequest } from './follow-wire.ts';
 import type { FollowPlace } from './note.ts';
 
@@ -27,7 +27,7 @@ interface FollowWish extends Pick<FollowRequest, 'follows' | 'kept'> {
 
 /** Resolves with the job's exit status once it has ended, with 0 if it is not followed. Rejects with a FailureError (usage) for one that cannot be. */
 export async function follow(job: RunningJob, { greeting, ...wish }: FollowWish): Promise<number> {
-  refuseStopped(job);
+  refuseStoppedJob(job);
   const { socket: name, key } = await placeOf(job);
   const streams = standardStreams();
   const request: FollowRequest = {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { recordsIn } from '../../launcher/batch/slurm/attempt/counts.ts';
+import { recordsIn } from '../../launcher/batch/attempt/records.ts';
 import { runInSlurm } from '../../launcher/batch/slurm/attempt/run-in-slurm.ts';
 import type { Failure } from '../../launcher/model/failure.ts';
 import { FailureError } from '../../launcher/model/failure-error.ts';

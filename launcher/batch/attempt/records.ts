@@ -65,6 +65,11 @@ const attemptEnd = v.object({
 });
 export type AttemptEnd = v.InferOutput<typeof attemptEnd>;
 
+/** `directory`: of all attempts. */
+export function recordsIn(directory: string, task: number, attempt: number): AttemptRecords {
+  return new AttemptRecords(join(directory, `${task}.${attempt}`));
+}
+
 export class AttemptRecords {
   readonly directory: string;
 

@@ -9,7 +9,7 @@ export interface CalledAttempt {
   readonly directory: string;
   /** Path of what it prints. */
   readonly output: string;
-  /** A descriptor of that where it is no file, which another process could not open once more; null: it is one. */
+  /** A descriptor of that unless it is a file, because another process could not open it once more; null: it is a file. */
   readonly descriptor: number | null;
   /** Its hosts. */
   readonly place: string;

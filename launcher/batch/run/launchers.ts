@@ -1,13 +1,13 @@
 /** The launchers of attempts: those that run one, those that wait for another on the same hosts, and those that an earlier scheduler has left. */
 import { closeSync, fstatSync, mkdirSync, openSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import type { Clock, Countdown } from '../../../control/clock.ts';
 import { isAlive, type ProcessIdentity } from '../attempt/process-identity.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { errorCode } from '../attempt/error-code.ts';
 import { diskFailure } from '../store/disk-failure.ts';
-import { type AttemptOrder, AttemptRecords } from '../attempt/records.ts';
+import { type AttemptOrder, type AttemptRecords, recordsIn } from '../attempt/records.ts';
 import { messageOf } from '../../../control/message-of.ts';
 import { CalledAttempts, type CalledAttempt } from './called-attempts.ts';
 import { IdleLaunchers } from './idle-launchers.ts';
@@ -35,7 +35,7 @@ const GOODBYE_MS = 5000;
 const MAX_STARTING = 2 * availableParallelism();
 const BETWEEN_LOOKS_MS = 50;
 
-/** What an attempt's launcher is told, which file gets what it prints, and where its ranks run. */
+/** The order for an attempt's launcher, which file gets what it prints, and where its ranks run. */
 export interface AttemptPlan {
   readonly order: AttemptOrder;
   readonly output: string;
@@ -65,7 +65,7 @@ export class Launchers {
   }
 
   recordsOf(task: number, attempt: number): AttemptRecords {
-    return new AttemptRecords(join(this.#options.attempts, `${task}.${attempt}`));
+    return recordsIn(this.#options.attempts, task, attempt);
   }
 
   /**
@@ -166,7 +166,7 @@ export class Launchers {
   }
 }
 
-/** Null: its output cannot be opened any more, and the attempt is told. */
+/** Null: its output cannot be opened any more, and the attempt fails for it. */
 function beginLauncher(
   { attempt, output, descriptor, place }: CalledAttempt,
   options: Omit<StandingLauncherOptions, 'output' | 'place'>,

@@ -1,4 +1,4 @@
-/** An attempt whose launcher is our child. The way in which it ended is told by its files alone, as it is for a launcher that was adopted. */
+/** An attempt whose launcher is our child. Its files alone say how it ended, as those of a launcher that was adopted do. */
 import { endOfFailure } from '../attempt/ending.ts';
 import type { ProcessIdentity } from '../attempt/process-identity.ts';
 import type { AttemptEnd, AttemptRecords } from '../attempt/records.ts';

@@ -82,7 +82,7 @@ export class StandingLauncher {
     if (this.#socket !== null) tell(this.#socket, { directory: called.directory, output, isLast });
   }
 
-  /** It exits, once it has finished what it runs; nobody is told of that. */
+  /** It exits once it has finished what it runs, and reports nothing of that. */
   end(): void {
     this.#current = null;
     this.#socket?.end();

@@ -2,7 +2,7 @@
 import { connect } from 'node:net';
 import * as v from 'valibot';
 import { messageOf } from '../../../control/message-of.ts';
-import { ANSWER_MS, isStopped } from '../../local/stopped-process.ts';
+import { leaveStopped, refuseStopped } from '../../local/stopped-process.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { readIfThere } from '../attempt/durable-file.ts';
 import { errorCode } from '../attempt/error-code.ts';
@@ -13,31 +13,24 @@ export async function askScheduler(notePath: string, request: BatchRequest): Pro
   const content = readIfThere(notePath);
   if (content === null) return null;
   const note = v.parse(schedulerNote, JSON.parse(content));
-  refuseStopped(note.pid);
+  const scheduler = `the scheduler of the batch (process ${note.pid})`;
+  const stopped = `${scheduler} does not answer: it is stopped`;
+  refuseStopped(note.pid, stopped);
   const socket = connect(`\0${note.socket}`);
   let text = '';
   try {
-    socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error('no answer')));
+    leaveStopped(note.pid, socket); // one that is not stopped may wait for Slurm, for as long as that takes
     socket.setEncoding('utf8');
     socket.write(`${JSON.stringify({ key: note.key, request })}\n`);
     for await (const more of socket) text += String(more);
   } catch (error) {
     if (errorCode(error) === 'ECONNREFUSED') return null;
-    refuseStopped(note.pid);
+    refuseStopped(note.pid, stopped);
     const remedy = `see what process ${note.pid} does; the batch goes on with ncclrun batch --resume once it has ended`;
-    throw usageError(`the scheduler of the batch (process ${note.pid}) does not answer: ${messageOf(error)}`, remedy);
+    throw usageError(`${scheduler} does not answer: ${messageOf(error)}`, remedy);
   }
   if (text === '') return null; // it ended meanwhile
   const answer = v.parse(batchAnswer, JSON.parse(text));
   if (answer.answer === 'refused') throw usageError(answer.message, answer.remedy);
   return answer;
-}
-
-/** Throws a FailureError (usage). */
-function refuseStopped(pid: number): void {
-  if (isStopped(pid))
-    throw usageError(
-      `the scheduler of the batch (process ${pid}) does not answer: it is stopped`,
-      `kill -CONT ${pid} lets it go on`,
-    );
 }

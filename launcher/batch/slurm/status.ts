@@ -1,4 +1,4 @@
-/** What `ncclrun jobs` is told of a batch on Slurm. */
+/** What `ncclrun jobs` shows of a batch on Slurm. */
 import { taskName } from '../run/task-name.ts';
 import type { Task } from '../model/task.ts';
 import type { BatchStatus, TaskStatus } from '../serve/request.ts';

@@ -8,7 +8,7 @@ interface WatchFacts {
   /** How many events there were. */
   news(this: void): number;
   say(this: void, text: string): void;
-  /** Resolves after so long, or once the watch is over. */
+  /** Resolves after this time, or once the watch is over. */
   pause(this: void, milliseconds: number): Promise<void>;
   isLeft(this: void): boolean;
 }

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../../control/message-of.ts';
 import { printableLine } from '../../../control/printable.ts';
 import { isRunning, namedJob } from '../../jobs/find.ts';
-import { isStopped } from '../../local/stopped-process.ts';
+import { signalAwake } from '../../local/stopped-process.ts';
 import { usageError } from '../../model/usage-error.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { commandTable } from '../command-table.ts';
@@ -17,8 +17,7 @@ export async function stop(argv: readonly string[]): Promise<number> {
   if (asked === 'help') return (await import('./help.ts')).help('stop');
   const job = namedJob('stop', words);
   try {
-    process.kill(job.pid, 'SIGTERM');
-    if (isStopped(job.pid)) process.kill(job.pid, 'SIGCONT'); // or it would never see that
+    signalAwake(job.pid, 'SIGTERM');
   } catch (error) {
     if (isRunning(job)) throw usageError(`job ${job.jobId} cannot be stopped: ${messageOf(error)}`, 'ask its owner');
   }

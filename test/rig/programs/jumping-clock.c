@@ -4,20 +4,11 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
-static int hasWord(const char* word) {
-  char line[65536];
-  const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  const ssize_t size = read(file, line, sizeof line);
-  close(file);
-  for (ssize_t at = 0; at < size; at += (ssize_t)strlen(line + at) + 1)
-    if (strcmp(line + at, word) == 0) return 1;
-  return 0;
-}
+#include "has-word.h"
 
 static long ahead(void) {
   static int armed = -1;

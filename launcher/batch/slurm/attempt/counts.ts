@@ -1,15 +1,10 @@
 /** How the earlier attempts of a task in Slurm have ended, by the records that they left. */
-import { join } from 'node:path';
-import { AttemptRecords } from '../../attempt/records.ts';
+import { recordsIn } from '../../attempt/records.ts';
 
 export interface Counts {
   readonly errors: number;
   /** Slurm ended them, or a host was lost, so that some have left no record. */
   readonly interruptions: number;
-}
-
-export function recordsIn(results: string, task: number, attempt: number): AttemptRecords {
-  return new AttemptRecords(join(results, `${task}.${attempt}`));
 }
 
 /** Of the attempts from `first` up to `attempt`, which is not counted. */

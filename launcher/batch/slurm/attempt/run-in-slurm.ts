@@ -1,10 +1,10 @@
 /** One attempt of a task inside its allocation: runs the job, writes how it ended, and asks Slurm for another one where the file wants that. */
 import { makeDirectory } from '../../attempt/durable-file.ts';
-import type { AttemptEnd, AttemptRecords } from '../../attempt/records.ts';
+import { type AttemptEnd, type AttemptRecords, recordsIn } from '../../attempt/records.ts';
 import { NOT_OURS, recorded } from '../../attempt/run-attempt.ts';
 import { mayRetry } from '../../run/retry.ts';
 import type { AttemptPolicy } from '../script/attempt-order.ts';
-import { type Counts, countsBefore, recordsIn } from './counts.ts';
+import { type Counts, countsBefore } from './counts.ts';
 
 interface SlurmAttempt {
   readonly policy: AttemptPolicy;

@@ -1,7 +1,7 @@
 /** The records of a task's attempts in Slurm, where those can be read. */
 import { existsSync } from 'node:fs';
 import type { AttemptEnd } from '../../attempt/records.ts';
-import { recordsIn } from '../attempt/counts.ts';
+import { recordsIn } from '../../attempt/records.ts';
 
 export interface LastAttempt {
   /** 0: none has begun. */

@@ -25,7 +25,7 @@ export function writeFacts(directory: BatchDirectory, facts: SlurmFacts): void {
   writeDurably(pathOf(directory), JSON.stringify(facts));
 }
 
-/** Null: it is no batch on Slurm. */
+/** Null: Slurm does not have the batch. */
 export function readFacts(directory: BatchDirectory): SlurmFacts | null {
   const content = readIfThere(pathOf(directory));
   return content === null ? null : v.parse(slurmFacts, JSON.parse(content));
